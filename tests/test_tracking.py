@@ -98,8 +98,11 @@ def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(tmp_path: Path
     tracker.start_run("second", params={}, tags={}).log_text("attached", "note.txt")
     assert len(list((copy / "mlartifacts").rglob("note.txt"))) == 2
     assert len(list((original / "mlartifacts").rglob("note.txt"))) == 1
+    tracker.client.create_experiment("by hand", artifact_location=elsewhere.as_uri())
+    Tracker(f"sqlite:///{copy}/mlflow.db", "by hand", copy / "mlartifacts")
+    assert tracker.client.get_experiment_by_name("by hand").artifact_location == elsewhere.as_uri()  # type: ignore[union-attr]
     names = {experiment.name for experiment in tracker.client.search_experiments()}
-    assert names == {"Default", "here", "there", f"here (1 of {original})"}
+    assert names == {"Default", "by hand", "here", "there", f"here (1 of {original})"}
     assert "was moved from" in caplog.text
     there = Tracker(f"sqlite:///{copy}/mlflow.db", "there", elsewhere)
     assert there.find_run(n="1") is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.plans import PROMPT, ask, run
 from winnow.driver.run import Driver, Job
@@ -32,6 +33,7 @@ from winnow.records import (
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
+from winnow.strategies.prompt import build_request
 from winnow.sweeps.replay import replay_plan
 from winnow.testing import ScriptedReader, make_context, make_question, make_search
 
@@ -227,8 +229,11 @@ def test_sets_of_engines_share_a_driver(tmp_path: Path) -> None:
         assert answers == {(name, n): f"{name.upper()} TEXT" for name in engines for n in range(2)}
         assert len(driver.engines) == 3
         assert (driver.stats.executed, driver.stats.merged) == (4, 4)
-        with pytest.raises(ConfigError, match="requested Likelihood"):
+        with pytest.raises(ConfigError, match=r"requested Likelihood .* serves only Generate \(reader\), Search \(search\)\."):
             list(driver.run([Job(1, score_nothing(), "wiki")]))
+        judged = {"plain": engines["wiki"], "judged": build_engine_map(reader, "judge")}
+        with pytest.raises(ConfigError, match=r"serves only Generate \(judge\)\."):
+            list(Driver(judged, ledger).run([Job(1, score_nothing(), "judged")]))
         with pytest.raises(KeyError):
             list(driver.run([Job(1, _fetch("q"), "web")]))
 
@@ -248,6 +253,19 @@ def _chat(history: Sequence[str]) -> Plan[Answer]:
             return Answer(reply.text, unknown=False)
         history = history[1:]
     return Answer("", unknown=True)
+
+
+def test_passages_are_dropped_before_a_plan_is_told(tmp_path: Path) -> None:
+    """Only a prompt without one to drop is too long."""
+    contexts = [make_context(n, f"{n}" * 60) for n in (1, 2)]
+    request = build_request(PROMPT, make_question(), contexts, Decoding())
+
+    def plan() -> Plan[Answer]:
+        (reply,) = yield [structs.replace(request, may_be_too_long=True)]
+        return Answer(reply.text, unknown=False, trace=(str(reply.dropped),))
+
+    outcomes, _ = run(tmp_path, [Job(1, plan())], ScriptedReader(lambda _: "x", context_length=110))
+    assert (outcomes[1].result.text, outcomes[1].result.trace) == ("x", ("1",))
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["known before", "told by the server"])

@@ -31,6 +31,11 @@ def test_a_cell_is_on_the_frontier_if_no_cheaper_one_is_as_good() -> None:
     assert frontier.best.tolist() == [0.25, 0.75]
     assert (frontier.low <= frontier.best).all()
     assert (frontier.best <= frontier.high).all()
+    rng = np.random.default_rng(0)
+    first = (rng.random(400) < 0.5).astype(float)
+    both, alone = (compute_frontier([1.0] * len(rows), np.array(rows), 0) for rows in ([first, 1 - first], [first]))
+    assert both.high[0] >= alone.high[0], "the maximum over all cells that the cost buys"
+    assert both.low[0] > alone.low[0]
 
 
 def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
@@ -54,7 +59,7 @@ def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
 def test_cells_of_a_placement_and_those_without_passages_are_plotted() -> None:
     """With their costs, values and whether they are on the frontier; a logarithmic axis where costs differ ten times."""
     cells = [
-        _build_cell("closed_book", 10, [0, 0, 0, 1], k=0),
+        _build_cell("closed_book", 10, [0, 0, 0, 1], gold="none", k=0),
         _build_cell("concatenation", 100, [0, 1, 0, 1]),
         _build_cell("react", 900, [0, 1, 0, 1]),
         _build_cell("concatenation", 100, [1, 1, 1, 1], gold="gold_first"),
@@ -82,6 +87,10 @@ def test_cells_of_other_questions_have_no_frontier() -> None:
     plot: Any = plot_frontier(cells, "em", "tokens", "retrieved", 0)
     assert [row[5] for row in plot.rows] == ["no", "no"]
     plot.draw(Figure().add_subplot())
+    undefined = [_build_cell("a", 10, [1, 0]), _build_cell("b", 20, [1, 1])]
+    undefined[0]._values["em"] = np.array([1.0, np.nan])
+    plot = plot_frontier(undefined, "em", "tokens", "retrieved", 0)
+    assert [row[5] for row in plot.rows] == ["no", "no"], "a question without a value"
     assert plot_frontier(cells[:1], "em", "tokens", "retrieved", 0) is None
     assert (
         plot_frontier([replace(cells[0]), _build_cell("c", 1, [1], gold="gold_last")], "em", "tokens", "gold_last", 0) is None

@@ -1,13 +1,15 @@
 """IRCoT: a chain of thought, each sentence of which is searched for."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
+from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, TooLong
+from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.rounds.ircot import Ircot, write_query
 from winnow.testing import make_context, make_question
 
@@ -57,10 +59,45 @@ def test_the_chain_can_give_the_answer() -> None:
     strategy = Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain", max_sentences=3)
     answer, requests = _play(strategy, CHAIN)
     assert (answer.text, answer.unknown, answer.stop) == ("the {Danube}", False, "answer")
+    assert [passage.passage_id for passage in answer.used] == ["p1", "p2", "p3"]
     assert sum(isinstance(one, Generate) for one in requests) == 3
     answer, requests = _play(strategy, ["a.", "b.", "c."])
     assert (answer.text, answer.unknown, answer.stop) == ("unknown", True, "max rounds")
     assert [one.query for one in requests if isinstance(one, Search)] == ["a.", "b."]
+
+
+def test_the_chain_names_the_passages_that_its_last_prompt_had_room_for() -> None:
+    """The driver dropped one."""
+    (placed,) = PLACED
+    reply = Generation("So the answer is: x.", dropped=1, passages=(placed.passage,))
+    more = [placed, make_context(2, "dropped")]
+    answer, _ = play(Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain").plan(QUESTION, more), lambda _: reply)
+    assert answer.used == (placed.passage,)
+
+
+def test_sentence_prompts_are_those_of_the_template_alone() -> None:
+    """Without the beginning of the reply, the demonstrations and the samples of the reader's prompt; braces are texts."""
+    placed = PLACED[0].passage
+    shots = replace(
+        PROMPT,
+        with_contexts="{demonstrations} Q {question}",
+        with_candidates="{demonstrations}{candidates}{question}",
+        demonstration="{question} {contexts} {answer}",
+        reply_start="Sure: {contexts}",
+        shots=Shots(count=1),
+        demonstrations=(Demonstration("other", "Why?", placed, "Because"),),
+    )
+    strategy = Ircot(shots, Decoding(temperature=1.0, samples=3), TEMPLATE)
+    replies = iter(["A: X is {old}. Then", "So the answer is: y.", *"abb"])
+    serve = lambda one: Pages(()) if isinstance(one, Search) else Generation(next(replies))  # noqa: E731
+    answer, requests = play(strategy.plan(QUESTION, PLACED), serve)
+    first, second, *votes = [one for one in requests if isinstance(one, Generate)]
+    assert first.messages == (Message("user", f"<{placed.text}>\nQ: {QUESTION.text}\nA:"),)
+    assert second.messages == (Message("user", f"<{placed.text}>\nQ: {QUESTION.text}\nA: X is {{old}}."),)
+    assert [one.query for one in requests if isinstance(one, Search)] == ["X {old}."]
+    assert [one.decoding.samples for one in (first, second, *votes)] == [1, 1, 3, 3, 3]
+    assert votes[0].messages[-1] == Message("assistant", f"Sure: <{placed.text}>")
+    assert answer.text == "b"
 
 
 def test_a_blank_reply_ends_the_chain() -> None:
@@ -103,6 +140,7 @@ def test_a_search_that_fails_adds_nothing() -> None:
         (["So it is.", "Thus, yes."], "river flows through the city X was born?"),
         (["X is old.", "Therefore it ends."], "X old."),
         (["There were 3 + 4 = 7 of them."], "river flows through the city X was born?"),
+        (["There were 7 - 4 = 3 of them."], "river flows through the city X was born?"),
         (["What is Who"], "What is Who"),
     ],
 )

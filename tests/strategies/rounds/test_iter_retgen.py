@@ -6,6 +6,7 @@ from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search
 from winnow.strategies.rounds.iter_retgen import IterRetGen
+from winnow.strategies.vote import Vote
 from winnow.testing import make_context, make_question
 
 QUESTION = make_question("Where was X born?")
@@ -48,6 +49,22 @@ def test_an_empty_reply_searches_for_the_question_alone() -> None:
     serve = lambda request: Generation("") if isinstance(request, Generate) else _serve(request)  # noqa: E731
     _, requests = play(IterRetGen(PROMPT, Decoding(), rounds=2).plan(QUESTION, ()), serve)
     assert [one.query for one in requests if isinstance(one, Search)] == ["Where was X born?"]
+
+
+def test_the_reply_that_the_vote_chooses_is_searched_for() -> None:
+    """By the vote of the strategy, in which "unknown" may win."""
+    decoding, replies = Decoding(temperature=1.0, samples=3), iter(["unknown", "unknown", "Rome", "x", "x", "x"])
+    serve = lambda request: Generation(next(replies)) if isinstance(request, Generate) else _serve(request)  # noqa: E731
+    strategy = IterRetGen(PROMPT, decoding, rounds=2, vote=Vote(unknown_votes=True))
+    _, requests = play(strategy.plan(QUESTION, PLACED), serve)
+    assert [one.query for one in requests if isinstance(one, Search)] == ["Where was X born? unknown"]
+
+
+def test_a_long_reason_of_a_failed_search_is_cut() -> None:
+    """It becomes the reason why the plan ended."""
+    serve = lambda request: Failed("x" * 200) if isinstance(request, Search) else _serve(request)  # noqa: E731
+    answer, _ = play(IterRetGen(PROMPT, Decoding()).plan(QUESTION, PLACED), serve)
+    assert answer.stop == "search failed: " + "x" * 100
 
 
 def test_one_round_searches_for_nothing() -> None:

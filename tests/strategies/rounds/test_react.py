@@ -1,6 +1,7 @@
 """ReAct: the reader chooses between Search, Lookup and Finish."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,15 +102,24 @@ def test_lookup_gives_one_sentence_after_another() -> None:
     observations = [line.partition(": ")[2] for line in _list_prompts(requests)[-1].splitlines() if "Observation" in line]
     sentences = ["The Danube flows through Vienna.", "Danube is a river.", "No more results.", "Vienna is old."]
     assert observations[1:5] == sentences
+    search, empty = "t\nAction: Search[x]", "t\nAction: Lookup[]"
+    _, requests = _play([search, look, search, look, empty, "t\nAction: Finish[x]"])
+    observations = [line.partition(": ")[2] for line in _list_prompts(requests)[-1].splitlines() if "Observation" in line]
+    assert observations[1::2] == [sentences[0], sentences[0]], "a search begins anew"
+    assert observations[4] == "No more results."
     answer, _ = _play([look, "t\nAction: Finish[x]"])
     assert answer.text == "x"
 
 
 def test_placed_passages_are_shown_before_the_question() -> None:
     """And named as shown."""
-    _, requests = _play(["t\nAction: Finish[x]"], placed=[make_context(1, "placed")])
+    answer, requests = _play(["t\nAction: Finish[x]"], placed=[make_context(1, "placed")])
     assert _list_prompts(requests) == ["<placed>\nQuestion: Which river?\nThought 1:"]
     assert [passage.text for passage in requests[0].passages] == ["placed"]
+    assert answer.used == requests[0].passages
+    context = replace(make_context(1, "x"), passage=VIENNA)
+    _, requests = _play(["t\nAction: Search[x]", "t\nAction: Finish[x]"], placed=[context])
+    assert requests[-1].passages == (VIENNA,), "what a search finds again is named once"
 
 
 def test_the_oldest_passages_are_left_out_of_a_prompt_that_is_too_long() -> None:
@@ -122,7 +132,19 @@ def test_the_oldest_passages_are_left_out_of_a_prompt_that_is_too_long() -> None
     answer, _ = _play([search, TooLong("long"), TooLong("long")])
     assert (answer.text, answer.stop, answer.used) == ("unknown", "prompt too long", ())
     answer, _ = _play(["only a thought", TooLong("long")])
-    assert answer.stop == "prompt too long"
+    assert (answer.stop, answer.reply) == ("prompt too long", "only a thought")
+    other = Passage("o", "", "Another page.")
+    found = iter([Pages((VIENNA,)), Pages((other,))])
+    replies = iter([search, search, TooLong("long"), "t\nAction: Finish[y]"])
+
+    def serve(request: object) -> object:
+        reply = next(found) if isinstance(request, Search) else next(replies)
+        return Generation(reply) if isinstance(reply, str) else reply
+
+    answer, requests = play(React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}").plan(QUESTION, ()), serve)
+    assert "Observation 1: (left out)\n" in _list_prompts(requests)[-1]
+    assert "Observation 2: <Another page.>\n" in _list_prompts(requests)[-1]
+    assert answer.used == (other,)
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -110,14 +110,15 @@ class Ircot:
         return replace(answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop)
 
     def _build_request(self, question: Question, passages: Sequence[Passage], chain: Sequence[str]) -> Generate:
+        """Build the request for the next sentence, without demonstrations and without a beginning of the reply."""
         thoughts = " ".join(chain).replace("{", "{{").replace("}", "}}")
         template = self.template.replace("{thoughts}", thoughts)
-        prompt = replace(
-            self.prompt,
+        prompt = Prompt(
             with_contexts=template,
-            without_contexts=template.replace("{contexts}", "").lstrip(),
-            reply_start="",
-            shots=None,
+            without_contexts=template.replace("{contexts}", ""),
+            with_candidates="{contexts}{candidates}{question}",
+            passage=self.prompt.passage,
+            system=self.prompt.system,
         )
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
         request = build_request(prompt, question, build_contexts(passages), decoding)
