@@ -19,13 +19,15 @@ from flows.stages.registry import Stage
 from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import read_content_digest
+from winnow.artifacts.steps import read_steps
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
 from winnow.metrics.base import JudgedMetric, collect_inputs
 from winnow.protocols import CallStore
-from winnow.records import Plan, Role
+from winnow.records import Plan, Role, TooLong
+from winnow.steps import Step
 from winnow.sweeps.replay import replay_plan
 from winnow.sweeps.run import iter_jobs, load_cells
 from winnow.sweeps.samples import SampleReader, build_judge_jobs
@@ -81,26 +83,32 @@ def collect_keys(settings: Settings, specs: Sequence[CellSpec], ledger: CallStor
     keys: set[bytes] = set()
     num_incomplete = 0
     with progress("replaying", None) as advance:
-        for plan, identities in _iter_plans(settings, specs):
+        for plan, identities, recorded in _iter_plans(settings, specs):
             try:
-                keys.update(call.key for calls in replay_plan(plan, identities, ledger).rounds for call in calls)
+                rounds = replay_plan(plan, identities, ledger, recorded).rounds
+                keys.update(call.key for calls in rounds for call in calls if not isinstance(call.result, TooLong))
             except LedgerError:
                 num_incomplete += 1
             advance()
     return keys, num_incomplete
 
 
-def _iter_plans(settings: Settings, specs: Sequence[CellSpec]) -> Iterator[tuple[Plan[object], Mapping[Role, str]]]:
-    """Yield every plan of the cells and of their judged metrics, with the identities of the engines by role."""
+def _iter_plans(
+    settings: Settings, specs: Sequence[CellSpec]
+) -> Iterator[tuple[Plan[object], Mapping[Role, str], Sequence[Step]]]:
+    """Yield every plan of the cells and of their judged metrics, with the engines' identities by role and recorded steps."""
     for cell in load_cells(specs):
         identities = identify_engines(open_engines(cell.spec.engines, check=False))
-        yield from ((job.plan, identities) for job in iter_jobs([cell]))
+        steps = read_steps(cell.spec.folder, cell.rankings.passages, {question.question_id for question in cell.questions})
+        for question, job in zip(cell.questions, iter_jobs([cell]), strict=True):
+            own = steps.get(question.question_id)
+            yield job.plan, identities, own.steps if own else ()
     metrics = [metric for metric in build_metrics(settings) if isinstance(metric, JudgedMetric)]
     if metrics:
         judge = identify_engines(open_engines(resolve_judge_specs(Project(settings), metrics), check=False))
         reader = SampleReader(collect_inputs(metrics))
         samples = {spec.key: reader.read(spec) for spec in specs}
-        yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
+        yield from ((job.plan, judge, ()) for job in build_judge_jobs(metrics, samples))
 
 
 STAGE = Stage(

@@ -67,11 +67,12 @@ def _replay_question(settings: Settings, cell: LoadedCell, question: Question, p
     """Run the strategy on the question with the results of its calls from the ledger."""
     engines = open_engines(cell.spec.engines, check=False)
     identities = identify_engines(engines)
+    recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
     try:
         with open_ledger(settings) as ledger:
-            return replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
+            plan = cell.strategy.plan(question, placed.contexts)
+            return replay_plan(plan, identities, ledger, recorded.steps if recorded else ())
     except LedgerError as error:
-        recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
         if recorded is None:
             raise
         raise LedgerError(f"{error}\nRecorded with the prediction:\n{_describe_steps(recorded)}") from error

@@ -34,6 +34,8 @@ READER: Role = "reader"
 """Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write the answer."""
 WITH_CONTROL_TOKENS = " with control tokens"
 """End of the finish of replies in which a chat template's control tokens were left, as by a wrong template or stop token."""
+TOO_LONG = "too long"
+"""Finish of a prompt that exceeded the context length, so that no model read it."""
 NO_REQUEST = "no request"
 """Stop reason of a plan that requested nothing."""
 _KINDS = {Likelihood: "likelihood", Estimate: "estimate", Search: "search"}
@@ -66,8 +68,8 @@ class Step(Struct, frozen=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Return whether this is a prompt of the reader, from which it writes or scores an answer."""
-        return self.kind in ("generate", "likelihood") and self.role == READER
+        """Return whether this is a prompt that the reader read, from which it writes or scores an answer."""
+        return self.kind in ("generate", "likelihood") and self.role == READER and self.finish != TOO_LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def describe_round(number: int, requests: Sequence[Request], results: Sequence[R
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:
-            finish = "failed" if isinstance(result, Failed) else "too long" if isinstance(result, TooLong) else ""
+            finish = "failed" if isinstance(result, Failed) else TOO_LONG if isinstance(result, TooLong) else ""
             model = result.model if isinstance(result, Score) else ""
         fields = (_KINDS.get(type(request), "generate"), request.role, passages, query, finish, model)
         counts[fields] = counts.get(fields, 0) + 1

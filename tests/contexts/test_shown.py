@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from winnow.contexts.shown import build_shown
 from winnow.metrics.base import Shown
 from winnow.records import Context, Passage, Question
-from winnow.steps import Step
+from winnow.steps import TOO_LONG, Step
 from winnow.testing import make_context
 
 QUESTION = Question("q", "who?", ("Ada", "Lovelace"), ("g",))
@@ -43,6 +43,13 @@ def test_only_prompts_of_the_reader_show() -> None:
     """Not those of a judge, and not what a search found but no prompt had."""
     steps = [Step(1, "search", "search", (GOLD.passage,), "q", "found"), prompt(2, GOLD.passage, role="judge")]
     assert build_shown(QUESTION, [*steps, prompt(3)], (), KNOWN) == Shown((), (), ((),), ("q",))
+
+
+def test_a_prompt_that_was_too_long_showed_nothing() -> None:
+    """No model read it; without another one, nothing is known of what was shown."""
+    long = Step(1, "generate", "reader", (GOLD.passage,), finish=TOO_LONG)
+    assert build_shown(QUESTION, [long, prompt(2, OTHER.passage)], (), KNOWN) == Shown((OTHER,), (OTHER,), ((OTHER,),))
+    assert build_shown(QUESTION, [long], (), KNOWN) is None
 
 
 def test_parts_are_gold_by_their_source_and_have_answers_by_their_own_text() -> None:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from tests.plans import PROMPT, ask, run
 from winnow.driver.run import Driver, Job
-from winnow.errors import ConfigError, PromptTooLongError
+from winnow.errors import ConfigError, LedgerError, PromptTooLongError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
@@ -278,6 +278,10 @@ def test_a_plan_that_asks_for_it_is_told_that_its_prompt_is_too_long(tmp_path: P
         assert outcome.result.text == " ".join(history[1:]).upper()
         assert [step.finish for step in outcome.steps] == ["too long", "stop"]
         assert len(ledger) == 1
-        replay = replay_plan(_chat(history), {"reader": get_ledger_identity(reader)}, ledger)
+        assert outcome.usage[0].calls == 1, "no model read the first prompt"
+        identities = {"reader": get_ledger_identity(reader)}
+        with pytest.raises(LedgerError, match="lacks a call of round 1"):
+            replay_plan(_chat(history), identities, ledger)
+        replay = replay_plan(_chat(history), identities, ledger, outcome.steps)
         assert replay.result == outcome.result
         assert [step.finish for step in replay.steps] == ["too long", "stop"]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
+from winnow.metrics.replies import EmptyReplies
 from winnow.reports.cells import CellResult
 from winnow.reports.frontier import compute_frontier, plot_frontier
 from winnow.sweeps.labels import CellLabels
@@ -27,8 +28,8 @@ def test_a_cell_is_on_the_frontier_if_no_cheaper_one_is_as_good() -> None:
     values = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]], float)
     frontier = compute_frontier([10, 20, 30, 30, 90], values, 0)
     assert frontier.cells == (0, 3)
-    assert frontier.costs.tolist() == [10, 30]
-    assert frontier.best.tolist() == [0.25, 0.75]
+    assert frontier.costs.tolist() == [10, 20, 30, 90]
+    assert frontier.best.tolist() == [0.25, 0.25, 0.75, 0.75]
     assert (frontier.low <= frontier.best).all()
     assert (frontier.best <= frontier.high).all()
     rng = np.random.default_rng(0)
@@ -36,6 +37,8 @@ def test_a_cell_is_on_the_frontier_if_no_cheaper_one_is_as_good() -> None:
     both, alone = (compute_frontier([1.0] * len(rows), np.array(rows), 0) for rows in ([first, 1 - first], [first]))
     assert both.high[0] >= alone.high[0], "the maximum over all cells that the cost buys"
     assert both.low[0] > alone.low[0]
+    later = compute_frontier([1.0, 2.0], np.array([first, 1 - first]), 0)
+    assert (later.low[1], later.high[1]) == (both.low[0], both.high[0]), "also where the second cell is not on the frontier"
 
 
 def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
@@ -91,6 +94,9 @@ def test_cells_of_other_questions_have_no_frontier() -> None:
     undefined[0]._values["em"] = np.array([1.0, np.nan])
     plot = plot_frontier(undefined, "em", "tokens", "retrieved", 0)
     assert [row[5] for row in plot.rows] == ["no", "no"], "a question without a value"
+    ratio = [replace(cell, metrics=[EmptyReplies("empty", "empty"), *METRICS]) for cell in cells[:1] * 2]
+    plot = plot_frontier(ratio, "empty", "tokens", "retrieved", 0)
+    assert [row[5] for row in plot.rows] == ["no", "no"], "a ratio of sums is no mean over questions"
     assert plot_frontier(cells[:1], "em", "tokens", "retrieved", 0) is None
     assert (
         plot_frontier([replace(cells[0]), _build_cell("c", 1, [1], gold="gold_last")], "em", "tokens", "gold_last", 0) is None

@@ -119,10 +119,26 @@ def test_cells_share_a_driver_if_their_language_models_are_the_same(tmp_path: Pa
     """By role and key; a search of another corpus or another estimator makes no other driver, but another estimate."""
     reader, judge, other = Engine("reader", "r"), Engine("judge", "r"), Engine("reader", "s")
     search = Engine("search", "w")
-    engines = {"1": (reader,), "2": (reader, judge), "3": (reader,), "4": (other,), "5": (reader, search)}
+    swapped, other_way = (reader, Engine("judge", "s")), (other, Engine("judge", "r"))
+    engines = {
+        "1": (reader,),
+        "2": (reader, judge),
+        "3": (reader,),
+        "4": (other,),
+        "5": (reader, search),
+        "6": swapped,
+        "7": other_way,
+    }
     cells = [cell(tmp_path, key, engines=engines) for key, engines in engines.items()]
-    assert [[one.spec.key for one in group] for group in group_by_engines(cells)] == [["1", "3"], ["2"], ["4"], ["5"]]
-    assert [[one.spec.key for one in group] for group in group_by_models(cells)] == [["1", "2", "3", "5"], ["4"]]
+    assert [[one.spec.key for one in group] for group in group_by_engines(cells)] == [
+        ["1", "3"],
+        ["2"],
+        ["4"],
+        ["5"],
+        ["6"],
+        ["7"],
+    ]
+    assert [[one.spec.key for one in group] for group in group_by_models(cells)] == [["1", "2", "3", "5"], ["4"], ["6"], ["7"]]
 
 
 def test_predictions_are_written_when_a_cell_is_finished(tmp_path: Path) -> None:

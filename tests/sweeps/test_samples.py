@@ -79,5 +79,5 @@ def test_what_was_shown_is_read_with_its_samples(tmp_path: Path, monkeypatch: py
     stored = StoredSamples(questions, path, PRICES, {}, ranked, StoredSteps(tmp_path, passages))
     for n, sample in enumerate(stored):
         own, other = ranked[f"q{n}"]
-        assert sample.shown == Shown((own, other), (own,) if n % 3 else (other,))
-    assert stored[-1].shown == Shown(ranked["q7"], ranked["q7"][:1])
+        assert sample.shown == Shown((own, other), (own,) if n % 3 else (other,), ((own, other),))
+    assert stored[-1].shown == Shown(ranked["q7"], ranked["q7"][:1], (ranked["q7"],))

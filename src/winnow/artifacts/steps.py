@@ -14,7 +14,7 @@ from winnow.artifacts.files import write_texts
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.errors import ArtifactError
 from winnow.records import Answer, Passage
-from winnow.steps import READER, WITH_CONTROL_TOKENS, Outcome, Step
+from winnow.steps import READER, TOO_LONG, WITH_CONTROL_TOKENS, Outcome, Step
 
 STEPS_FILE = "steps.parquet"
 """Name of the file with a row per question."""
@@ -222,7 +222,8 @@ def count_control_tokens(folder: Path) -> tuple[int, int]:
         return 0, 0
     steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
     table = pa.table({name: steps.field(name) for name in ("role", "kind", "finish", "calls")})
-    replies = table.filter((pc.field("role") == READER) & (pc.field("kind") == "generate"))
+    is_reply = (pc.field("kind") == "generate") & (pc.field("finish") != TOO_LONG)
+    replies = table.filter((pc.field("role") == READER) & is_reply)
     marked = replies.filter(pc.ends_with(replies["finish"], WITH_CONTROL_TOKENS))
     return (sum(marked["calls"].to_pylist()), sum(replies["calls"].to_pylist()))
 

@@ -215,6 +215,8 @@ class Driver:
                 result = structs.replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
         elif isinstance(result, Score):
             active.counts[waiter.request.role].add(result.usage)
+        elif isinstance(result, TooLong):
+            active.counts[waiter.request.role].calls -= 1  # no model read it
         elif isinstance(result, Failed) and isinstance(waiter.request, Generate | Estimate) and not waiter.request.may_fail:
             raise CallRefusedError(
                 f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from winnow.metrics.base import MeanMetric
 from winnow.metrics.intervals import compute_bounds, is_fraction, widen_bounds
 from winnow.reports.cells import CellResult, get_unit_scale, have_same_questions
 from winnow.reports.plots import Plot
@@ -18,16 +19,16 @@ _LOG_RATIO = 10
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The best mean of a metric that each cost buys. A cell is on it if no cheaper cell, and no equally cheap one, is better.
+    """The best mean of a metric that each cost buys.
 
     Attributes:
-        costs: (steps,) Mean costs of the cells on the frontier, in increasing order.
-        best: (steps,) Their means of the metric, which increase too.
-        low: (steps,) Lower bound of the 95 % bootstrap interval of the best mean that each cost buys (a share of hardly any or
-            nearly all questions has Wilson's).
-        high: (steps,) Upper bound. The band is that of the maximum over cells in resampled questions, which the selection of
+        costs: (costs,) Distinct mean costs of the cells, in increasing order.
+        best: (costs,) Best mean of the cells that cost at most as much.
+        low: (costs,) Lower bound of the 95 % bootstrap interval of that best mean (a share of hardly any or nearly all
+            questions has Wilson's).
+        high: (costs,) Upper bound. The band is that of the maximum over cells in resampled questions, which the selection of
             the best cell raises, as it raises the frontier itself.
-        cells: (steps,) Index of each cell on the frontier.
+        cells: Indices of the cells on the frontier: no cheaper cell, and no equally cheap one, is as good or better.
 
     """
 
@@ -48,36 +49,32 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
 
     """
     means = values.mean(axis=1)
-    order = sorted(range(len(costs)), key=lambda index: (costs[index], -means[index]))
-    chosen: list[int] = []
-    for index in order:
-        if not chosen or means[index] > means[chosen[-1]]:
-            chosen.append(index)
     rng, questions = np.random.default_rng(seed), values.shape[1]
     chunk = max(1, _CHUNK_VALUES // questions)
-    resampled = (
-        np.concatenate(
-            [
-                rng.multinomial(questions, np.full(questions, 1 / questions), min(chunk, _RESAMPLES - start)) @ values.T
-                for start in range(0, _RESAMPLES, chunk)
-            ]
-        )
-        / questions
-    )
-    affordable = np.array([[costs[index] <= costs[step] for index in range(len(costs))] for step in chosen])
-    maxima = np.where(affordable[None], resampled[:, None, :], -np.inf).max(axis=2)
-    bounds = [compute_bounds(maxima[:, step]) for step in range(len(chosen))]
-    if is_fraction(values):
-        bounds = [widen_bounds(own, float(means[index]), values[[index]]) for own, index in zip(bounds, chosen, strict=True)]
+    sums = [
+        rng.multinomial(questions, np.full(questions, 1 / questions), min(chunk, _RESAMPLES - start)) @ values.T
+        for start in range(0, _RESAMPLES, chunk)
+    ]
+    resampled = np.concatenate(sums) / questions
+    steps, chosen = sorted(set(costs)), list[int]()
+    best, bounds = list[float](), list[tuple[float, float]]()
+    for cost in steps:
+        affordable = [index for index, own in enumerate(costs) if own <= cost]
+        winner = max(affordable, key=lambda index: means[index])
+        if not best or means[winner] > best[-1]:
+            chosen.append(winner)
+        best.append(float(means[winner]))
+        own_bounds = compute_bounds(resampled[:, affordable].max(axis=1))
+        bounds.append(widen_bounds(own_bounds, best[-1], values[[winner]]) if is_fraction(values) else own_bounds)
     low, high = np.array(bounds).T
-    return Frontier(np.array([costs[index] for index in chosen]), means[chosen], low, high, tuple(chosen))
+    return Frontier(np.array(steps), np.array(best), low, high, tuple(chosen))
 
 
 def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int) -> Plot | None:
     """Plot a metric against a cost at one placement of the gold passage, with the frontier of these cells.
 
-    Cells without passages have no placement and belong to all. The frontier needs the same questions in all cells, each with
-    a value; otherwise only the cells are plotted.
+    Cells without passages have no placement and belong to all. The frontier is that of a metric that is a mean over questions,
+    where higher is better, and needs the same questions in all cells, each with a value; otherwise only the cells are plotted.
 
     Args:
         cells: Cells of the report.
@@ -101,15 +98,15 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
     costs = [cost_scale * cell.compute_interval(cost, seed).mean for cell in plotted]
     intervals = [cell.compute_interval(metric, seed) for cell in plotted]
     names = [f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line for cell in plotted]
-    values = np.array([cell.compute_values(metric) for cell in plotted]) if have_same_questions(plotted) else None
+    has_values = isinstance(kind, MeanMetric) and have_same_questions(plotted)
+    values = np.array([cell.compute_values(metric) for cell in plotted]) if has_values else None
     frontier = None if values is None or np.isnan(values).any() else compute_frontier(costs, values, seed)
 
     def draw(axes: Any) -> None:
         if frontier is not None:
-            ends = [*frontier.costs, max(costs)]
-            best, low, high = (scale * np.append(data, data[-1]) for data in (frontier.best, frontier.low, frontier.high))
-            axes.fill_between(ends, low, high, step="post", alpha=0.2, color="gray", label="frontier, 95 %")
-            axes.step(ends, best, where="post", color="gray", marker="")
+            low, high = scale * frontier.low, scale * frontier.high
+            axes.fill_between(frontier.costs, low, high, step="post", alpha=0.2, color="gray", label="frontier, 95 %")
+            axes.step(frontier.costs, scale * frontier.best, where="post", color="gray", marker="")
         for line in dict.fromkeys(cell.labels.line for cell in plotted):
             own = [index for index, cell in enumerate(plotted) if cell.labels.line == line]
             means = [scale * intervals[index].mean for index in own]

@@ -38,7 +38,7 @@ def build_trace(
     """
     question, prediction = sample.question, sample.prediction
     placed = cell.place(question)
-    rounds = _replay_rounds(cell, sample, placed, identities, ledger)
+    rounds = _replay_rounds(cell, sample, placed, identities, ledger, steps)
     if rounds is None and steps is not None:
         rounds = _build_recorded_rounds(steps)
     if rounds is None:
@@ -68,11 +68,18 @@ def build_trace(
 
 
 def _replay_rounds(
-    cell: LoadedCell, sample: Sample, placed: PlacedContexts, identities: Mapping[Role, str], ledger: CallStore
+    cell: LoadedCell,
+    sample: Sample,
+    placed: PlacedContexts,
+    identities: Mapping[Role, str],
+    ledger: CallStore,
+    recorded: QuestionSteps | None,
 ) -> list[Span] | None:
     """Return a span per round of the replayed plan, or None if the ledger no longer yields the stored answer."""
     try:
-        replayed = replay_plan(cell.strategy.plan(sample.question, placed.contexts), identities, ledger)
+        replayed = replay_plan(
+            cell.strategy.plan(sample.question, placed.contexts), identities, ledger, recorded.steps if recorded else ()
+        )
     except LedgerError:
         return None
     if not is_same_answer(replayed.result, sample.prediction):

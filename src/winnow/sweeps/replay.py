@@ -12,7 +12,7 @@ from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore
 from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T, TooLong
-from winnow.steps import Step, describe_round
+from winnow.steps import TOO_LONG, Step, describe_round
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Call:
     Attributes:
         key: Key of the call in the ledger.
         request: Request as it was served.
-        result: Stored result of the request; TooLong for one whose plan may receive it, and that the ledger lacks.
+        result: Stored result of the request; TooLong for a prompt that was too long.
         dropped: Number of passages that were dropped from the prompt to fit the context length.
 
     """
@@ -56,18 +56,20 @@ class Replay(Generic[T]):
         ]
 
 
-def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> Replay[T]:
+def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore, recorded: Sequence[Step] = ()) -> Replay[T]:
     """Run a plan to its end with stored results, and record its calls.
 
     Args:
         plan: Plan that has not been started.
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
+        recorded: Steps that were recorded, which say in which rounds a prompt was too long; the ledger has no result of it.
 
     Raises:
         LedgerError: If the ledger lacks a call. The message names its round and the command to run.
 
     """
+    too_long = {step.round for step in recorded if step.finish == TOO_LONG}
     rounds: list[list[Call]] = []
     results: list[Result | TooLong] | None = None
     while True:
@@ -75,7 +77,8 @@ def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore
             requests = next(plan) if results is None else plan.send(results)
         except StopIteration as stop:
             return Replay(rounds, stop.value)
-        rounds.append([_find_call(request, identities, ledger, len(rounds) + 1) for request in requests])
+        number = len(rounds) + 1
+        rounds.append([_find_call(request, identities, ledger, number, number in too_long) for request in requests])
         results = [call.result for call in rounds[-1]]
 
 
@@ -85,7 +88,9 @@ def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
     return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored
 
 
-def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int) -> Call:
+def _find_call(
+    request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int, was_too_long: bool
+) -> Call:
     """Find the stored call of a request or, if there is none, of its longest shortened version.
 
     The ledger stores a shortened version if the prompt exceeded the context length.
@@ -100,7 +105,7 @@ def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallSto
             return Call(key, candidate, results[key], dropped)
         candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
         dropped += 1
-    if isinstance(request, Generate) and request.may_be_too_long:
+    if was_too_long and isinstance(request, Generate) and request.may_be_too_long:
         return Call(compute_request_key(identity, request), request, TooLong("the prompt exceeded the context length"))
     raise LedgerError(
         f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "

@@ -61,9 +61,10 @@ class LoadedCell:
         return tuple((engine.role, engine.key) for engine in self.spec.engines)
 
     @property
-    def models(self) -> frozenset[str]:
-        """Return the keys of the language models."""
-        return frozenset(engine.key for engine in self.spec.engines if engine.role in MODEL_ROLES)
+    def models(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the keys of the reader and of all language models."""
+        models = [engine for engine in self.spec.engines if engine.role in MODEL_ROLES]
+        return frozenset(one.key for one in models if one.role == READER), frozenset(one.key for one in models)
 
     def place(self, question: Question) -> PlacedContexts:
         """Build the weighted contexts of a question in prompt order.

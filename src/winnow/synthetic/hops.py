@@ -22,7 +22,8 @@ QUESTIONS = (
     "Which lake takes the river that flows by the town in which {name} lives?",
 )
 """Question that each number of facts answers."""
-_ONSETS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+_ONSETS, _VOWELS, _CODAS = "bdfgklmnprstvz", "aeiou", "lnrs"
+_MOST_QUESTIONS = (len(_ONSETS) * len(_VOWELS)) ** 2 * len(_CODAS) // (len(LINKS) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,10 @@ class HopsSettings:
         """Raise ConfigError if there are no questions, or not enough names for them."""
         if self.questions < 1 or not self.hops or not set(self.hops) <= set(range(1, len(LINKS) + 1)):
             raise ConfigError(f"A world of hops needs questions of 1 to {len(LINKS)} hops; received {self}.")
-        if self.questions * len(self.hops) > 5000:
-            raise ConfigError(f"A world of hops has names for 5,000 questions; received {self}.")
+        if len(set(self.hops)) < len(self.hops):
+            raise ConfigError(f"A world of hops names each number of hops once; received {self}.")
+        if self.questions * len(self.hops) > _MOST_QUESTIONS:
+            raise ConfigError(f"A world of hops has names for {_MOST_QUESTIONS} questions; received {self}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def build_hops(settings: HopsSettings) -> HopsWorld:
     """Build a world in which no two questions share a person, a town, a river or a lake."""
     rng = random.Random(settings.seed)
     syllables = [onset + vowel for onset in _ONSETS for vowel in _VOWELS]
-    words = [first + second + last for first in syllables for second in syllables for last in "lnrs"]
+    words = [first + second + last for first in syllables for second in syllables for last in _CODAS]
     names = iter(word.title() for word in rng.sample(words, len(words)))
     passages: list[Passage] = []
     questions: list[Question] = []

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.plans import PROMPT, play
+from tests.plans import PROMPT, play, run
+from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, TooLong
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.rounds.ircot import Ircot, write_query
-from winnow.testing import make_context, make_question
+from winnow.testing import ScriptedReader, make_context, make_question
 
 TEMPLATE = "{contexts}\nQ: {question}\nA: {thoughts}"
 QUESTION = make_question("Which river flows through the city where X was born?")
@@ -124,6 +126,42 @@ def test_a_chain_that_is_too_long_ends() -> None:
     assert (answer.text, answer.stop) == ("Danube", "prompt too long")
     assert [one.may_be_too_long for one in requests if isinstance(one, Generate)] == [True, True, False]
     assert [passage.passage_id for passage in answer.used] == ["p1", "p2"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        ("George W. Bush was born in 1946. He left.", "George W. Bush was born in 1946."),
+        ("He lives in St. Louis. Then", "He lives in St. Louis."),
+        ("He left the U.S. Army. So", "He left the U.S. Army."),
+        ("Dr. Dre made it! Yes", "Dr. Dre made it!"),
+        ("It ended in 1946. In 1947 it began.", "It ended in 1946."),
+    ],
+)
+def test_a_full_stop_of_an_abbreviation_ends_no_sentence(reply: str, sentence: str) -> None:
+    """So that names are searched for as a whole."""
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_sentences=2), [reply, "b."])
+    assert requests[1].query == sentence
+
+
+@pytest.mark.parametrize("text", ["J. R. R. Tolkien", "St. Louis", "Washington, D.C. 20001", "Yes! It is"])
+def test_an_answer_of_the_chain_is_whole(text: str) -> None:
+    """Whatever full stops it has."""
+    strategy = Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain")
+    answer, _ = _play(strategy, [f"So the answer is: {text}."])
+    assert answer.text == text
+
+
+def test_placed_passages_keep_their_ranks_and_gold_in_a_prompt_that_is_too_long(tmp_path: Path) -> None:
+    """As in concatenation: a gold passage is dropped last, and what was found later is dropped first."""
+    placed = [make_context(1, "d" * 50), make_context(2, "g" * 50, is_gold=True)]
+    strategy = Ircot(PROMPT, Decoding(), TEMPLATE, max_sentences=1)
+    reader = ScriptedReader(lambda _: "x", context_length=150)
+    outcomes, _ = run(tmp_path, [Job(1, strategy.plan(QUESTION, placed))], reader)
+    assert [[passage.passage_id for passage in step.passages] for step in outcomes[1].steps] == [["p2"], ["p2"]]
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_sentences=2), ["a.", "b."])
+    shorter = requests[2].drop_passage()
+    assert [passage.passage_id for passage in shorter.passages] == ["p1"]
 
 
 def test_a_search_that_fails_adds_nothing() -> None:

@@ -58,6 +58,14 @@ def test_thoughts_actions_and_observations_alternate() -> None:
     assert answer.trace == ("action: Search[X  birthplace]", "action: Lookup[danube]", "action: Finish[the Danube]")
 
 
+def test_the_action_of_a_turn_has_its_own_number_or_none() -> None:
+    """At the beginning of a line, so that a film is no action; another number is asked again."""
+    _, requests = _play(["The film is Action 7: the movie.\nAction 1: Search[a]", "t\nAction: Finish[x]"])
+    assert [one.query for one in requests if isinstance(one, Search)] == ["a"]
+    _, requests = _play(["t\nAction 2: Search[a]", "Action 1: Finish[x]"])
+    assert _list_prompts(requests)[1].endswith("Thought 1: t\nAction 1:")
+
+
 def test_a_reply_without_an_action_is_asked_for_one() -> None:
     """With its first line as the thought, up to the end of the line."""
     _, requests = _play(["I know.\nIt is easy.", " Finish[x]"])
@@ -79,10 +87,14 @@ def test_what_is_no_action_is_observed_as_such(action: str) -> None:
 
 def test_an_agent_that_only_searches_is_bounded() -> None:
     """Seven turns; the same passage is named once; an empty query is not searched for."""
-    answer, requests = _play(["t\nAction 1: Search[x]"] * 7)
+    answer, requests = _play(["t\nAction: Search[x]"] * 7)
     assert sum(isinstance(one, Search) for one in requests) == 7
     assert answer.stop == "max rounds"
     assert requests[-2].passages == (VIENNA,)
+    found = iter(Pages((Passage(name, "", f"text {name}"),)) for name in "abc")
+    serve = lambda request: next(found) if isinstance(request, Search) else Generation("t\nAction: Search[x]")  # noqa: E731
+    answer, _ = play(React(PROMPT, Decoding(), "{contexts}{question}", max_turns=3).plan(QUESTION, ()), serve)
+    assert [passage.passage_id for passage in answer.used] == ["a", "b"], "no prompt showed what the last turn found"
     answer, requests = _play(["t\nAction: Search[]", "t\nAction: Finish[]"])
     assert "No result (empty query)." in _list_prompts(requests)[1]
     assert (answer.text, answer.unknown, answer.stop) == ("unknown", True, "answer")
@@ -131,6 +143,7 @@ def test_the_oldest_passages_are_left_out_of_a_prompt_that_is_too_long() -> None
     assert [one.passages for one in requests if isinstance(one, Generate)] == [(), (VIENNA,), ()]
     answer, _ = _play([search, TooLong("long"), TooLong("long")])
     assert (answer.text, answer.stop, answer.used) == ("unknown", "prompt too long", ())
+    assert answer.trace[-1] == "left out: 1 passages"
     answer, _ = _play(["only a thought", TooLong("long")])
     assert (answer.stop, answer.reply) == ("prompt too long", "only a thought")
     other = Passage("o", "", "Another page.")
@@ -150,8 +163,9 @@ def test_the_oldest_passages_are_left_out_of_a_prompt_that_is_too_long() -> None
 def test_what_makes_no_sense_is_refused() -> None:
     """Samples of a path cannot vote."""
     with pytest.raises(ConfigError, match=r"Use decoding\.samples=1"):
-        React(PROMPT, Decoding(temperature=1.0, samples=2), "{question}")
+        React(PROMPT, Decoding(temperature=1.0, samples=2), "{contexts}{question}")
     with pytest.raises(ConfigError, match="n and max_turns must be at least 1; received 1 and 0"):
-        React(PROMPT, Decoding(), "{question}", max_turns=0)
-    with pytest.raises(ConfigError, match="question"):
-        React(PROMPT, Decoding(), "{contexts}")
+        React(PROMPT, Decoding(), "{contexts}{question}", max_turns=0)
+    for template in ("{contexts}", "{question}"):
+        with pytest.raises(ConfigError, match=r"must have \{contexts\} and \{question\}"):
+            React(PROMPT, Decoding(), template)

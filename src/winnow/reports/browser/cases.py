@@ -136,7 +136,7 @@ def build_case(
     encoded = [_encode_context(context, texts) for context in contexts]
     normalized = normalize(prediction.answer)
     try:
-        replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger)
+        replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger, steps.steps if steps else ())
     except LedgerError as error:
         return Case(encoded, recorded, None, prediction.trace, normalized, f"The calls cannot be shown. {error}")
     if not is_same_answer(replayed.result, prediction):

@@ -19,6 +19,10 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Za-z]\.)+|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Gen|Col|Lt|Capt|Rev|Sen|Gov|Jr|Sr|vs|No|Vol|Inc|Ltd|Co|ca|approx)\.)$"
+)
+"""End of a text whose full stop ends no sentence."""
 _ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
 """End of the chain."""
 _CONCLUSIONS = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
@@ -34,7 +38,7 @@ class Ircot:
 
     The prompt of a round shows all passages so far. Of its reply, the first sentence joins the chain. Rules and limits are
     those of the authors' code: a sentence is searched for without question words, one that concludes or computes is skipped,
-    and the chain ends with "answer is". It also ends where its prompt exceeds the context length without any passage.
+    and the chain ends with "answer is". It also ends where its prompt exceeds the context length with a single passage.
     Sentences are divided by a rule, not by spaCy, and passages are not cut to 350 words.
 
     Args:
@@ -82,18 +86,18 @@ class Ircot:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
-        passages = {context.passage.passage_id: context.passage for context in contexts}
-        shown = tuple(passages.values())
+        shown: tuple[Passage, ...] = ()
+        known = {context.passage.passage_id: context for context in contexts}
         chain: list[str] = []
         trace: list[str] = []
         stop = ""
         while not stop:
             reply: Generation | TooLong
-            (reply,) = yield [self._build_request(question, list(passages.values()), chain)]
+            (reply,) = yield [self._build_request(question, list(known.values()), chain)]
             if isinstance(reply, TooLong):
                 stop = "prompt too long"
                 break
-            shown = reply.passages if reply.dropped else tuple(passages.values())
+            shown = reply.passages if reply.dropped else tuple(context.passage for context in known.values())
             sentence = _find_first_sentence(extract_final_text(reply.text))
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain))
@@ -101,15 +105,13 @@ class Ircot:
                 query = write_query(question, chain)
                 found = yield from search(query, self.n)
                 trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
-                self._add(passages, found.passages)
+                self._add(known, found.passages)
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
-            question, build_contexts(passages.values())
-        )
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, list(known.values()))
         return replace(answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop)
 
-    def _build_request(self, question: Question, passages: Sequence[Passage], chain: Sequence[str]) -> Generate:
+    def _build_request(self, question: Question, contexts: Sequence[Context], chain: Sequence[str]) -> Generate:
         """Build the request for the next sentence, without demonstrations and without a beginning of the reply."""
         thoughts = " ".join(chain).replace("{", "{{").replace("}", "}}")
         template = self.template.replace("{thoughts}", thoughts)
@@ -121,7 +123,7 @@ class Ircot:
             system=self.prompt.system,
         )
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
-        request = build_request(prompt, question, build_contexts(passages), decoding)
+        request = build_request(prompt, question, contexts, decoding)
         return structs.replace(request, may_be_too_long=True)
 
     def _find_stop(self, sentence: str, num_sentences: int) -> str:
@@ -132,11 +134,11 @@ class Ircot:
             return "answer"
         return "max rounds" if num_sentences == self.max_sentences else ""
 
-    def _add(self, passages: dict[str, Passage], found: Sequence[Passage]) -> None:
-        """Add passages that are new, as far as there is room."""
-        for passage in found:
-            if len(passages) < self.max_passages:
-                passages.setdefault(passage.passage_id, passage)
+    def _add(self, known: dict[str, Context], found: Sequence[Passage]) -> None:
+        """Add passages that are new, as far as there is room, ranked behind those that are known."""
+        new = [passage for passage in found if passage.passage_id not in known][: max(0, self.max_passages - len(known))]
+        last = max([len(known), *(context.rank for context in known.values())])
+        known |= {context.passage.passage_id: context for context in build_contexts(new, last + 1)}
 
     def _answer_by_chain(self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
         reply = " ".join(chain)
@@ -157,7 +159,13 @@ def _is_conclusion(sentence: str) -> bool:
 
 
 def _find_first_sentence(text: str) -> str:
-    """Return the first sentence of the first line that is not blank, without the label of the prompt."""
+    """Return the first sentence of the first line that is not blank, or the whole line from one that concludes."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     line = lines[0].removeprefix("A:").strip() if lines else ""
-    return _SENTENCE_END.split(line, maxsplit=1)[0]
+    for end in _SENTENCE_END.finditer(line):
+        sentence = line[: end.start()]
+        if _ANSWER.search(sentence):
+            break  # an answer may have full stops, as "J. R. R. Tolkien" and "Washington, D.C. 20001"
+        if not _ABBREVIATION.search(sentence):
+            return sentence
+    return line

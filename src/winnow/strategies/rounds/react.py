@@ -15,7 +15,7 @@ from winnow.strategies.rounds.searching import search
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
-_ACTION_LINE = re.compile(r"\bAction(?: \d+)?: *")
+_ACTION_LABEL = re.compile(r"Action(?: \d+)?: *")
 _ACTION = re.compile(r"(search|lookup|finish)\[([^\]]*)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _LEFT_OUT = "(left out)"
@@ -44,6 +44,9 @@ class _Episode:
     sentences: tuple[str, ...] = ()
     keyword: str = ""
     matches: list[str] = field(default_factory=list)
+    shown: tuple[Passage, ...] = ()
+    """Passages of the last prompt that was answered."""
+    num_forgotten: int = 0
 
     @property
     def passages(self) -> list[Passage]:
@@ -55,6 +58,7 @@ class _Episode:
         for number, turn in enumerate(self.turns):
             if turn.passages:
                 self.turns[number] = replace(turn, observation=_LEFT_OUT, passages=())
+                self.num_forgotten += len(turn.passages)
                 return True
         return False
 
@@ -89,7 +93,7 @@ class React:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a template without its fields, a limit below 1, and samples, on which nothing votes."""
-        check_fields("strategy.plan.template", self.template, {"question"}, {"contexts"})
+        check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         if min(self.n, self.max_turns) < 1:
             raise ConfigError(f"strategy.plan: n and max_turns must be at least 1; received {self.n} and {self.max_turns}.")
         if self.decoding.samples > 1:
@@ -106,20 +110,20 @@ class React:
         for number in range(1, self.max_turns + 1):
             reply = yield from self._ask(beginning, placed, episode, f"Thought {number}:", f"\nObservation {number}:")
             if reply is None:
-                return self._end(episode, placed, UNKNOWN, "", trace, "prompt too long")
+                return self._end(episode, UNKNOWN, "", trace, "prompt too long")
             thought, action = _divide(reply, number)
             if not action:
                 label = f"Thought {number}: {thought}\nAction {number}:"
                 second = yield from self._ask(beginning, placed, episode, label, "\n")
                 if second is None:
-                    return self._end(episode, placed, UNKNOWN, reply, trace, "prompt too long")
-                action = _ACTION_LINE.sub("", second, count=1).strip()
+                    return self._end(episode, UNKNOWN, reply, trace, "prompt too long")
+                action = _ACTION_LABEL.sub("", second, count=1) if _ACTION_LABEL.match(second) else second
             trace.append(f"action: {action[:200]}")
             match = _ACTION.match(action)
             if match and match[1].lower() == "finish":
-                return self._end(episode, placed, match[2].strip(), reply, trace, "answer")
+                return self._end(episode, match[2].strip(), reply, trace, "answer")
             yield from self._act(episode, thought, action, match)
-        return self._end(episode, placed, UNKNOWN, reply or "", trace, "max rounds")
+        return self._end(episode, UNKNOWN, reply or "", trace, "max rounds")
 
     def _ask(self, beginning: str, placed: tuple[Passage, ...], episode: _Episode, label: str, stop: str) -> Plan[str | None]:
         """Request what follows a label; leave out the oldest passages until the prompt fits, or return None."""
@@ -131,6 +135,7 @@ class React:
             reply: Generation | TooLong
             (reply,) = yield [Generate((message,), decoding, passages=passages, may_be_too_long=True)]
             if isinstance(reply, Generation):
+                episode.shown = passages
                 return extract_final_text(reply.text).removeprefix(label).strip()
             if not episode.forget():
                 return None
@@ -143,32 +148,24 @@ class React:
             found = yield from search(argument, self.n)
             passages = found.passages
             observation = self.prompt.format_passages(passages) or f"No result ({found.problem})."
-            episode.sentences = tuple(
-                sentence for passage in passages for sentence in _SENTENCE_END.split(passage.text.strip())
-            )
-            episode.keyword, episode.matches = "", []
+            if passages:
+                texts = [passage.text.strip() for passage in passages]
+                episode.sentences = tuple(sentence for text in texts for sentence in _SENTENCE_END.split(text))
+                episode.keyword, episode.matches = "", []
         elif kind == "lookup":
             observation = _look_up(episode, argument)
         else:
             observation = "This is no action. Use Search[query], Lookup[word] or Finish[answer]."
         episode.turns.append(_Turn(thought, action, observation, passages))
 
-    def _end(
-        self,
-        episode: _Episode,
-        placed: tuple[Passage, ...],
-        text: str,
-        reply: str,
-        trace: Sequence[str],
-        stop: str,
-    ) -> Answer:
-        used = tuple(dict.fromkeys([*placed, *episode.passages]))
-        return Answer(text or UNKNOWN, is_unknown(text), used=used, reply=reply, trace=tuple(trace), stop=stop)
+    def _end(self, episode: _Episode, text: str, reply: str, trace: Sequence[str], stop: str) -> Answer:
+        left_out = [f"left out: {episode.num_forgotten} passages"] if episode.num_forgotten else []
+        return Answer(text or UNKNOWN, is_unknown(text), used=episode.shown, reply=reply, trace=(*trace, *left_out), stop=stop)
 
 
 def _divide(reply: str, number: int) -> tuple[str, str]:
     """Return the thought of a reply and its action, one line each; without an action, the first line is the thought."""
-    match = _ACTION_LINE.search(reply)
+    match = re.search(rf"^\s*Action(?: {number})?: *", reply, re.MULTILINE)
     if match is None:
         lines = reply.strip().splitlines()
         return lines[0].strip() if lines else "", ""

@@ -31,6 +31,6 @@ def search(query: str, n: int) -> Plan[Found]:
     return Found(result.passages, "" if result.passages else "nothing found")
 
 
-def build_contexts(passages: Iterable[Passage]) -> list[Context]:
-    """Return passages as the contexts of a prompt, in their order."""
-    return [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(passages, start=1)]
+def build_contexts(passages: Iterable[Passage], start: int = 1) -> list[Context]:
+    """Return found passages as contexts, with ranks from `start`. A prompt that is too long loses the last ranks first."""
+    return [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(passages, start)]
