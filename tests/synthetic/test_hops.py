@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,15 @@ def test_agents_stop_where_the_hops_end(ask: Any) -> None:
         React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}", n=2, max_turns=3), reply_to_react, "react", k=0
     )
     assert [_compute_accuracy(short, hops) for hops in (2, 3)] == [1.0, 0.0]
+
+
+def test_a_query_of_many_words_finds_what_it_names(tmp_path: Path) -> None:
+    """10,000 characters of chatter around a name."""
+    retriever = BM25()
+    retriever.build(lambda: iter(WORLD.passages), tmp_path)
+    query = f"{'well then ' * 1000}{WORLD.passages[7].text}"
+    ((hit, *_),) = retriever.open(tmp_path).search([Question("q", query, ("",))], N)
+    assert hit.passage_id == WORLD.passages[7].passage_id
 
 
 def test_the_world_is_what_its_settings_say() -> None:

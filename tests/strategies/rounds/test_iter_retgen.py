@@ -60,6 +60,14 @@ def test_the_reply_that_the_vote_chooses_is_searched_for() -> None:
     assert [one.query for one in requests if isinstance(one, Search)] == ["Where was X born? unknown"]
 
 
+def test_a_long_reply_is_searched_for_as_it_is() -> None:
+    """White space becomes single spaces; the engine decides what to make of 10,000 characters."""
+    serve = lambda request: Generation("word\n\n" * 2000) if isinstance(request, Generate) else _serve(request)  # noqa: E731
+    _, requests = play(IterRetGen(PROMPT, Decoding(), rounds=2).plan(QUESTION, PLACED), serve)
+    (search,) = [one for one in requests if isinstance(one, Search)]
+    assert search.query == "Where was X born? " + " ".join(["word"] * 2000)
+
+
 def test_a_long_reason_of_a_failed_search_is_cut() -> None:
     """It becomes the reason why the plan ended."""
     serve = lambda request: Failed("x" * 200) if isinstance(request, Search) else _serve(request)  # noqa: E731
