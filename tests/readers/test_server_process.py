@@ -55,9 +55,9 @@ def ask(number: int) -> Plan[str]:
 def run(reader: OpenAIReader | LocalReader, folder: Path, numbers: range = range(3)) -> list[str]:
     with SqliteStore(folder / "l.sqlite") as ledger:
         try:
-            return [
-                outcome.result for outcome in Driver(build_engine_map(reader), ledger).run(Job(n, ask(n)) for n in numbers)
-            ]
+            outcomes = Driver(build_engine_map(reader), ledger).run(Job(n, ask(n)) for n in numbers)
+            replies = {outcome.tag: outcome.result for outcome in outcomes}  # a server answers in any order
+            return [replies[n] for n in numbers]
         finally:
             reader.close()
 
