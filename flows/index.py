@@ -1,4 +1,4 @@
-"""Build the indexes of the corpus for the configured retriever and, if questions are labeled, for the labelling one.
+"""Build the indexes of the corpus for the configured retriever and, if questions are labeled, for the labeling one.
 
 python -m flows.index
 python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32

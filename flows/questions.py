@@ -54,14 +54,14 @@ def _write_questions(project: Project) -> None:
 
 
 def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
-    """Yield the questions with `answerable` set: whether a passage of the labelling retriever contains an answer."""
+    """Yield the questions with `answerable` set: whether a passage of the labeling retriever contains an answer."""
     settings = project.settings.answerable
     searcher = settings.retriever.build().open(project.resolve_index(settings.retriever).require())
     rankings = searcher.search(parsed, settings.depth)
     ids = {hit.passage_id for hits in rankings for hit in hits}
     corpus = project.corpus.require() / "passages.parquet"
     texts = {passage.passage_id: passage.text for passage in read_passages(corpus) if passage.passage_id in ids}
-    with progress("labelling questions", len(parsed)) as advance:
+    with progress("labeling questions", len(parsed)) as advance:
         for question, hits in zip(parsed, rankings, strict=True):
             advance()
             answers = [answer for answer in question.answers if len(answer) >= settings.min_answer_chars]

@@ -139,7 +139,7 @@ class Project:
 
     @property
     def needs_labels(self) -> bool:
-        """Whether some split may keep answerable questions only, so that the labelling retriever is searched."""
+        """Whether some split may keep answerable questions only, so that the labeling retriever is searched."""
         only_split, required = self.settings.dataset.split.get("all"), self.settings.answerable.required
         return bool(required) and (not only_split or only_split in required)
 

@@ -33,8 +33,8 @@ def list_retrievers(project: Project) -> list[Component]:
 
 def list_indexed_retrievers(project: Project) -> list[Component]:
     """Return the retrievers whose indexes a configuration needs: also the one that labels questions, if there are labels."""
-    labelling = [project.settings.answerable.retriever] if project.needs_labels else []
-    return _remove_equal(project, [*labelling, *list_retrievers(project)])
+    labeling = [project.settings.answerable.retriever] if project.needs_labels else []
+    return _remove_equal(project, [*labeling, *list_retrievers(project)])
 
 
 def _remove_equal(project: Project, nodes: Sequence[Component]) -> list[Component]:

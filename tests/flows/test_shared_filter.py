@@ -54,7 +54,7 @@ def test_one_reader_filters_the_questions_of_all(prepared: Run, world: Path, tmp
 
 
 def test_labels_are_made_only_where_a_split_is_filtered(run: Run, world: Path, tmp_path: Path) -> None:
-    """A test set alone needs no index of the labelling retriever; its questions have no label."""
+    """A test set alone needs no index of the labeling retriever; its questions have no label."""
     words = [word for word in overrides(world) if "dataset.split" not in word and not word.startswith("training")]
     for stage in ("corpus", "index", "questions"):
         out = run(stage, *words, "dataset.split.all=test", "retriever=dense", small=False).stdout
@@ -64,7 +64,7 @@ def test_labels_are_made_only_where_a_split_is_filtered(run: Run, world: Path, t
     assert set(pq.read_table(file)["answerable"].to_pylist()) == {None}
 
 
-def test_the_labelling_retriever_is_part_of_the_key_only_of_labels() -> None:
+def test_the_labeling_retriever_is_part_of_the_key_only_of_labels() -> None:
     """Without labels, the questions depend neither on it nor on the corpus."""
     keys = {
         Project(compose(["dataset=nq_open", "dataset.parser.path=x.jsonl", *words])).questions.key

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from winnow.metrics.base import MeanMetric
 from winnow.metrics.intervals import compute_bounds, is_fraction, widen_bounds
-from winnow.reports.cells import CellResult, get_unit_scale, have_same_questions
-from winnow.reports.plots import Plot
+from winnow.reports.cells import CellResult, have_same_questions
+from winnow.reports.plots import Plot, describe_axis, draw_error_bars
 
 _RESAMPLES, _CHUNK_VALUES = 1000, 2_000_000
 _LOG_RATIO = 10
@@ -91,14 +91,12 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
     plotted = [cell for cell in selected if all(cell.compute_interval(name, seed).n for name in (metric, cost))]
     if len(plotted) < 2:
         return None
-    kind, price = plotted[0].find_metric(metric), plotted[0].find_metric(cost)
-    assert kind is not None
-    assert price is not None
-    scale, cost_scale = get_unit_scale(kind), get_unit_scale(price)
+    heading, unit, scale = describe_axis(plotted, metric)
+    cost_heading, cost_unit, cost_scale = describe_axis(plotted, cost)
     costs = [cost_scale * cell.compute_interval(cost, seed).mean for cell in plotted]
     intervals = [cell.compute_interval(metric, seed) for cell in plotted]
     names = [f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line for cell in plotted]
-    has_values = isinstance(kind, MeanMetric) and have_same_questions(plotted)
+    has_values = isinstance(plotted[0].find_metric(metric), MeanMetric) and have_same_questions(plotted)
     values = np.array([cell.compute_values(metric) for cell in plotted]) if has_values else None
     frontier = None if values is None or np.isnan(values).any() else compute_frontier(costs, values, seed)
 
@@ -109,24 +107,19 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
             axes.step(frontier.costs, scale * frontier.best, where="post", color="gray", marker="")
         for line in dict.fromkeys(cell.labels.line for cell in plotted):
             own = [index for index, cell in enumerate(plotted) if cell.labels.line == line]
-            means = [scale * intervals[index].mean for index in own]
-            below = [scale * (intervals[index].mean - intervals[index].low) for index in own]
-            above = [scale * (intervals[index].high - intervals[index].mean) for index in own]
-            xs = [costs[index] for index in own]
-            axes.errorbar(xs, means, yerr=[below, above], capsize=3, label=line, linestyle="none")
-            for index, x, mean in zip(own, xs, means, strict=True):
-                k = plotted[index].labels.k
-                axes.annotate(f"k={k}" if k else "", (x, mean), xytext=(4, 4), textcoords="offset points", fontsize="small")
-        axes.set(title=title, xlabel=price.heading, ylabel=unit, ylim=(0, None))
+            draw_error_bars(axes, [(costs[index], intervals[index]) for index in own], scale, line, linestyle="none")
+        for cell, x, interval in zip(plotted, costs, intervals, strict=True):
+            text, place = f"k={cell.labels.k}" if cell.labels.k else "", (x, scale * interval.mean)
+            axes.annotate(text, place, xytext=(4, 4), textcoords="offset points", fontsize="small")
+        axes.set(title=title, xlabel=cost_unit, ylabel=unit, ylim=(0, None))
         if min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO:
             axes.set_xscale("log")
         axes.grid(alpha=0.3)
 
-    title = f"{kind.heading} against {price.heading} (gold: {gold})"
-    unit = f"{kind.heading}, %" if scale == 100 else kind.heading
+    title = f"{heading} against {cost_heading} (gold: {gold})"
     on_frontier = set(frontier.cells) if frontier is not None else set()
     rows = [
         (name, x, scale * interval.mean, scale * interval.low, scale * interval.high, "yes" if index in on_frontier else "no")
         for index, (name, x, interval) in enumerate(zip(names, costs, intervals, strict=True))
     ]
-    return Plot(title, ("cell", price.heading, unit, "low", "high", "on the frontier"), rows, draw)
+    return Plot(title, ("cell", cost_unit, unit, "low", "high", "on the frontier"), rows, draw)

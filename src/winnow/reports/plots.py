@@ -120,7 +120,7 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
             for cell in selected
             if cell.labels.line == name
         ]
-    heading, unit, scale = _describe_axis(cells, metric)
+    heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against k (gold: {gold})"
     return _plot_error_bars(title, "passages per prompt (k)", lines, [str(tick) for tick in ticks], unit, scale)
 
@@ -134,7 +134,7 @@ def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed
         point = (float(placements.index(cell.labels.gold)), cell.compute_interval(metric, seed))
         lines.setdefault(cell.labels.line, []).append(point)
     ordered_lines = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    heading, unit, scale = _describe_axis(cells, metric)
+    heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against the gold passage's position (k = {k})"
     return _plot_error_bars(title, "placement of the gold passage", ordered_lines, placements, unit, scale)
 
@@ -153,7 +153,7 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
         name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
         lines.setdefault(name, []).append(point)
-    heading, unit, scale = _describe_axis(cells, metric)
+    heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against samples per prompt (k = {k})"
     return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], unit, scale)
 
@@ -179,13 +179,21 @@ def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tupl
     return Plot(title, ("line", x_label, y_label), rows, draw)
 
 
-def _describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
+def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
     """Return the heading of a metric, the label of its axis, and the factor that converts its values to its unit."""
     metric = cells[0].find_metric(name)
     if metric is None:
         return name, name, 1.0
     scale = get_unit_scale(metric)
     return metric.heading, f"{metric.heading}, %" if scale == 100 else metric.heading, scale
+
+
+def draw_error_bars(axes: Any, points: Points, scale: float, label: str, **style: Any) -> None:
+    """Draw points with their intervals as error bars, in units of which there are `scale` in a value of 1."""
+    means = [scale * interval.mean for _, interval in points]
+    below = [scale * (interval.mean - interval.low) for _, interval in points]
+    above = [scale * (interval.high - interval.mean) for _, interval in points]
+    axes.errorbar([x for x, _ in points], means, yerr=[below, above], capsize=3, label=label, **style)
 
 
 def _placement_order(name: str) -> tuple[int, float]:
@@ -224,11 +232,7 @@ def _plot_error_bars(
         style = {} if is_ordered else {"linestyle": "none"}
         for index, (name, points) in enumerate(lines.items()):
             offset = 0.05 * (index - (len(lines) - 1) / 2)
-            intervals = [interval for _, interval in points]
-            means = [scale * interval.mean for interval in intervals]
-            below = [scale * (interval.mean - interval.low) for interval in intervals]
-            above = [scale * (interval.high - interval.mean) for interval in intervals]
-            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], capsize=3, label=name, **style)
+            draw_error_bars(axes, [(x + offset, interval) for x, interval in points], scale, name, **style)
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
         if is_wide:

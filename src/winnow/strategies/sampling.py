@@ -53,5 +53,9 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
 def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
     """Collect the replies to one prompt."""
     texts = tuple([extract_final_text(sample.text) for sample in samples])
-    used = samples[0].passages if samples[0].dropped else request.passages
-    return PromptReplies(tuple([extract(text) for text in texts]), texts, used)
+    return PromptReplies(tuple([extract(text) for text in texts]), texts, get_shown(request, samples[0]))
+
+
+def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:
+    """Return the passages that the prompt of a reply showed: those of the request, without those dropped to make it fit."""
+    return reply.passages if reply.dropped else request.passages

@@ -6,7 +6,7 @@ returns the answer. The driver runs the plans of all cells together, and yields 
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -171,21 +171,22 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
 
 
 def group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
-    """Yield the groups of cells whose engines are the same, which are estimated together."""
-    groups: dict[object, list[LoadedCell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.engine_set, []).append(cell)
-    yield from groups.values()
+    """Iterate over the groups of cells whose engines are the same, which are estimated together."""
+    return _group(cells, lambda cell: cell.engine_set)
 
 
 def group_by_models(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
-    """Yield the groups of cells that share a driver: those with the same language models.
+    """Iterate over the groups of cells that share a driver: those with the same language models.
 
     The weights of models of two groups are never in memory together. Cells of a group may differ in all other engines.
     """
-    groups: dict[object, list[LoadedCell]] = {}
+    return _group(cells, lambda cell: cell.models)
+
+
+def _group(cells: Sequence[LoadedCell], read_name: Callable[[LoadedCell], Hashable]) -> Iterator[list[LoadedCell]]:
+    groups: dict[Hashable, list[LoadedCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.models, []).append(cell)
+        groups.setdefault(read_name(cell), []).append(cell)
     yield from groups.values()
 
 

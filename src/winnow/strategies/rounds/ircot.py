@@ -14,10 +14,12 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.sampling import get_shown
 from winnow.strategies.vote import Vote
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
+AnswerBy = Literal["reader", "chain"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]\.)+|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Gen|Col|Lt|Capt|Rev|Sen|Gov|Jr|Sr|vs|No|Vol|Inc|Ltd|Co|ca|approx)\.)$"
@@ -64,7 +66,7 @@ class Ircot:
     max_sentences: Annotated[int, Ge(1)] = 10
     max_passages: Annotated[int, Ge(1)] = 15
     max_new_tokens: Annotated[int, Ge(1)] = 100
-    answer_by: Literal["reader", "chain"] = "reader"
+    answer_by: AnswerBy = "reader"
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class Ircot:
                 f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless it is set, as "
                 "strategy.plan.n=5 does with k=0."
             )
-        if self.answer_by not in get_args(Literal["reader", "chain"]):
+        if self.answer_by not in get_args(AnswerBy):
             raise ConfigError(f"strategy.plan.answer_by must be reader or chain; received {self.answer_by!r}.")
         if self.answer_by == "chain" and self.decoding.samples > 1:
             raise ConfigError(
@@ -93,11 +95,12 @@ class Ircot:
         stop = ""
         while not stop:
             reply: Generation | TooLong
-            (reply,) = yield [self._build_request(question, list(known.values()), chain)]
+            request = self._build_request(question, list(known.values()), chain)
+            (reply,) = yield [request]
             if isinstance(reply, TooLong):
                 stop = "prompt too long"
                 break
-            shown = reply.passages if reply.dropped else tuple(context.passage for context in known.values())
+            shown = get_shown(request, reply)
             sentence = _find_first_sentence(extract_final_text(reply.text))
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain))
