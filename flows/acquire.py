@@ -33,6 +33,7 @@ from flows.tools.summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.identity import markers
 from winnow.identity.hub import parse_model_name
+from winnow.protocols import MODEL_ROLES
 
 
 def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
@@ -157,7 +158,7 @@ def _iter_strings(node: Any) -> Iterator[str]:
 
 STAGE = Stage(
     acquire,
-    settings=("corpus", "dataset", "encoder", "estimator", "reader", "rewriter", "judge", "verifier"),
+    settings=("corpus", "dataset", "encoder", "estimator", *MODEL_ROLES),
     dry_run=True,
     retries=2,
 )

@@ -17,19 +17,22 @@ from flows.settings.composition import compose_config, format_yaml, parse_yaml
 from flows.settings.door import open_settings
 from flows.settings.overrides import COPIED, complete_overrides
 from flows.settings.references import resolve_beside_grid
-from flows.stages.registry import Stage, get_stage, list_ancestors
+from flows.stages.registry import Stage, get_stage, list_ancestors, list_needed, list_stages
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import compute_key, flatten
 from winnow.errors import ConfigError, WinnowError
+from winnow.protocols import MODEL_ROLES
 
 OVERRIDES, PARAMS, DVC = Path("overrides.yaml"), Path("params.yaml"), Path("dvc.yaml")
 _HEADER = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do not edit.\n"
-_OPTIONAL = ("rewriter", "judge", "verifier", "nli", "generator", "breakdown")
+_OPTIONAL = (*MODEL_ROLES[1:], "nli", "generator", "breakdown")
 """Groups that the settings lack if no option is chosen; params.yaml has them in any case."""
 _QUICK_START = (
     "acquire", "corpus", "index", "questions", "retrieve", "score", "train_reader", "closed_book", "sweep", "calls"
 )  # fmt: skip
-"""The stages of dvc.yaml that are written."""
+"""The stages of dvc.yaml that are written for any settings."""
+_IF_NEEDED = ("rank",)
+"""The stages that are written if a cell of the settings needs them."""
 _BEGIN, _END = "  # Written by `python -m flows.compose` from the modules in flows/.\n", "  # Written by hand.\n"
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognized."""
@@ -51,8 +54,16 @@ def compose_params(overrides: Sequence[str]) -> str:
     return f"{_HEADER}{_DIGEST}{compute_key(parse_yaml(text))}\n{COPIED}{' '.join(copied)}\n{text}"
 
 
-def write_stages(text: str) -> str:
-    """Return dvc.yaml with the stages of the quick start as the modules of `flows` describe them, between its two marks.
+def list_written_stages(overrides: Sequence[str]) -> list[str]:
+    """Return the names of the stages of dvc.yaml that are written, each after those that it reads."""
+    cells = open_settings(compose_config(complete_overrides(overrides))).cells
+    needed = {name for name in _IF_NEEDED if any(name in list_needed("sweep", cell) for cell in cells)}
+    order = [stage.name for stage in list_stages() if stage.name in needed or stage.name in _QUICK_START]
+    return order if needed else list(_QUICK_START)
+
+
+def write_stages(text: str, names: Sequence[str] = _QUICK_START) -> str:
+    """Return dvc.yaml with these stages as the modules of `flows` describe them, between its two marks.
 
     A stage runs again if its module or a setting changes that it or a stage before it reads; finished artifacts are kept.
     """
@@ -62,14 +73,15 @@ def write_stages(text: str) -> str:
         raise ConfigError(
             f"{DVC} lacks the lines {_BEGIN.strip()!r} and {_END.strip()!r}, between which its stages are written."
         )
-    return before + _BEGIN + "".join(map(_format_stage, map(get_stage, _QUICK_START))) + _END + after
+    return before + _BEGIN + "".join(_format_stage(get_stage(name), names) for name in names) + _END + after
 
 
-def _format_stage(stage: Stage) -> str:
-    """Format a stage for dvc.yaml."""
-    before = [one for one in list_ancestors(stage.name) if one.name != "acquire"]
+def _format_stage(stage: Stage, names: Sequence[str]) -> str:
+    """Format a stage for dvc.yaml, which has the stages with these names."""
+    left_out = {"acquire", *_IF_NEEDED}.difference(set(names) - {"acquire"})
+    before = [one for one in list_ancestors(stage.name) if one.name not in left_out]
     params = dict.fromkeys(name for one in (*before, stage) for name in one.settings)
-    deps = [f"flows/{stage.name}.py", *(f"tracked/{name}" for name in stage.reads if name in _QUICK_START)]
+    deps = [f"flows/{stage.name}.py", *(f"tracked/{name}" for name in stage.reads if name in names)]
     return (
         f"  {stage.name}:\n"
         f"    desc: {json.dumps(stage.description.splitlines()[0].removesuffix('.'))}\n"
@@ -154,10 +166,11 @@ def main() -> None:
         print(__doc__ or "")
         return
     try:
-        params = compose_params(load_overrides(OVERRIDES))
+        overrides = load_overrides(OVERRIDES)
+        params = compose_params(overrides)
         if "--check" not in sys.argv:
             check_unedited(_read(PARAMS), params)
-        texts = {PARAMS: params, **({DVC: write_stages(_read(DVC))} if DVC.is_file() else {})}
+        texts = {PARAMS: params, **({DVC: write_stages(_read(DVC), list_written_stages(overrides))} if DVC.is_file() else {})}
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     if "--check" in sys.argv:

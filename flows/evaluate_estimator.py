@@ -15,7 +15,7 @@ from pathlib import Path
 from flows.project.artifacts import Project
 from flows.project.cells import resolve_cell, resolve_cell_artifact
 from flows.project.engines import compute_estimator_identity
-from flows.project.models import resolve_relevance
+from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -102,7 +102,7 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
     settings = project.settings
     questions = read_questions(project.questions_file, [split])[: settings.score.limit]
     relevance = resolve_relevance(project).require() / "relevance.parquet"
-    rankings = read_rankings(project.rankings.require(), questions, relevance)
+    rankings = read_rankings(resolve_rankings(project).require(), questions, relevance)
     exact_matches = _compute_exact_matches(project) if split == settings.sweep.split else {}
     scored = []
     for question in questions:

@@ -14,6 +14,7 @@ from typing import Any
 
 from flows.project.artifacts import Project
 from flows.project.engines import collect_results, compute_estimator_identity, resolve_engine_spec
+from flows.project.rankings import resolve_rankings
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -95,7 +96,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     """Evaluate the first k contexts of each question of a split by the estimator."""
     own = project.settings.evaluate_evaluator
     questions = read_questions(project.questions_file, [split])[: own.limit]
-    rankings = read_rankings(project.rankings.require(), questions)
+    rankings = read_rankings(resolve_rankings(project).require(), questions)
     ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.settings.k] if c.rank]) for q in questions]
     evaluator = _build_evaluator(project.settings)
 

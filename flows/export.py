@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.project.artifacts import Project
+from flows.project.rankings import resolve_rankings
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -36,7 +37,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
     for settings in jobs:
         project, out, split = Project(settings), Path(settings.export.out), str(settings.export.split)
         questions = read_questions(project.questions_file, [split])
-        rankings = read_rankings(project.rankings.require(), questions)
+        rankings = read_rankings(resolve_rankings(project).require(), questions)
         relevant = _find_relevant(questions, rankings)
         match settings.export.format:
             case "trec":

@@ -6,7 +6,6 @@ python -m flows.retrieve
 python -m flows.retrieve retriever=dense
 """
 
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from flows.project.shards import get_shard, hold
 from flows.settings.components import Component
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
-from flows.stages.hits import iter_hits, list_parts, read_found_questions, read_unranked_questions, write_parts
+from flows.stages.hits import list_parts, read_found_questions, read_unranked_questions, write_parts, write_rankings
 from flows.stages.registry import Stage
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals, progress
-from winnow.artifacts import contracts, parquet
-from winnow.artifacts.rankings import UNRANKED, Rankings, read_rankings, read_unranked
-from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
-from winnow.errors import InputError
+from winnow.artifacts.rankings import Rankings, read_rankings, read_unranked
+from winnow.artifacts.tables import read_questions
 from winnow.formats.scripts import count_unspaced
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
 from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, top_k_accuracy
@@ -53,14 +50,14 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
                 continue
             is_new = not artifact.is_finished
             if is_new:
-                _write_rankings(project, retriever, artifact, questions)
+                write_rankings(project, artifact, _retrieve(project, retriever, artifact, questions, "rest"), questions)
             rankings = read_rankings(artifact.folder, questions)
             quality = [
                 {"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions, settings.depth)
             ]
             if is_new:
                 with track(project, "retrieve", artifact, {"k": settings.depth}) as run:
-                    run.log_metrics(_select_logged_values(quality))
+                    run.log_metrics(select_logged_values(quality))
             folders.append(artifact.folder)
             rows += [format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
@@ -102,45 +99,6 @@ def _retrieve(
             for count in write_parts(folder, name, searcher, missing, project.settings.depth):
                 advance(count)
     return list_parts(folder)
-
-
-def _write_rankings(project: Project, retriever: Component, artifact: Artifact, questions: Sequence[Question]) -> None:
-    """Retrieve for the questions that no shard has retrieved for, and write the rankings and the texts of their passages."""
-    parts = _retrieve(project, retriever, artifact, questions, "rest")
-    unranked = read_unranked_questions(parts)
-    if len(unranked) == len(questions):
-        raise InputError(
-            f"No passage was retrieved for any of {len(questions)} questions, such as {questions[0].text!r}: the corpus "
-            f"{project.settings.corpus.name} contains none of their words. Choose the corpus that belongs to the questions, "
-            "or set retriever=dense."
-        )
-    if unranked:
-        ids = [question.question_id for question in questions if question.question_id in unranked]
-        parquet.write(artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids))
-    texts = _write_texts(project, artifact.folder, parts, questions)
-    rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
-    count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
-    shutil.rmtree(artifact.folder / "shards")
-    artifact.finish(count)
-
-
-def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
-    """Write the retrieved and gold passages, so that later stages need no corpus, and return their texts by id."""
-    gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
-    ranked = set[str]()
-    for part in parts:
-        ranked.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
-    corpus = project.corpus.require() / "passages.parquet"
-    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ranked | gold]
-    unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
-    if unknown:
-        raise InputError(
-            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.settings.corpus.name}, "
-            f"such as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
-            "which was searched, or correct its column of ids (corpus.parser)."
-        )
-    parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
-    return {passage.passage_id: passage.text for passage in passages}
 
 
 def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
@@ -230,7 +188,7 @@ def compute_quality_rows(rankings: Rankings, questions: Sequence[Question], dept
     return rows
 
 
-def _select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Return the defined values by their MLflow names, such as "test_recall_at_10" and "test_nDCG_at_10"."""
     values = {}
     for row in rows:

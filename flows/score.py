@@ -15,7 +15,7 @@ from flows.project.artifacts import Artifact, Project
 from flows.project.elsewhere import print_equivalent
 from flows.project.engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows.project.ledger import open_ledger
-from flows.project.models import resolve_relevance
+from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -51,7 +51,7 @@ def score(jobs: Sequence[Settings]) -> Summary:
     notes: list[str] = []
     for settings in jobs:
         project = Project(settings)
-        artifact, retrieval = resolve_relevance(project), project.rankings.require()
+        artifact, retrieval = resolve_relevance(project), resolve_rankings(project).require()
         questions = _read_questions(project)
         is_new = not artifact.is_finished
         print_equivalent(artifact)
@@ -97,7 +97,7 @@ def _read_questions(project: Project) -> list[Question]:
 
 def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str, list[Context]]:
     """Return the contexts to score, by question id."""
-    rankings = read_rankings(project.rankings.require(), questions)
+    rankings = read_rankings(resolve_rankings(project).require(), questions)
     depth = project.settings.score.depth
     return {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
 
@@ -169,12 +169,18 @@ def _build_comparison_rows(
     return rows
 
 
+def _list_needs(settings: Settings) -> list[str]:
+    """Return the stages whose artifacts are read: also the plan of the retriever, and the training of the estimator."""
+    optional = {"rank": bool(settings.retriever.plan), "train_joint": settings.estimator.trained}
+    return ["acquire", "retrieve", *(name for name, is_needed in optional.items() if is_needed)]
+
+
 STAGE = Stage(
     score,
     version=1,
     resolve=lambda project: [resolve_relevance(project)],
-    reads=("acquire", "retrieve", "train_joint"),
-    needs=lambda settings: ["acquire", "retrieve", *(["train_joint"] if settings.estimator.trained else [])],
+    reads=("acquire", "retrieve", "rank", "train_joint"),
+    needs=_list_needs,
     settings=("seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method"),
     shards="calls",
     seeds="each",

@@ -35,6 +35,7 @@ from winnow.artifacts.steps import count_models, has_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
+from winnow.protocols import MODEL_ROLES
 from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
@@ -141,13 +142,13 @@ def _dry_run(
 
 _SETTINGS = (
     "strategy", "placement", "distractors", "k", "rank_by", "weighting", "metric", "breakdown", "search", "rewriting", "sweep",
-    "grid", "rewriter", "judge", "verifier", "nli", "prices",
+    "grid", *MODEL_ROLES[1:], "nli", "prices",
 )  # fmt: skip
 STAGE = Stage(
     sweep,
     version=6,
     resolve=lambda project: [resolve_cell_artifact(project)],
-    reads=("retrieve", "score", "closed_book", "train_reader", "train_joint"),
+    reads=("retrieve", "rank", "score", "closed_book", "train_reader", "train_joint"),
     needs=list_stages_of_cell,
     settings=_SETTINGS,
     shards="calls",

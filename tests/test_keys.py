@@ -41,11 +41,12 @@ REQUESTS: list[Request] = [
     ),
     Likelihood((Message("system", "s"), Message("user", "u")), "answer", True),
     Estimate("question", "text", "title"),
-    Search("query", 3),
+    Search("query", 3, ("text",)),
+    Search("query", 3, ("te", "xt")),
 ]
 NOT_IN_KEYS = {
     ("Decoding", "samples"): "samples are numbered, so that ten reuse the first five",
-    **{(kind, "role"): "the identity of the engine is part of the key" for kind in ("Generate", "Likelihood", "Estimate")},
+    **{(kind, "role"): "the engine's identity is in the key" for kind in ("Generate", "Likelihood", "Estimate", "Search")},
     **{(kind, "may_fail"): "the plan's business" for kind in ("Generate", "Estimate")},
     ("Generate", "may_be_too_long"): "the plan's business; such a prompt has no result",
     **{(kind, "passages"): "the plan's business; the messages contain them" for kind in ("Generate", "Likelihood")},

@@ -10,8 +10,9 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.elsewhere import print_equivalent
 from flows.project.engines import resolve_engine_spec
-from flows.project.models import get_closed_book_reader, identify_reader_weights, is_trained, list_readers, resolve_relevance
+from flows.project.models import get_closed_book_reader, identify_reader_weights, is_trained, list_readers
 from flows.project.prompts import open_prompt
+from flows.project.rankings import resolve_ranking_engines, resolve_rankings, resolve_relevance
 from flows.settings.composition import list_options, load_option
 from flows.settings.door import list_cells
 from flows.settings.sections import Reader
@@ -75,13 +76,14 @@ def resolve_cell(settings: Settings) -> CellSpec:
         labels=build_labels(settings, project),
         settings=_describe_settings(settings),
         questions=_select_questions(project),
-        retrieval=project.rankings.require(),
+        retrieval=resolve_rankings(project).require(),
         relevance=relevance,
         distractors=settings.distractors.rule.build(),
         placement=settings.placement.rule.build(),
         weighting=settings.weighting.build(),
         strategy=lambda: _build_strategy(project),
         engines=tuple(resolve_engine_spec(project, role) for role in roles),
+        ranking_engines=resolve_ranking_engines(project),
         config=settings.plain,
         identity=artifact.settings,
     )
@@ -94,7 +96,7 @@ def resolve_cell_artifact(project: Project) -> Artifact:
     roles = settings.strategy.engines
     inputs = {
         "questions": _identify_questions(project),
-        "rankings": project.rankings.identity,
+        "rankings": resolve_rankings(project).identity,
         "rank_by": settings.rank_by,
         "relevance": relevance,
         "weights": identify_reader_weights(project, settings.reader, settings.prompt),
@@ -154,6 +156,7 @@ def list_stages_of_cell(settings: Settings) -> list[str]:
     """Return the stages whose artifacts a cell reads itself."""
     uses_estimator = needs_relevance(settings) or "estimator" in settings.strategy.engines
     optional = {
+        "rank": bool(settings.retriever.plan),
         "score": needs_relevance(settings),
         "closed_book": bool(settings.sweep.closed_book_filter),
         "train_joint": bool(uses_estimator and settings.estimator.trained),

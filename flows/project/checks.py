@@ -23,7 +23,7 @@ from winnow.errors import ConfigError, MissingArtifactError, WinnowError
 from winnow.identity.markers import get_input_file_settings
 from winnow.modeling.loading import pick_device
 from winnow.modeling.weights import count_weight_bytes
-from winnow.protocols import Engine
+from winnow.protocols import MODEL_ROLES, Engine
 from winnow.readers.batching import LocalEngine
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.records import Role
@@ -32,9 +32,9 @@ from winnow.sweeps.spec import EngineSpec
 
 _MIN_FREE_BYTES = 2 * 2**30
 _NAMED = (
-    "reader.base", "closed_book.reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base",
-    "encoder.model.path", "corpus.parser.path", "dataset.parser.path",
-)  # fmt: skip
+    *(f"{role}.base" for role in (*MODEL_ROLES, "closed_book.reader", "estimator", "nli")),
+    *("encoder.model.path", "corpus.parser.path", "dataset.parser.path"),
+)
 
 
 def check_ahead(jobs: Sequence[Settings]) -> None:

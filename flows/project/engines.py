@@ -1,11 +1,10 @@
 """Opens the engines of a configuration by role, and runs jobs through them with a progress bar.
 
-A role is the part that an engine plays in a strategy: reader, rewriter, judge, verifier, estimator, nli or search.
+A role is the part that an engine plays in a strategy, such as reader, judge, estimator or search.
 """
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -19,16 +18,15 @@ from flows.project.models import (
     resolve_estimator_path,
     resolve_reader_path,
 )
-from flows.project.searched import resolve_searched_project
+from flows.project.searched import resolve_corpus_spec, resolve_search_spec
 from flows.settings import sections
 from flows.settings.components import Component
-from flows.settings.identity import PinnedAssets, divide_search_settings
+from flows.settings.identity import PinnedAssets
 from flows.settings.sections import Reader
 from flows.settings.typed import Settings
 from flows.tools.prefect import run_in_blocks
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import compute_key
-from winnow.artifacts.tables import read_passages
 from winnow.driver.run import MAX_ACTIVE, Driver, Job
 from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
@@ -36,14 +34,14 @@ from winnow.identity.code import declare_settings, get_ledger_identity, is_in_wi
 from winnow.modeling.loading import compute_weights_digest
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Passage, Price, Role, T
-from winnow.searchers.local import LocalSearch
-from winnow.searchers.web.identity import name_web_search
+from winnow.records import Generate, Price, Role, T
 from winnow.steps import Outcome
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import EngineSpec
 
+OTHER_ROLES: tuple[Role, ...] = ("estimator", "nli", "search", "corpus")
+"""Roles that no language model fills."""
 EVALUATED = "evaluated"
 """Name of a reader that is compared with its base model after a training."""
 _MAX_RENDERED = 100
@@ -62,12 +60,12 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
         return EngineSpec(role, identity, lambda _: _open_estimator_engine(open_estimator(project), identity))
     if role == "search":
         return resolve_search_spec(project)
+    if role == "corpus":
+        return resolve_corpus_spec(project)
     if role == "nli":
         return _resolve_nli_spec(project)
     if role not in MODEL_ROLES:
-        raise ConfigError(
-            f"engines: there is no role {role!r}; the roles are {', '.join((*MODEL_ROLES, 'estimator', 'nli', 'search'))}."
-        )
+        raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*MODEL_ROLES, *OTHER_ROLES))}.")
     node = project.settings.get_model(role) or project.settings.reader
     return resolve_reader_spec(project, node, project.settings.prompt, role)
 
@@ -88,25 +86,6 @@ def _resolve_nli_spec(project: Project) -> EngineSpec:
     base = node.base
     identity = _compute_estimator_identity(project, node, project.pinned.identify_model(base))
     return EngineSpec("nli", identity, lambda _: _open_estimator_engine(node.engine.build(path=base), identity))
-
-
-def resolve_search_spec(project: Project) -> EngineSpec:
-    """Resolve how to open the search engine: over an index of a corpus, or of the web."""
-    search = project.settings.search
-    identified = project.pinned.identify_settings(search.engine)
-    if not issubclass(search.engine.component_class, LocalSearch):
-        identity = name_web_search(search.name, identified["at"], compute_key(identified))
-        return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
-    searched = resolve_searched_project(project)
-    index, corpus = searched.resolve_index(), searched.corpus
-    _, searched_with = divide_search_settings(searched.settings.retriever.engine)
-    # Equal ids in two corpora are two passages; those of another corpus than that of the rankings have its name before them.
-    prefix = "" if corpus.key == project.corpus.key else f"{searched.settings.corpus.name}/"
-    key = compute_key(index.identity, identified, *filter(None, [searched_with, prefix]))
-    identity = f"{search.name}@{key}"
-    return EngineSpec(
-        "search", identity, lambda _: _open_local_search(searched, index.require, corpus.require, identity, prefix)
-    )
 
 
 def resolve_reader_spec(project: Project, reader: Reader, prompt: Component, role: Role = "reader") -> EngineSpec:
@@ -180,28 +159,6 @@ def _open_estimator_engine(estimator: Estimator, identity: str) -> Engine:
     from winnow.estimators.engine import EstimatorEngine
 
     return EstimatorEngine(estimator, identity)
-
-
-def _open_web_search(node: Component, identity: str, *, check: bool) -> Engine:
-    engine: Engine = node.build(identity=identity)
-    if check:
-        engine.check()
-    return engine
-
-
-def _open_local_search(
-    project: Project, index: Callable[[], Any], corpus: Callable[[], Any], identity: str, prefix: str
-) -> Engine:
-    retriever = project.settings.retriever.engine
-
-    def read() -> dict[str, Passage]:
-        found = {passage.passage_id: passage for passage in read_passages(corpus() / "passages.parquet")}
-        return {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()} if prefix else found
-
-    engine: Engine = project.settings.search.engine.build(
-        searcher=lambda: retriever.build().open(index()), passages=read, identity=identity
-    )
-    return engine
 
 
 def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:

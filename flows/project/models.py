@@ -1,4 +1,4 @@
-"""Resolves the artifacts that depend on model weights: trained readers, joint trainings and relevance scores."""
+"""Resolves the artifacts of trainings, of readers and jointly of estimators and generators, and the weights of all models."""
 
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,6 @@ def resolve_joint_models(project: Project, training: Joint | None = None) -> Art
     """
     training = training or project.settings.joint
     return project.resolve_artifact("train_joint", "joint", training.name, _joint_inputs(project, training), root="models")
-
-
-def resolve_relevance(project: Project) -> Artifact:
-    """Return the artifact with the estimator's log-odds for the contexts of the rankings."""
-    settings = project.settings
-    inputs = {
-        "rankings": project.rankings.identity,
-        "estimator": settings.estimator.engine,
-        "weights": identify_estimator_weights(project),
-        "score": settings.score,
-    }
-    return project.resolve_artifact("score", "relevance", settings.estimator.name, inputs)
 
 
 def identify_estimator_weights(project: Project) -> str:

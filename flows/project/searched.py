@@ -1,12 +1,26 @@
-"""The corpus that the engine of the role "search" searches, which may be another one than the retriever's."""
+"""Search engines: the retriever as one, and that of the role "search", which may search another corpus, or the web."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from flows.project.artifacts import Project
 from flows.project.models import list_trainings
-from flows.settings.components import Component
+from flows.settings.components import NOTHING, Component
 from flows.settings.identity import divide_search_settings
 from flows.settings.typed import Settings
+from winnow.artifacts.provenance import compute_key
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import read_passages, read_questions
+from winnow.errors import ConfigError
+from winnow.protocols import Engine
+from winnow.records import Passage, Question, Role
+from winnow.searchers.damage import SearchDamage
+from winnow.searchers.local import LocalSearch
+from winnow.searchers.web.identity import name_web_search
+from winnow.sweeps.spec import EngineSpec
+
+_RETRIEVER = Component({"_target_": f"{LocalSearch.__module__}.{LocalSearch.__name__}"})
+"""The engine of search=local, as which the retriever serves the role "corpus"."""
 
 
 def resolve_searched_project(project: Project) -> Project:
@@ -35,6 +49,80 @@ def list_indexed_retrievers(project: Project) -> list[Component]:
     """Return the retrievers whose indexes a configuration needs: also the one that labels questions, if there are labels."""
     labeling = [project.settings.answerable.retriever] if project.needs_labels else []
     return _remove_equal(project, [*labeling, *list_retrievers(project)])
+
+
+def resolve_search_spec(project: Project) -> EngineSpec:
+    """Resolve how to open the engine of the role "search": over an index of a corpus, or of the web."""
+    search = project.settings.search
+    if issubclass(search.engine.component_class, LocalSearch):
+        return _resolve_local_spec(project, resolve_searched_project(project), "search", search.name, search.engine)
+    identified = project.pinned.identify_settings(search.engine)
+    identity = name_web_search(search.name, identified["at"], compute_key(identified))
+    return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
+
+
+def resolve_corpus_spec(project: Project) -> EngineSpec:
+    """Resolve how to open the configured retriever as a search engine, whatever the role "search" searches."""
+    return _resolve_local_spec(project, project, "corpus", "local", _RETRIEVER)
+
+
+def _resolve_local_spec(project: Project, searched: Project, role: Role, name: str, node: Component) -> EngineSpec:
+    """Resolve how to open an engine that searches the corpus of a project with its retriever."""
+    index, corpus = searched.resolve_index(), searched.corpus
+    _, searched_with = divide_search_settings(searched.settings.retriever.engine)
+    # Equal ids in two corpora are two passages; those of another corpus than that of the rankings have its name before them.
+    prefix = "" if corpus.key == project.corpus.key else f"{searched.settings.corpus.name}/"
+    identified = project.pinned.identify_settings(node)
+    identity = f"{name}@{compute_key(index.identity, identified, *filter(None, [searched_with, prefix]))}"
+
+    damage = project.settings.search.damage if role == "search" else NOTHING
+    if damage and searched is not project:
+        raise ConfigError(
+            f"search={name}: search.damage damages the corpus of the rankings, and search.corpus names another one. Leave out "
+            "one of them."
+        )
+    if damage:
+        inputs = (project.rankings.identity, project.settings.sweep.split, project.pinned.identify_settings(damage))
+        identity = f"{name}@{compute_key(identity, inputs)}"
+
+    def open_engine(check: bool) -> Engine:  # noqa: ARG001 (an index is opened before the first search)
+        def read() -> dict[str, Passage]:
+            found = {passage.passage_id: passage for passage in read_passages(corpus.require() / "passages.parquet")}
+            return {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()} if prefix else found
+
+        retriever = searched.settings.retriever.engine
+        engine: Engine = node.build(
+            searcher=lambda: retriever.build().open(index.require()),
+            passages=read,
+            identity=identity,
+            changed=(lambda: _change_passages(project, read())) if damage else None,
+        )
+        return engine
+
+    return EngineSpec(role, identity, open_engine)
+
+
+def _change_passages(project: Project, passages: Mapping[str, Passage]) -> dict[str, Passage | None]:
+    """Return what the damaged passages become, by their ids.
+
+    The relevant passages of a question are its annotated ones, and those of its ranking that contain an answer.
+    """
+    questions = read_questions(project.questions_file, [project.settings.sweep.split])
+    rankings = read_rankings(project.rankings.require(), questions)
+    relevant: dict[str, list[Question]] = {}
+    for question in questions:
+        answering = [hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer]
+        for passage_id in dict.fromkeys([*question.gold_passage_ids, *answering]):
+            relevant.setdefault(passage_id, []).append(question)
+    damage: SearchDamage = project.settings.search.damage.build()
+    return damage.change(relevant, passages, questions)
+
+
+def _open_web_search(node: Component, identity: str, *, check: bool) -> Engine:
+    engine: Engine = node.build(identity=identity)
+    if check:
+        engine.check()
+    return engine
 
 
 def _remove_equal(project: Project, nodes: Sequence[Component]) -> list[Component]:

@@ -6,8 +6,8 @@ A class that a `_target_` names is a `Component`. Unknown names, wrong types and
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Gt
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
+from annotated_types import Ge
+from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveFloat, PrivateAttr, model_validator
 
 from flows.settings.components import NOTHING, Component, MaybeComponent
 
@@ -15,7 +15,6 @@ Count = Annotated[int, Ge(1)]
 CountOrNull = Count | None
 NonNegative = Annotated[int, Ge(0)]
 NonNegativeNumber = Annotated[float, Ge(0)]
-Positive = Annotated[float, Gt(0)]
 _MAX_NAME = 200
 
 
@@ -91,10 +90,12 @@ class Encoder(Section):
 
 
 class Retriever(Section):
-    """A retriever."""
+    """A retriever, and the plan by which models change its rankings, if it has one, with its roles."""
 
     name: str
     engine: Component
+    plan: MaybeComponent = NOTHING
+    engines: list[str] = []
 
 
 class Answerable(Section):
@@ -125,7 +126,7 @@ class Reader(Section):
     base: str
     engine: Component
     joint: bool = False
-    price_factor: Positive = 1.0
+    price_factor: PositiveFloat = 1.0
     program: str = ""
     asset: _Asset | None = None
 
@@ -136,6 +137,7 @@ class Search(Section):
     name: str
     engine: Component
     at: str = ""
+    damage: MaybeComponent = NOTHING
     corpus: Corpus | None = None
     retriever: Retriever | None = None
 
@@ -269,11 +271,16 @@ class Tracking(Section):
     traces: NonNegative
 
 
-class Score(Section):
-    """Which contexts the estimator scores."""
+class Rank(Section):
+    """Which questions the plan of a retriever ranks passages for."""
 
     splits: list[str]
     limit: CountOrNull
+
+
+class Score(Rank):
+    """Of which questions the estimator scores contexts, and how many of each."""
+
     depth: CountOrNull
 
 
@@ -326,7 +333,7 @@ class Power(Section):
     """The page of power."""
 
     sizes: list[Count] | None
-    effects: list[Positive]
+    effects: list[PositiveFloat]
 
 
 class EvaluateEstimator(Section):

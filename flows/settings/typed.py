@@ -39,6 +39,7 @@ from flows.settings.sections import (
     Pipeline,
     Power,
     Prices,
+    Rank,
     Reader,
     Report,
     Retriever,
@@ -66,6 +67,7 @@ class Settings(Section):
     rank_by: RankBy
     weighting: Component
     depth: Count
+    rank: Rank
     score: Score
     closed_book: ClosedBook
     sweep: Sweep
@@ -109,6 +111,7 @@ class Settings(Section):
     evaluator: dict[str, Component]
     tracking: Tracking
     rewriter: Reader | None = None
+    reranker: Reader | None = None
     judge: Reader | None = None
     verifier: Reader | None = None
     nli: Estimator | None = None

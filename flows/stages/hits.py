@@ -1,12 +1,16 @@
-"""The hits of retrieval in parts, files that several processes write, and that one puts in the order of the questions."""
+"""The hits of retrieval in parts, files that several processes write, and of which one makes rankings."""
 
 import itertools
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from flows.project.artifacts import Artifact, Project
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.tables import build_hit_rows
+from winnow.artifacts.rankings import UNRANKED
+from winnow.artifacts.tables import build_hit_rows, build_passage_rows, build_retrieval_rows, read_passages
+from winnow.errors import InputError
 from winnow.protocols import Searcher
 from winnow.records import Question
 
@@ -76,3 +80,56 @@ def _iter_groups(part: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the id of each question with its rows."""
     for id_, rows in itertools.groupby(parquet.stream(part, contracts.HITS, batch=1000), key=lambda row: row["question_id"]):
         yield id_, list(rows)
+
+
+def write_rankings(project: Project, artifact: Artifact, parts: Sequence[Path], questions: Sequence[Question]) -> None:
+    """Write the rankings of the parts and the texts of their passages, finish the artifact, and remove the parts.
+
+    Raises:
+        InputError: If no passage was found for any question, or if a passage is not in the corpus.
+
+    """
+    unranked = read_unranked_questions(parts)
+    if len(unranked) == len(questions):
+        raise InputError(_describe_nothing_found(project, artifact, questions))
+    if unranked:
+        ids = [question.question_id for question in questions if question.question_id in unranked]
+        parquet.write(artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids))
+    texts = _write_texts(project, artifact.folder, parts, questions)
+    rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
+    count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
+    shutil.rmtree(artifact.folder / "shards")
+    artifact.finish(count)
+
+
+def _describe_nothing_found(project: Project, artifact: Artifact, questions: Sequence[Question]) -> str:
+    """Return the message for rankings without a passage."""
+    told = f"No passage was retrieved for any of {len(questions)} questions, such as {questions[0].text!r}"
+    if artifact.stage == "rank":
+        return (
+            f"{told}: the queries of the plan of retriever={project.settings.retriever.name} found none. Look at the replies "
+            "(`winnow ledger`), and choose a model that follows its prompt, such as reader@rewriter=openai."
+        )
+    return (
+        f"{told}: the corpus {project.settings.corpus.name} contains none of their words. Choose the corpus that belongs to "
+        "the questions, or set retriever=dense."
+    )
+
+
+def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
+    """Write the retrieved and gold passages, so that later stages need no corpus, and return their texts by id."""
+    gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
+    ranked = set[str]()
+    for part in parts:
+        ranked.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
+    corpus = project.corpus.require() / "passages.parquet"
+    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ranked | gold]
+    unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.settings.corpus.name}, "
+            f"such as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
+            "which was searched, or correct its column of ids (corpus.parser)."
+        )
+    parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
+    return {passage.passage_id: passage.text for passage in passages}

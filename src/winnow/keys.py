@@ -39,6 +39,8 @@ def compute_request_key(engine: str, request: Request) -> bytes:
             body = _encode(request.question, request.text, request.title)
         case Search():
             body = _encode(request.query, str(request.n))
+            if request.averaged:
+                body += _encode("averaged", *request.averaged)
     text = _encode_engine(engine, type(request).__name__) + body
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 

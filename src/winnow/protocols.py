@@ -68,6 +68,15 @@ class Retriever(Protocol):
 
 
 @runtime_checkable
+class VectorSearcher(Searcher, Protocol):
+    """An open index of vectors, which can be searched with the average of the vectors of several texts."""
+
+    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
+        """Search for up to `depth` hits of each pair of a query and texts that are encoded as passages are, best first."""
+        ...
+
+
+@runtime_checkable
 class BlockRetriever(Retriever, Protocol):
     """A retriever whose index is built from blocks of the corpus, which several processes can prepare."""
 
@@ -186,7 +195,7 @@ Engines = Mapping[tuple[type, Role], Engine]
 def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
     """Map each kind of request that an engine serves, with each of these roles, to the engine.
 
-    Without roles, a request has its own default: "reader", or "estimator" for Estimate. Search has a fixed role.
+    Without roles, a request has its own default: "reader", "estimator" for Estimate, or "search" for Search.
 
     Raises:
         ConfigError: If the engine lacks a member of `Engine`. The message names it.
@@ -199,16 +208,12 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
             f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks {', '.join(missing)}. See "
             "winnow.protocols.Engine; a member that is spelled otherwise has no effect."
         )
-    return {
-        (kind, role): engine
-        for kind in engine.serves
-        for role in ((Search.role,) if kind is Search else roles or (_DEFAULT_ROLES.get(kind, "reader"),))
-    }
+    return {(kind, role): engine for kind in engine.serves for role in roles or (_DEFAULT_ROLES.get(kind, "reader"),)}
 
 
-MODEL_ROLES: tuple[Role, ...] = ("reader", "rewriter", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
-_DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator"}
+MODEL_ROLES: tuple[Role, ...] = ("reader", "rewriter", "reranker", "judge", "verifier")
+"""Roles that a language model fills. The roles "estimator", "nli", "search" and "corpus" have components of their own."""
+_DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator", Search: "search"}
 
 
 class CallStore(Protocol):
@@ -260,6 +265,17 @@ class CallStore(Protocol):
 
     def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
+        ...
+
+
+class RetrievalPlan(Protocol):
+    """Ranks passages for a question with models: searches for queries of theirs, or orders the ranking of a retriever."""
+
+    def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> "Plan[list[Hit]]":
+        """Return the plan for one question, which returns up to `depth` hits, best first.
+
+        `contexts` are the ranking of the retriever, best first.
+        """
         ...
 
 

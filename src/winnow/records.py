@@ -19,7 +19,7 @@ Provenance = Literal["annotated", "distant", "none"]
 """Source of a question's gold passage: annotation, distant supervision (best-ranked passage with an answer), or none."""
 
 Role = str
-"""Purpose of an engine: "reader", "rewriter", "judge", "verifier", for Estimate "estimator" or "nli", for Search "search"."""
+"""Purpose of an engine: "reader", "rewriter", "reranker", "judge", "verifier", "estimator", "nli", "search" or "corpus"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +220,15 @@ class Estimate(Struct, frozen=True, eq=False):
 
 
 class Search(Struct, frozen=True):
-    """Request the `n` best web pages or passages from a search engine. The result is Pages or Failed."""
+    """Request the `n` best web pages or passages from a search engine. The result is Pages or Failed.
 
-    role: ClassVar[Role] = "search"
+    The vector of the query is averaged with those of the texts `averaged` (HyDE), which only dense retrievers serve.
+    """
 
     query: str
     n: int
+    averaged: tuple[str, ...] = ()
+    role: Role = "search"
 
 
 class Generation(Struct, frozen=True):
@@ -265,14 +268,9 @@ class Score(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known of a web page that a search found.
+    """What is known of a web page that a search found, at `retrieved` in UTC ("2026-11-24T05:30:00Z").
 
-    Attributes:
-        url: Address.
-        retrieved: Time of the download in UTC ("2026-11-24T05:30:00Z").
-        digest: SHA-256 of the bytes that were received; "" without any.
-        note: Why the page's text is not used; "" if it is.
-
+    `digest` is the SHA-256 of the bytes that were received, "" without any; `note` tells why the page's text is not used.
     """
 
     url: str
@@ -282,14 +280,18 @@ class Snapshot:
 
 
 class Pages(Struct, frozen=True):
-    """Results of a search, best first, with a snapshot of each web page. A page that could not be read may have no passage."""
+    """Results of a search, best first, with a snapshot of each web page. A page that could not be read may have no passage.
+
+    `scores` are those of the passages by the retriever; () if the search engine gives none.
+    """
 
     passages: tuple[Passage, ...]
     snapshots: tuple[Snapshot, ...] = ()
+    scores: tuple[float | None, ...] = ()
 
 
 class Failed(Struct, frozen=True):
-    """The result of a search or call that failed without ending its plan. It is stored, so that later runs receive it too."""
+    """A search or call that failed without ending its plan. It is stored, so that later runs receive it too."""
 
     reason: str
 
@@ -346,10 +348,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role. Calls shared with other plans count in full.
-
-    `cut` counts the replies that ended at max_new_tokens, and `empty` the replies without text.
-    """
+    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty."""
 
     role: Role
     calls: int

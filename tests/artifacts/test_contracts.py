@@ -11,7 +11,7 @@ CONTRACTS = [value for value in vars(contracts).values() if isinstance(value, Co
 
 def test_names_differ() -> None:
     """Error messages and manifests name the contract."""
-    assert len({contract.name for contract in CONTRACTS}) == len(CONTRACTS) == 10
+    assert len({contract.name for contract in CONTRACTS}) == len(CONTRACTS) == 11
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)

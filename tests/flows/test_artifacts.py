@@ -9,7 +9,8 @@ from conftest import ROOT
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import resolve_cell_artifact, resolve_closed_book_artifact
-from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.project.models import resolve_joint_models, resolve_trained_reader
+from flows.project.rankings import resolve_relevance
 from flows.project.searched import list_indexed_retrievers, list_retrievers
 from flows.settings.composition import compose_config
 from flows.settings.door import compose, open_seeds

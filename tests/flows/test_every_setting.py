@@ -9,7 +9,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows.project.artifacts import Project
 from flows.project.cells import resolve_cell_artifact, resolve_closed_book_artifact
-from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.project.models import resolve_joint_models, resolve_trained_reader
+from flows.project.rankings import resolve_planned_rankings, resolve_relevance
 from flows.settings.commits import find_references
 from flows.settings.components import import_component_class
 from flows.settings.composition import Composed, compose_config, list_groups, list_options, resolve_settings
@@ -57,6 +58,8 @@ NO_RESULT = {
     "strategy.uses_reader": "the training, which it removes, is part of the key",
     "reader.engine.start.version": "what it prints is part of the key",
     "rewriter": "a role that the strategy does not use",
+    "reranker": "a role that only plans of retrievers use",
+    "rank": "read by plans of retrievers; tests/flows/test_rankings.py changes it",
     "judge": "metrics are computed when they are read",
     "verifier": "a role that the strategy does not use",
     "search": "a role that the strategy does not use",
@@ -70,6 +73,7 @@ STAGES: dict[str, Callable[[Project], Any]] = {
     "index": lambda p: p.resolve_index(),
     "questions": lambda p: p.questions,
     "retrieve": lambda p: p.rankings,
+    "rank": resolve_planned_rankings,
     "score": resolve_relevance,
     "train_reader": lambda p: resolve_trained_reader(p, p.settings.reader, p.settings.prompt),
     "train_joint": resolve_joint_models,
@@ -82,6 +86,7 @@ BEHIND = {
     "questions": ("retrieve", "score", "train_joint", "closed_book", "sweep"),
     "retrieve": ("score", "train_joint", "sweep"),
     "train_joint": ("score", "sweep"),
+    "rank": ("score", "sweep"),
     "score": ("sweep",),
     "closed_book": ("sweep",),
 }
@@ -260,7 +265,7 @@ def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
     words = ["strategy=crag", "joint=crag_evaluator", "estimator=t5_regression", "retriever=dense", "rank_by=estimator"]
     scaled = "estimator.relevance_scale=tanh"
     before, after = (keys(compose([*words, *more]).plain) for more in ([], [scaled]))
-    assert not any(key.startswith("refused") for key in (*before.values(), *after.values()))
+    assert not any(key.startswith("refused") for one in (before, after) for stage, key in one.items() if stage != "rank")
     assert {stage for stage in STAGES if after[stage] != before[stage]} == {"train_joint", "score", "sweep"}
     others = [word for word in words if word != "joint=crag_evaluator"] + ["rank_by=retriever"]
     before, after = (keys(compose([*others, *more]).plain) for more in ([], [scaled]))

@@ -34,7 +34,8 @@ def test_every_command_with_settings_is_a_stage_of_its_module() -> None:
 
 def test_a_stage_that_makes_artifacts_says_which() -> None:
     """It has a number, which their keys have; the calls of several cells are no artifact of one."""
-    project = Project(compose(["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder"]))
+    words = ["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder", "retriever=rank_gpt"]
+    project = Project(compose(words))
     for stage in list_stages():
         made = list(stage.resolve(project)) if stage.version else []
         assert bool(made) == bool(stage.version and stage.name != "calls"), stage.name
@@ -72,6 +73,9 @@ def _name(stage: Stage) -> str:
         ),
         (["reader=smollm2", "+grid.rank_by=[retriever,estimator]"], {"closed_book", "score"}),
         (["reader=joint", "joint=rag", "reader.base=x"], {"closed_book", "train_joint"}),
+        (["reader=smollm2", "retriever=hyde"], {"closed_book", "rank"}),
+        (["reader=smollm2", "retriever=rank_gpt", "reader@reranker=smollm2_tuned"], {"closed_book", "rank", "train_reader"}),
+        (["reader=smollm2", "+grid.retriever=[bm25,rank_gpt]", "rank_by=estimator"], {"closed_book", "rank", "score"}),
     ],
 )
 def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]) -> None:
@@ -142,14 +146,28 @@ def test_dvc_yaml_is_what_the_stages_say() -> None:
             continue
         stage = get_stage(name)
         assert f"flows/{name}.py" in described["deps"]
-        assert {f"tracked/{read}" for read in stage.reads if read in stages} <= set(described["deps"])
+        written = [read for read in stage.reads if read in stages]
+        assert {f"tracked/{read}" for read in written} <= set(described["deps"])
         assert set(stage.settings) <= set(described["params"])
-        assert all(set(get_stage(read).settings) <= set(described["params"]) for read in stage.reads if read != "acquire")
+        assert all(set(get_stage(read).settings) <= set(described["params"]) for read in written if read != "acquire")
     spoiled = text.replace("tracked/index, tracked/questions", "tracked/index")
     assert spoiled != text
     assert composing.write_stages(spoiled) == text
     with pytest.raises(ConfigError, match=r"dvc.yaml lacks the lines"):
         composing.write_stages("stages: {}\n")
+
+
+def test_dvc_yaml_has_the_stage_of_a_plan_where_a_cell_has_one() -> None:
+    """Between the stages that it reads and those that read it; without a plan, no stage depends on the models of its roles."""
+    text = (ROOT / "dvc.yaml").read_text()
+    assert composing.list_written_stages(["retriever=bm25"]) == list(yaml.safe_load(text)["stages"])[1:-1]
+    names = composing.list_written_stages(["+grid.retriever=[bm25,hyde]"])
+    stages = yaml.safe_load(composing.write_stages(text, names))["stages"]
+    order = list(stages)
+    assert order.index("retrieve") < order.index("rank") < order.index("score") < order.index("sweep")
+    assert "tracked/rank" in stages["score"]["deps"]
+    assert "reranker" in stages["score"]["params"]
+    assert "reranker" not in yaml.safe_load(text)["stages"]["score"]["params"]
 
 
 def test_compose_notices_a_dvc_yaml_that_is_out_of_date(run: Run, tmp_path: Path) -> None:

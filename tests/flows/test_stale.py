@@ -12,7 +12,8 @@ from mlflow import MlflowClient
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import resolve_cell_artifact
 from flows.project.engines import compute_estimator_identity
-from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.project.models import resolve_joint_models, resolve_trained_reader
+from flows.project.rankings import resolve_relevance
 from flows.settings.door import compose
 from flows.settings.typed import Settings
 from winnow.artifacts.provenance import read_content_digest, write_manifest

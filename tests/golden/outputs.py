@@ -40,6 +40,7 @@ from model_outputs import (
     word_estimator,
 )
 from msgspec import structs
+from planning import RETRIEVAL_PLANS
 from pure import (
     PAGES_READ,
     agents,
@@ -188,6 +189,7 @@ GOLDENS = [
     strategy(IterRetGen, n=2),
     strategy(Ircot, template="{contexts} Q {question} A {thoughts}", max_sentences=3),
     Golden(React, agents),
+    *RETRIEVAL_PLANS,
     self_rag(SelfRag),
     self_rag(SelfRagLong),
     Golden(Damage, damages),

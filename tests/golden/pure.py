@@ -68,7 +68,7 @@ def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
                 results.append(Score((pick(repr(record[-1])) % 97 - 48) / 10))
                 continue
             if isinstance(request, Search):
-                record.append(["Search", request.query, request.n])
+                record.append(["Search", request.query, request.n, *request.averaged])
                 results.append(Pages((Passage("page", request.query, f"The page of {request.query}. It is long. It ends."),)))
                 continue
             texts = [[message.role, message.content] for message in request.messages]

@@ -9,8 +9,10 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.identity.markers import get_search_only_settings
 from winnow.modeling.sentence_encoder import SentenceEncoder
+from winnow.protocols import VectorSearcher
 from winnow.records import Passage
 from winnow.retrievers.dense import Dense
+from winnow.retrievers.dense_on_disk import DenseOnDisk
 from winnow.testing import PASSAGES, make_question
 
 QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
@@ -114,3 +116,23 @@ def test_search_parameters_reach_every_gpu(tmp_path: Path, encoder: SentenceEnco
     hits = Dense(encoder, "IVF2,Flat", nprobe=2, gpu=True).open(tmp_path).search(QUESTIONS, 4)
     assert moved == [2]
     assert [len(ranking) for ranking in hits] == [4, 4]
+
+
+@pytest.mark.parametrize("kind", [Dense, DenseOnDisk])
+def test_a_search_averages_the_vectors_of_a_query_and_texts(
+    tmp_path: Path, encoder: SentenceEncoder, kind: type[Dense | DenseOnDisk]
+) -> None:
+    """The query as a query and the texts as passages; a query without texts is searched for as it is."""
+    kind(encoder).build(source, tmp_path)
+    searcher = kind(encoder).open(tmp_path)
+    assert isinstance(searcher, VectorSearcher)
+    texts = ["The Seine flows through Paris.", "Dogs bark."]
+    (averaged,) = searcher.search_averages([("What barks?", texts)], 4)
+    vectors = [encoder.encode_queries(["What barks?"]), encoder.encode_passages([Passage("", "", text) for text in texts])]
+    scores = encoder.encode_passages(PASSAGES) @ np.concatenate(vectors).mean(axis=0)
+    found = {hit.passage_id: hit.score for hit in averaged}
+    expected = {passage.passage_id: float(score) for passage, score in zip(PASSAGES, scores, strict=True)}
+    assert found == pytest.approx({id_: expected[id_] for id_ in found}, abs=1e-2)
+    assert found[averaged[0].passage_id] == max(found.values())
+    plain, alone = searcher.search(QUESTIONS[1:], 4), searcher.search_averages([("What barks?", ())], 4)
+    assert [hit.passage_id for hit in plain[0]] == [hit.passage_id for hit in alone[0]]

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from winnow.driver.run import Driver, Job
+from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Hit, Passage, Plan, Question, Search
@@ -60,3 +63,24 @@ def test_a_search_has_the_results_of_its_own_depth() -> None:
     engine.submit([Search("q", 3), Search("q", 1)])
     pages = {request.n: result.passages for request, result in engine.collect(0.0)}  # type: ignore[union-attr]
     assert [[p.passage_id for p in pages[n]] for n in (1, 3)] == [["a"], ["b", "a", "c"]]
+
+
+class Averaging(DepthDependent):
+    """An index of vectors, which names what was averaged."""
+
+    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
+        """Return a passage for each query, whose score is the number of texts."""
+        return [[Hit("c", float(len(averaged)))][:depth] for _, averaged in texts]
+
+
+def test_texts_are_averaged_by_indexes_of_vectors_only() -> None:
+    """Beside plain searches of the same depth; another index is refused."""
+    texts = {name: Passage(name, name, name) for name in "abc"}
+    engine = LocalSearch(Averaging, lambda: texts, "x")
+    engine.submit([Search("q", 2), Search("q", 2, ("x", "y"))])
+    found = {request.averaged: (result.passages, result.scores) for request, result in engine.collect(0.0)}  # type: ignore[union-attr]
+    assert found == {(): ((texts["b"], texts["a"]), (0.0, 0.0)), ("x", "y"): ((texts["c"],), (2.0,))}
+    engine = LocalSearch(DepthDependent, lambda: texts, "x")
+    engine.submit([Search("q", 2, ("x",))])
+    with pytest.raises(ConfigError, match="no vectors"):
+        engine.collect(0.0)

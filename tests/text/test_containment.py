@@ -6,7 +6,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winnow.text.containment import find_shortest_answer, has_answer, has_answers
+from winnow.text.containment import find_shortest_answer, has_answer, has_answers, replace_answers
 
 _REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
 
@@ -97,3 +97,25 @@ def test_a_search_in_all_texts_at_once_finds_what_a_search_in_each_finds() -> No
     assert [text for text, found in zip(texts, has_answers(texts, ["kelvin"]), strict=True) if found] == ["5 \u212aelvin"]
     assert not any(has_answers(["\x10\x11", "@", "`"], ["01"]))
     assert has_answers(texts, ["the", "par"]) == [has_answer(text, ["the", "par"]) for text in texts]
+
+
+def test_answers_are_replaced_by_the_rules_by_which_they_are_found() -> None:
+    """Words as a whole, in any case, with any space between them, however they are composed; the longest answer first."""
+    assert replace_answers("In 2010, 10 of 10.", ["10"], "x") == "In 2010, x of x."
+    assert replace_answers("jane  austen and AUSTEN's Jane\nAusten", ["Austen", "Jane Austen"], "x") == "x and x's x"
+    assert replace_answers("The U.S.A. won; USA", ["u.s.a."], "x") == "The x won; USA"
+    assert replace_answers("Cafe\u0301 au lait", ["Caf\u00e9"], "the") == "the au lait"
+    assert replace_answers("a (b) c", ["(b)"], r"\\1") == r"a \\1 c"
+    assert replace_answers("as it is", ["  ", "else"], "x") == "as it is"
+
+
+_PARTS = st.lists(st.sampled_from(["a", "b", "A", "é", "e\u0301", " ", ".", "(", "1"]), max_size=12)
+
+
+@given(_PARTS, st.sampled_from(["a", "a b", "é", "a.", "1 é", "("]))
+def test_a_text_whose_answers_were_replaced_contains_none(parts: list[str], answer: str) -> None:
+    """And one without an answer is returned as it is."""
+    text = "".join(parts)
+    replaced = replace_answers(text, [answer], " zzz ")
+    assert not has_answer(replaced, [answer])
+    assert has_answer(text, [answer]) or replaced == text

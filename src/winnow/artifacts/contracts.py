@@ -92,6 +92,8 @@ _USAGE = pa.struct(
     ]
 )
 """Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit or contain no text."""
+RANKING_USAGE = Contract("ranking_usage", _schema(question_id=pa.string(), usage=pa.list_(_USAGE)), ("question_id",))
+"""Calls, tokens and time of the models that took part in the ranking of each question, by role."""
 PREDICTIONS = Contract(
     "predictions",
     _schema(

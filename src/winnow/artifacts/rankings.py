@@ -1,7 +1,7 @@
 """Reading of stored rankings: the retrieved passages of each question, their texts and their log-odds of relevance."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.columns import GroupedRows, MappedPassages, find_first_missing, read_passages_by_id
 from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ArtifactError
-from winnow.records import Passage, Question
+from winnow.records import Passage, Question, RoleUsage
 
 UNRANKED = "unranked.parquet"
 """File with the questions for which nothing was retrieved. An artifact in which all have a passage has no such file."""
+_USAGE = "usage.parquet"
+"""File with what models used for the ranking of each question. Rankings in which no model took part have no such file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Rankings:
         passages: Retrieved and gold passages by passage id.
         log_odds: Log-odds of relevance by question id and passage id; empty if no relevance artifact was read.
         pool: Passages that were retrieved for any question of the artifact.
+        usage: What models used for the ranking of each question, by question id; empty if none took part.
         built: Contexts that were built last, which the next cells use (see `winnow.contexts.build`).
 
     """
@@ -67,6 +70,7 @@ class Rankings:
     passages: Mapping[str, Passage]
     log_odds: Mapping[str, Mapping[str, float]]
     pool: Sequence[Passage] = ()
+    usage: Mapping[str, Sequence[RoleUsage]] = field(default_factory=dict)
     built: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def get_passages(self, ids: Sequence[str]) -> Mapping[str, Passage]:
@@ -111,7 +115,21 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
     passages = read_passages_by_id(folder / "passages.parquet", used)
     _check(folder, questions, table, hits, passages)
     log_odds = _read_log_odds(relevance, ids, unranked) if relevance else {}
-    return Rankings(folder, hits, passages, log_odds, PassagePool(folder))
+    return Rankings(folder, hits, passages, log_odds, PassagePool(folder), _read_usage(folder, ids))
+
+
+def write_usage(folder: Path, usage: Mapping[str, Sequence[RoleUsage]]) -> None:
+    """Write what models used for the ranking of each question, by question id."""
+    rows = ({"question_id": id_, "usage": [asdict(one) for one in used]} for id_, used in usage.items())
+    parquet.write(folder / _USAGE, contracts.RANKING_USAGE, rows)
+
+
+def _read_usage(folder: Path, ids: Sequence[str]) -> dict[str, tuple[RoleUsage, ...]]:
+    """Read what models used for the rankings of questions; the result is empty if no model took part."""
+    if not (folder / _USAGE).is_file():
+        return {}
+    rows = parquet.read(folder / _USAGE, contracts.RANKING_USAGE, filters=_select(ids)).to_pylist()
+    return {row["question_id"]: tuple(RoleUsage(**used) for used in row["usage"]) for row in rows}
 
 
 def read_unranked(folder: Path) -> set[str]:
@@ -137,7 +155,8 @@ def _check(
     if unranked is not None:
         raise ArtifactError(
             f"{folder}/contexts.parquet contains no context for question {unranked.question_id!r} "
-            f"({unranked.text!r}). Run `python -m flows.retrieve` again with the same dataset."
+            f"({unranked.text!r}). Run `python -m flows.retrieve` again with the same dataset; for a retriever with a plan, "
+            "raise rank.limit (null means all) or name the split in rank.splits, and run `python -m flows.rank`."
         )
     known = passages.ids if isinstance(passages, MappedPassages) else pa.chunked_array([pa.array(passages, pa.string())])
     index = find_first_missing(table["passage_id"], known)

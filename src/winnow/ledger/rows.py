@@ -135,6 +135,8 @@ def encode_result(result: Result) -> str:
             body = {"pages": [{"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in result.passages]}
             if result.snapshots:
                 body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
+            if result.scores:
+                body["scores"] = result.scores
         case Failed():
             body = {"failed": result.reason}
     if isinstance(result, Generation) and _has_whole_numbers_only(result):
@@ -229,4 +231,4 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     if "failed" in body:
         return Failed(body["failed"])
     snapshots = tuple(Snapshot(**snapshot) for snapshot in body.get("snapshots", ()))
-    return Pages(tuple(Passage(**page) for page in body["pages"]), snapshots)
+    return Pages(tuple(Passage(**page) for page in body["pages"]), snapshots, tuple(body.get("scores", ())))

@@ -6,7 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge
 
 from winnow.metrics.base import MeanMetric, Sample
-from winnow.records import Search
+from winnow.records import Role
+
+_SEARCHING: tuple[Role, ...] = ("search", "corpus")
+"""Roles whose calls are searches."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Consumption(MeanMetric):
         if self.of == "tokens":
             return float(prediction.tokens_in + prediction.tokens_out)
         if self.of == "searches":
-            return float(sum(usage.calls for usage in prediction.usage if usage.role == Search.role))
+            return float(sum(usage.calls for usage in prediction.usage if usage.role in _SEARCHING))
         return float(getattr(prediction, self.of))
 
 

@@ -53,6 +53,15 @@ class SentenceEncoder(TextEncoder):
         """Encode passages to vectors of shape (passages, dimensions)."""
         return self._encode(self._format_passages(passages), self.path, advance)
 
+    def encode_averages(self, pairs: Sequence[tuple[str, Sequence[str]]]) -> NDArray[np.float32]:
+        """Average the vectors of each query and of its texts, encoded as passages, to vectors of shape (pairs, dimensions)."""
+        sums = self.encode_queries([query for query, _ in pairs])
+        owners = np.array([number for number, (_, texts) in enumerate(pairs) for _ in texts], dtype=np.int64)
+        vectors = self.encode_passages([Passage("", "", text) for _, texts in pairs for text in texts])
+        np.add.at(sums, owners, vectors)
+        counts = np.array([[1 + len(texts)] for _, texts in pairs], dtype=np.float32)
+        return np.divide(sums, counts, dtype=np.float32)
+
     def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:
         """Encode texts with the model at `path`. The vectors are in the order of the texts."""
         model, _, _ = self._load(path)

@@ -152,7 +152,13 @@ class _DenseSearcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return up to `depth` passages per question, best first."""
-        vectors = self.encoder.encode_queries([question.text for question in questions])
+        return self._search(self.encoder.encode_queries([question.text for question in questions]), depth)
+
+    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
+        """Return up to `depth` passages for the average vector of each query and its texts, best first."""
+        return self._search(self.encoder.encode_averages(texts), depth)
+
+    def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:
         scores, rows = self.index.search(vectors, min(depth, len(self.passage_ids)))
         return [
             self._build_hits(question_rows, question_scores)

@@ -155,7 +155,13 @@ class _OnDiskSearcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return up to `depth` passages per question, best first."""
-        vectors = self.retriever.encoder.encode_queries([question.text for question in questions])
+        return self._search(self.retriever.encoder.encode_queries([question.text for question in questions]), depth)
+
+    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
+        """Return up to `depth` passages for the average vector of each query and its texts, best first."""
+        return self._search(self.retriever.encoder.encode_averages(texts), depth)
+
+    def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:
         rankings = []
         for start in range(0, len(vectors), _QUESTIONS_AT_ONCE):
             batch = vectors[start : start + _QUESTIONS_AT_ONCE]

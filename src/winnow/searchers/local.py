@@ -1,13 +1,13 @@
 """A search engine that serves the Search requests of strategies from a local index and its corpus."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
-from winnow.protocols import Searcher
-from winnow.records import Pages, Passage, Question, Request, Result, Search
+from winnow.protocols import Searcher, VectorSearcher
+from winnow.records import Hit, Pages, Passage, Question, Request, Result, Search
 
 
 @dataclass
@@ -19,10 +19,12 @@ class LocalSearch:
         passages: Function that returns the passages of the corpus by id. It is called before the first search.
         identity: Identity of index and corpus. The ledger, which is the store of finished model calls, uses it as a key.
         capacity: Number of requests that are worth submitting at once.
+        changed: Function that returns what passages become, by their ids, in a corpus that is damaged: None for one that is
+            not found. It is called before the first search; None for a corpus as it is.
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     software: ClassVar[str] = ""
     remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
@@ -31,8 +33,9 @@ class LocalSearch:
     passages: Callable[[], Mapping[str, Passage]]
     identity: str
     capacity: Annotated[int, SpeedOnly("the batch size does not affect the results of a query")] = 256
+    changed: Callable[[], Mapping[str, Passage | None]] | None = None
     _pending: list[Search] = field(default_factory=list, repr=False)
-    _opened: tuple[Searcher, Mapping[str, Passage]] | None = field(default=None, repr=False)
+    _opened: tuple[Searcher, Mapping[str, Passage], Mapping[str, Passage | None]] | None = field(default=None, repr=False)
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
@@ -68,20 +71,54 @@ class LocalSearch:
         """Search for all pending queries.
 
         Only queries with equal `n` are searched together, because the ranking of a hybrid retriever depends on its depth.
+
+        Raises:
+            ConfigError: If vectors are to be averaged, and the index has none.
+
         """
         batch, self._pending = self._pending, []
         if not batch:
             return []
         if self._opened is None:
-            self._opened = self.searcher(), self.passages()
-        searcher, passages = self._opened
+            self._opened = self.searcher(), self.passages(), self.changed() if self.changed else {}
+        searcher, passages, changed = self._opened
+        removed = {passage_id for passage_id, passage in changed.items() if passage is None}
         results: list[tuple[Request, Result]] = []
-        for n in sorted({request.n for request in batch}):
-            requests = [request for request in batch if request.n == n]
-            queries = [Question(str(index), request.query, ("",)) for index, request in enumerate(requests)]
-            for request, hits in zip(requests, searcher.search(queries, n), strict=True):
-                results.append((request, Pages(tuple(passages[hit.passage_id] for hit in hits))))
+        for n, is_averaged in sorted({(request.n, bool(request.averaged)) for request in batch}):
+            requests = [request for request in batch if (request.n, bool(request.averaged)) == (n, is_averaged)]
+            rankings = _search(searcher, requests, n, removed, is_averaged=is_averaged)
+            for request, hits in zip(requests, rankings, strict=True):
+                found = tuple(changed.get(hit.passage_id) or passages[hit.passage_id] for hit in hits)
+                results.append((request, Pages(found, scores=tuple(hit.score for hit in hits))))
         return results
+
+
+def _search(
+    searcher: Searcher, requests: Sequence[Search], n: int, removed: Collection[str], *, is_averaged: bool
+) -> list[list[Hit]]:
+    """Return the best `n` hits of each request that are not removed; look deeper for those that have fewer."""
+    rankings: list[list[Hit]] = [[]] * len(requests)
+    pending, depth = list(range(len(requests))), n
+    while pending:
+        found = _search_at([requests[number] for number in pending], searcher, depth, is_averaged=is_averaged)
+        short = []
+        for number, hits in zip(pending, found, strict=True):
+            rankings[number] = [hit for hit in hits if hit.passage_id not in removed][:n]
+            if len(rankings[number]) < n and len(hits) == depth:
+                short.append(number)
+        pending, depth = short, 2 * depth
+    return rankings
+
+
+def _search_at(requests: Sequence[Search], searcher: Searcher, n: int, *, is_averaged: bool) -> list[list[Hit]]:
+    if not is_averaged:
+        return searcher.search([Question(str(index), one.query, ("",)) for index, one in enumerate(requests)], n)
+    if not isinstance(searcher, VectorSearcher):
+        raise ConfigError(
+            "The plan averages the vectors of texts, as HyDE does, and the retriever has no vectors. Choose a dense one, "
+            "such as retriever=hyde, or write the texts into the query."
+        )
+    return searcher.search_averages([(one.query, one.averaged) for one in requests], n)
 
 
 def _require_search(request: Request) -> Search:

@@ -20,7 +20,7 @@ from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
 from winnow.protocols import MODEL_ROLES, Strategy
-from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question, Role
+from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question, Role, RoleUsage
 from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -215,7 +215,9 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
     for outcome in run_jobs(lambda: iter_jobs(cells), sum(num_remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
-        prediction = build_prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
+        placed = cell.placed.pop(question_id)
+        used = cell.rankings.usage.get(question_id, ()) if placed.contexts else ()
+        prediction = build_prediction(questions[key][question_id], placed, outcome, used)
         writers[key].add(build_prediction_row(prediction))
         step_writers[key].add(question_id, outcome)
         num_remaining[key] -= 1
@@ -226,13 +228,16 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
             on_finished(cell, num_predictions)
 
 
-def build_prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:
+def build_prediction(
+    question: Question, placed: PlacedContexts, outcome: Outcome[Answer], ranking_usage: Sequence[RoleUsage] = ()
+) -> Prediction:
     """Build the prediction for a question.
 
     Args:
         question: Question to which the answer belongs.
         placed: Contexts from which the question was answered.
         outcome: Answer and usage of the question's plan.
+        ranking_usage: What models used for the ranking of the contexts.
 
     """
     answer = outcome.result
@@ -248,5 +253,22 @@ def build_prediction(question: Question, placed: PlacedContexts, outcome: Outcom
         gold_position=placed.gold_position,
         provenance=placed.provenance,
         truncated_passages=outcome.dropped,
-        usage=outcome.usage,
+        usage=_add_usage(ranking_usage, outcome.usage),
     )
+
+
+def _add_usage(*used: Sequence[RoleUsage]) -> tuple[RoleUsage, ...]:
+    """Add up what roles used, in the order of their first mention."""
+    sums: dict[Role, RoleUsage] = {}
+    for one in itertools.chain(*used):
+        former = sums.get(one.role)
+        sums[one.role] = (
+            one
+            if former is None
+            else RoleUsage(one.role, *(a + b for a, b in zip(_amounts(former), _amounts(one), strict=True)))
+        )
+    return tuple(sums.values())
+
+
+def _amounts(used: RoleUsage) -> tuple[Any, ...]:
+    return used.calls, used.tokens_in, used.tokens_out, used.seconds, used.cut, used.empty

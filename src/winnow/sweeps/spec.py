@@ -119,6 +119,7 @@ class CellSpec:
         weighting: Weighting of the contexts.
         strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
         engines: Specifications of the engines, one per role.
+        ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
 
@@ -136,6 +137,7 @@ class CellSpec:
     weighting: ContextWeighting
     strategy: Callable[[], Strategy] = field(compare=False)
     engines: tuple[EngineSpec, ...] = ()
+    ranking_engines: tuple[EngineSpec, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -163,7 +165,8 @@ class CellSpec:
     @property
     def prices(self) -> dict[Role, Price]:
         """Return the prices by role, without roles that have no price."""
-        return {engine.role: engine.price for engine in self.engines if engine.price != Price()}
+        engines = (*self.ranking_engines, *self.engines)
+        return {engine.role: engine.price for engine in engines if engine.price != Price()}
 
 
 def list_varying_settings(cells: Sequence[CellSpec]) -> list[list[tuple[str, str]]]:

@@ -1,11 +1,11 @@
 """Search for accepted answers in the texts of passages, as in DPR and FiD."""
 
+import itertools
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 
 import numpy as np
 import regex
@@ -93,7 +93,7 @@ def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[boo
         return [text is not None for text in texts]
     present = ["" if text is None else text for text in texts]
     encoded = [text.encode() if text.isascii() else _encode(text) for text in present]
-    joined, starts = _fold_case(b"".join(encoded)), list(accumulate(map(len, encoded), initial=0))
+    joined, starts = _fold_case(b"".join(encoded)), list(itertools.accumulate(map(len, encoded), initial=0))
     flags = [False] * len(present)
     for answer in prepared:
         for index in _find_texts(answer.ascii_words[0], joined, starts) if answer.ascii_words else range(len(present)):
@@ -135,3 +135,31 @@ def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
     """Return the shortest answer that a passage contains, or the first answer if it contains none."""
     contained = [answer for answer in answers if answer.strip() and has_answer(text, [answer])]
     return min(contained, key=len, default=answers[0])
+
+
+def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
+    """Replace every occurrence of an answer in a text, by the rules of `has_answer`, the longest answers first.
+
+    A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any token are not looked for.
+    """
+    with_tokens = [answer for answer in answers if _prepare_answer(answer).token_string]
+    patterns = list(map(_build_pattern, sorted(with_tokens, key=len, reverse=True)))
+    for form in ("", "NFD"):
+        normalized = unicodedata.normalize("NFD", text) if form else text
+        for pattern in patterns:
+            normalized = pattern.sub(lambda _: replacement, normalized)
+        text = unicodedata.normalize("NFC", normalized) if form else normalized
+        if not any(has_answer(text, [answer]) for answer in answers):
+            break
+    return text
+
+
+def _build_pattern(answer: str) -> "regex.Pattern[str]":
+    """Return the pattern of an answer's tokens, one behind the other, with the borders that words have."""
+    tokens = _TOKEN.findall(unicodedata.normalize("NFD", answer))
+    is_word = [bool(regex.fullmatch(r"[\p{L}\p{N}\p{M}]+", token)) for token in tokens]
+    pattern = regex.escape(tokens[0])
+    for token, pair in zip(tokens[1:], itertools.pairwise(is_word), strict=True):
+        pattern += (r"[\p{Z}\p{C}]+" if all(pair) else r"[\p{Z}\p{C}]*") + regex.escape(token)
+    start, end = (r"(?<![\p{L}\p{N}\p{M}])", r"(?![\p{L}\p{N}\p{M}])")
+    return regex.compile((start if is_word[0] else "") + pattern + (end if is_word[-1] else ""), regex.IGNORECASE)

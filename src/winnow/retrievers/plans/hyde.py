@@ -1,0 +1,42 @@
+"""HyDE (Gao et al., 2023): the passages nearest to the average of the question and of passages that a model makes up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.errors import check_fields
+from winnow.records import Context, Decoding, Generate, Hit, Message, Plan, Question, Search
+from winnow.retrievers.plans.results import list_hits
+from winnow.text.final import extract_final_text
+
+
+@dataclass(frozen=True, slots=True)
+class Hyde:
+    """A plan that has passages made up that would answer the question, and searches with the average of all vectors.
+
+    The made-up passages are encoded as passages are, the question as questions are. One without text is left out. Their number
+    and length, temperature and stop string are in the decoding; the published ones are in conf/retriever/hyde.yaml.
+
+    Args:
+        template: Prompt with {question}.
+        decoding: Generation settings; `samples` is the number of made-up passages.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    template: str
+    decoding: Decoding
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its field."""
+        check_fields("retriever.plan.template", self.template, {"question"})
+
+    def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)
+        """Request the passages, and search with them and the question."""
+        message = Message("user", self.template.format(question=question.text))
+        numbers = range(self.decoding.samples)
+        replies = yield [Generate((message,), self.decoding, number, role="rewriter") for number in numbers]
+        texts = [extract_final_text(reply.text).strip() for reply in replies]
+        (found,) = yield [Search(question.text, depth, tuple(filter(None, texts)), role="corpus")]
+        return list_hits(found)

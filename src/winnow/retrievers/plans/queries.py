@@ -1,0 +1,66 @@
+"""Queries that a model writes: one in place of the question, or several whose rankings are fused."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Context, Decoding, Generate, Hit, Message, Plan, Question, Search
+from winnow.retrievers.hybrid import fuse_rankings
+from winnow.retrievers.plans.results import list_hits
+from winnow.text.final import extract_final_text
+
+_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*|^\s*(?:queries|query|question)\s*\d*:\s*", re.IGNORECASE)
+"""Number, bullet or label before a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenQueries:
+    """A plan that searches for queries that a model writes, one a line, and fuses their rankings by reciprocal ranks.
+
+    One query in place of the question is the rewriting of Ma et al. (2023), several beside it RAG-Fusion, and the questions of
+    which it consists its decomposition; conf/retriever has a prompt for each. A reply without a query leaves the question.
+
+    Args:
+        template: Prompt with {question}, and {n} if the number of queries is to be named.
+        decoding: Generation settings.
+        n: Largest number of queries; further lines of the reply are not searched for.
+        with_question: Whether the question is searched for too.
+        rrf_k: Constant that is added to the ranks in the fusion. A larger value reduces the influence of the top ranks.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    template: str
+    decoding: Decoding
+    n: Annotated[int, Ge(1)] = 1
+    with_question: bool = False
+    rrf_k: Annotated[int, Ge(0)] = 60
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its field, a number below 1, and samples, which have lines of their own."""
+        check_fields("retriever.plan.template", self.template, {"question"}, {"n"})
+        if self.n < 1 or self.decoding.samples > 1:
+            raise ConfigError(
+                f"retriever.plan: n must be at least 1 and decoding.samples 1; received {self.n} and {self.decoding.samples}."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)
+        """Request the queries, and search for all of them together."""
+        message = Message("user", self.template.format(question=question.text, n=self.n))
+        (reply,) = yield [Generate((message,), self.decoding, role="rewriter")]
+        written = list_queries(reply.text)[: self.n]
+        queries = list(dict.fromkeys([*([question.text] if self.with_question or not written else []), *written]))
+        found = yield [Search(query, depth, role="corpus") for query in queries]
+        rankings = [list_hits(result) for result in found]
+        return rankings[0] if len(rankings) == 1 else fuse_rankings(rankings, self.rrf_k)[:depth]
+
+
+def list_queries(reply: str) -> list[str]:
+    """Return the queries of a reply, one a line, without numbers, bullets and quotation marks, each once."""
+    lines = (_MARK.sub("", line).strip().strip("\"'“”").strip() for line in extract_final_text(reply).splitlines())
+    return list(dict.fromkeys(filter(None, lines)))

@@ -1,0 +1,46 @@
+"""Ranking by the likelihood of the question given each passage (UPR, Sachan et al., 2022)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Context, Hit, Likelihood, Message, Plan, Question
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLikelihood:
+    """A plan that orders a ranking by log P(question | passage) of a language model, which is the score of each hit.
+
+    The paper divides by the number of the question's tokens, which is the same for all passages and leaves the order as it is.
+
+    Args:
+        template: Prompt with {text}, and {title} if it is to be shown.
+        top: Number of passages that are ordered; the others follow as they are, without scores.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    template: str
+    top: Annotated[int, Ge(1)] = 100
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its field, and a number below 1."""
+        check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
+        if self.top < 1:
+            raise ConfigError(f"retriever.plan.top must be at least 1; received {self.top}.")
+
+    def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
+        """Request the likelihood of the question given each passage. Passages with equal ones stay in their order."""
+        scored, rest = [context.passage for context in contexts[: self.top]], contexts[self.top :]
+        prompts = [self.template.format(title=passage.title, text=passage.text) for passage in scored]
+        scores = yield [
+            Likelihood((Message("user", prompt),), question.text, include_eos=False, role="reranker", passages=(passage,))
+            for prompt, passage in zip(prompts, scored, strict=True)
+        ]
+        hits = [Hit(passage.passage_id, score.value) for passage, score in zip(scored, scores, strict=True)]
+        hits.sort(key=lambda hit: -(hit.score or 0.0))
+        return [*hits, *(Hit(context.passage.passage_id, None) for context in rest)][:depth]

@@ -1,0 +1,56 @@
+"""Outputs of retrieval plans and of damaged corpora."""
+
+from pathlib import Path
+from typing import Any
+
+from golden import GREEDY, REPLIES, SAMPLED, Golden
+from inputs import QUESTIONS, contexts
+from pure import run_plan
+
+from winnow.retrievers.plans.hyde import Hyde
+from winnow.retrievers.plans.queries import WrittenQueries
+from winnow.retrievers.plans.query_likelihood import QueryLikelihood
+from winnow.retrievers.plans.rank_gpt import RankGpt
+from winnow.searchers.damage import SearchDamage
+from winnow.testing import PASSAGES
+
+_ORDERS = ("[2] > [1]", "3, 1, 9", "none", "<think>[1]</think>[3] [2]", *REPLIES[:3])
+_WRITTEN = ("1. one\n2. two\n- one\n\n3) three", "", *REPLIES[:3])
+_LIST = RankGpt(
+    system="S", beginning="{number} {question}", welcome="W", passage="{number} {title} {text}", received="R{number}",
+    request="{question} {number}", decoding=GREEDY, window=3, step=2, top=4, max_words=3,
+)  # fmt: skip
+_PLANS: list[tuple[Any, tuple[str, ...]]] = [
+    (Hyde("{question}", SAMPLED), REPLIES),
+    (WrittenQueries("{question}", GREEDY), _WRITTEN),
+    (WrittenQueries("{n} {question}", GREEDY, n=3, with_question=True, rrf_k=10), _WRITTEN),
+    (_LIST, _ORDERS),
+    (QueryLikelihood("{title} {text}", top=3), REPLIES),
+]
+
+
+def retrieval_plan(component: type) -> Golden:
+    """What the plan of each question requests, and the hits that it returns."""
+
+    def output(_: Path) -> Any:
+        plans = [(plan, replies) for plan, replies in _PLANS if isinstance(plan, component)]
+        return [
+            run_plan(plan.plan(question, contexts(question), 4), replies) for plan, replies in plans for question in QUESTIONS
+        ]
+
+    return Golden(component, output)
+
+
+def search_damages(_: Path) -> Any:
+    """What passages become whose words are the answers to questions."""
+    passages = {passage.passage_id: passage for passage in PASSAGES}
+    relevant = {id_: QUESTIONS[:2] if n % 2 else QUESTIONS[2:3] for n, id_ in enumerate(passages)}
+    kinds: list[Any] = ["removed", "poisoned"]
+    rules = [SearchDamage(how, share, seed) for how in kinds for share in (0.5, 1.0) for seed in (1, 2)]
+    return [rule.change(relevant, passages, QUESTIONS) for rule in rules]
+
+
+RETRIEVAL_PLANS = [
+    *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
+    Golden(SearchDamage, search_damages),
+]

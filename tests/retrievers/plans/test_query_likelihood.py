@@ -1,0 +1,30 @@
+"""Ranking by the likelihood of the question."""
+
+import pytest
+
+from tests.plans import play
+from winnow.errors import ConfigError
+from winnow.records import Hit, Likelihood, Message, Score
+from winnow.retrievers.plans.query_likelihood import QueryLikelihood
+from winnow.testing import make_context, make_question
+
+
+def test_passages_are_ordered_by_the_likelihood_of_the_question() -> None:
+    """All in one round; equal ones stay in their order, and those beyond the top follow without scores."""
+    scores = iter([-5.0, -1.0, -5.0])
+    contexts = [make_context(n, f"t{n}") for n in (1, 2, 3, 4)]
+    plan = QueryLikelihood("{title}: {text}", top=3).plan(make_question("Who?"), contexts, 10)
+    hits, requests = play(plan, lambda _: Score(next(scores)))
+    assert hits == [Hit("p2", -1.0), Hit("p1", -5.0), Hit("p3", -5.0), Hit("p4", None)]
+    first = requests[0]
+    assert isinstance(first, Likelihood)
+    assert (first.messages, first.continuation) == ((Message("user", "Title 1: t1"),), "Who?")
+    assert (first.include_eos, first.role, first.passages) == (False, "reranker", (contexts[0].passage,))
+
+
+def test_a_template_without_the_text_is_refused() -> None:
+    """Every passage would have the same likelihood."""
+    with pytest.raises(ConfigError, match="text"):
+        QueryLikelihood("{title}")
+    with pytest.raises(ConfigError, match="top"):
+        QueryLikelihood("{text}", top=0)

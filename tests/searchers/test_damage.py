@@ -1,0 +1,84 @@
+"""Damage of a corpus that is searched: removed and poisoned passages."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.records import Hit, Passage, Question, Search
+from winnow.searchers.damage import SearchDamage
+from winnow.searchers.local import LocalSearch
+from winnow.testing import make_question
+
+QUESTIONS = [
+    make_question("Who wrote Emma?", ["Jane Austen", "Austen"], "q1"), make_question("Capital?", ["Paris"], "q2"),
+    make_question("Who wrote it?", ["Mary Shelley"], "q3"),
+]  # fmt: skip
+PASSAGES = {
+    "a": Passage("a", "Jane Austen", "Emma is by Jane Austen. AUSTEN lived in Bath."),
+    "b": Passage("b", "Emma", "A novel of 1815."),
+    "c": Passage("c", "France", "Paris is its capital; Jane Austen never saw Paris."),
+}
+RELEVANT = {"a": QUESTIONS[:1], "b": QUESTIONS[:1], "c": QUESTIONS[:2]}
+
+
+def test_poisoned_passages_have_the_answer_of_another_question() -> None:
+    """In text and title, under an id of their own; a passage without the answer stays.
+
+    An answer that is right for another question of the same passage is not taken, or it would be there again.
+    """
+    changed = SearchDamage("poisoned", share=1.0).change(RELEVANT, PASSAGES, QUESTIONS)
+    assert changed == {
+        "a": Passage("a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath."),
+        "c": Passage("c#poisoned", "France", "Mary Shelley is its capital; Mary Shelley never saw Mary Shelley."),
+    }
+
+
+def test_a_smaller_share_is_part_of_a_larger_one() -> None:
+    """And a share of relevant passages is damaged, on average; the seed chooses which."""
+    relevant = {f"p{n}": QUESTIONS[:1] for n in range(2000)}
+    drawn = [set(SearchDamage("removed", share).change(relevant, {}, QUESTIONS)) for share in (0.0, 0.2, 0.5, 1.0)]
+    assert [round(len(one) / 2000, 1) for one in drawn] == [0.0, 0.2, 0.5, 1.0]
+    assert drawn[0] < drawn[1] < drawn[2] < drawn[3]
+    assert set(SearchDamage("removed", 0.5, seed=1).change(relevant, {}, QUESTIONS)) != drawn[2]
+
+
+def test_no_wrong_answer_is_one_that_is_right() -> None:
+    """A part of a right answer, or one that contains it, is not taken; without another one, nothing is poisoned."""
+    others = [QUESTIONS[0], *(make_question("Who?", [answer], answer) for answer in ("Jane", "Miss Jane Austen", " "))]
+    with pytest.raises(ConfigError, match="no other question has an answer that is wrong"):
+        SearchDamage("poisoned", 1.0).change({"a": others[:1]}, PASSAGES, others)
+    others.append(make_question("Who?", ["Mary Shelley"], "x"))
+    changed = SearchDamage("poisoned", 1.0).change({"a": others[:1]}, PASSAGES, others)
+    assert changed["a"] == Passage("a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath.")
+
+
+@pytest.mark.parametrize(("how", "share"), [("hidden", 0.5), ("removed", 1.5), ("removed", -0.1)])
+def test_other_kinds_and_shares_are_refused(how: str, share: float) -> None:
+    """With what was received."""
+    with pytest.raises(ConfigError, match="received"):
+        SearchDamage(how, share)  # type: ignore[arg-type]
+
+
+class Alphabetical:
+    """An index that finds passages in the order of the alphabet, and says how deep it looked."""
+
+    def __init__(self) -> None:
+        self.depths: list[int] = []
+
+    def search(self, questions: list[Question], depth: int) -> list[list[Hit]]:
+        """Return the first letters."""
+        self.depths.append(depth)
+        return [[Hit(name, float(-n)) for n, name in enumerate("abcdef")][:depth] for _ in questions]
+
+
+def test_the_next_passage_takes_the_place_of_a_removed_one() -> None:
+    """The index is asked again, deeper, until there are enough passages or no further one; a poisoned one keeps its rank."""
+    passages = {name: Passage(name, "", name) for name in "abcdef"}
+    changed = {"a": None, "b": Passage("b#poisoned", "", "x"), "c": None, "d": None}
+    index = Alphabetical()
+    engine = LocalSearch(lambda: index, lambda: passages, "x", changed=lambda: changed)  # type: ignore[arg-type, return-value]
+    engine.submit([Search("q", 1), Search("q", 2), Search("q", 4)])
+    found = {request.n: result for request, result in engine.collect(0.0)}  # type: ignore[union-attr]
+    ids = {n: [passage.passage_id for passage in pages.passages] for n, pages in found.items()}  # type: ignore[union-attr]
+    assert ids == {1: ["b#poisoned"], 2: ["b#poisoned", "e"], 4: ["b#poisoned", "e", "f"]}
+    assert found[2].scores == (-1.0, -4.0)  # type: ignore[union-attr]
+    assert index.depths == [1, 2, 2, 4, 8, 4, 8]
