@@ -27,8 +27,9 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
+from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Passage, Prediction, Question, RoleUsage
+from winnow.records import Answer, Decoding, Passage, Question
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import collect_in_processes, has_many_predictions
 from winnow.reports.page import build_report

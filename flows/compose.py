@@ -32,7 +32,7 @@ _QUICK_START = (
 )  # fmt: skip
 """The stages of dvc.yaml that are written for any settings."""
 _IF_NEEDED = ("rank",)
-"""The stages that are written if a cell of the settings needs them."""
+"""The stages that are written if the settings without their grid need them."""
 _BEGIN, _END = "  # Written by `python -m flows.compose` from the modules in flows/.\n", "  # Written by hand.\n"
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognized."""
@@ -56,8 +56,8 @@ def compose_params(overrides: Sequence[str]) -> str:
 
 def list_written_stages(overrides: Sequence[str]) -> list[str]:
     """Return the names of the stages of dvc.yaml that are written, each after those that it reads."""
-    cells = open_settings(compose_config(complete_overrides(overrides))).cells
-    needed = {name for name in _IF_NEEDED if any(name in list_needed("sweep", cell) for cell in cells)}
+    settings = open_settings(compose_config(complete_overrides(overrides)))
+    needed = {name for name in _IF_NEEDED if name in list_needed("sweep", settings)}
     order = [stage.name for stage in list_stages() if stage.name in needed or stage.name in _QUICK_START]
     return order if needed else list(_QUICK_START)
 

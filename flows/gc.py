@@ -48,7 +48,7 @@ from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
-from winnow.records import Price
+from winnow.predictions import Price
 from winnow.searchers.web.identity import is_web_search
 
 _PARAMS = Path("params.yaml")
@@ -182,7 +182,8 @@ def _add_engines(use: Use, project: Project) -> None:
                 use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
-    for role, is_used in (("search", "search" in settings.strategy.engines), ("nli", settings.nli is not None)):
+    engines = {"search": settings.strategy.engines, "corpus": settings.retriever.engines}
+    for role, is_used in (*((role, role in used) for role, used in engines.items()), ("nli", settings.nli is not None)):
         if is_used:
             use.engines.add(resolve_engine_spec(project, role).key)
 

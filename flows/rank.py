@@ -35,8 +35,9 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.driver.run import Job
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, format_p
 from winnow.metrics.retrieval import top_k_accuracy
+from winnow.predictions import RoleUsage
 from winnow.protocols import MODEL_ROLES, RetrievalPlan
-from winnow.records import Hit, Question, Role, RoleUsage
+from winnow.records import Hit, Question, Role
 from winnow.retrievers.stored import StoredRankings
 from winnow.steps import Outcome
 from winnow.sweeps.shards import Shard

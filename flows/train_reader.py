@@ -40,8 +40,9 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.driver.run import Job
 from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
+from winnow.predictions import Price
 from winnow.protocols import Engines, build_engine_map
-from winnow.records import Answer, Context, Price, Question
+from winnow.records import Answer, Context, Question
 from winnow.strategies.prompt import Prompt
 from winnow.training.citing import list_citable
 from winnow.training.evaluation import evaluate_answers, evaluate_citations

@@ -8,7 +8,19 @@ import pytest
 from msgspec import Struct, structs
 
 from winnow.keys import compute_request_key
-from winnow.records import Decoding, Estimate, FusedGenerate, Generate, Likelihood, Message, Passage, Request, Search
+from winnow.records import (
+    Decoding,
+    Estimate,
+    FusedGenerate,
+    Generate,
+    Likelihood,
+    Message,
+    Passage,
+    Request,
+    Search,
+    Tool,
+    ToolCall,
+)
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -32,12 +44,21 @@ def test_keys_tell_apart_all_that_changes_a_result() -> None:
         compute_request_key("m", Search("a", 3)),
     ]
     assert len({base, *others}) == 11
+    calls = [(ToolCall("a", "b"),), (ToolCall("ab", ""),), (ToolCall("a", "", "b"),), (ToolCall("a", ""), ToolCall("b", ""))]
+    turns = [Message("user", "a"), *(Message("user", "a", one) for one in calls), Message("user", "a", call_id="a")]
+    pairs = [(one, Message("user", "x")) for one in turns] + [(Message("user", "a"), Message("user", "x", calls[0]))]
+    assert len({compute_request_key("m", Generate(messages, Decoding())) for messages in pairs}) == len(pairs)
     assert compute_request_key("m", generate("a", Decoding(seed=5))) == base
 
 
 REQUESTS: list[Request] = [
     Generate(
         (Message("system", "s"), Message("user", "u")), Decoding(5, 0.7, 0.9, 3, stop=("\n",)), 1, token_logprobs=("yes",)
+    ),
+    Generate(
+        (Message("assistant", "s", (ToolCall("search", "{}", "1"), ToolCall("a", "b"))), Message("tool", "u", call_id="1")),
+        Decoding(5, 0.7, 0.9, 3),
+        tools=(Tool("search", "Search.", "{}"),),
     ),
     Likelihood((Message("system", "s"), Message("user", "u")), "answer", True),
     Estimate("question", "text", "title"),
@@ -63,11 +84,13 @@ def changed(value: Any) -> Iterator[Any]:
             yield value + 0.05 if isinstance(value, float) else value + 1
         case str():
             yield {"system": "user", "user": "assistant"}.get(value, f"{value}x")
-        case tuple():
+        case tuple() if value:  # another request has one that is not empty
             yield (*value, *value[:1])
             yield value[:-1]
             for n, item in enumerate(value):
                 yield from ((*value[:n], other, *value[n + 1 :]) for other in changed(item))
+        case tuple():
+            pass
         case _:
             names = value.__struct_fields__ if isinstance(value, Struct) else [part.name for part in fields(value)]
             copy = structs.replace if isinstance(value, Struct) else replace

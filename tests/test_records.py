@@ -3,7 +3,8 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Price, Usage
+from winnow.predictions import Price
+from winnow.records import Decoding, Usage
 
 
 @pytest.mark.parametrize(

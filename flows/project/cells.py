@@ -77,6 +77,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
         settings=_describe_settings(settings),
         questions=_select_questions(project),
         retrieval=resolve_rankings(project).require(),
+        pool=project.rankings.require(),
         relevance=relevance,
         distractors=settings.distractors.rule.build(),
         placement=settings.placement.rule.build(),

@@ -47,7 +47,7 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
     """
     cells = list_cells(jobs)
-    for check in (check_splits, check_names, check_report, check_engines):
+    for check in (check_splits, check_ranked, check_names, check_report, check_engines):
         check(cells)
 
 
@@ -70,11 +70,29 @@ def check_splits(cells: Sequence[Settings]) -> None:
                 )
 
 
+def check_ranked(cells: Sequence[Settings]) -> None:
+    """Check that the plan of a retriever ranks passages for the questions of the sweep, before its calls are made."""
+    for cell in cells:
+        if cell.retriever.plan and cell.sweep.split not in cell.rank.splits:
+            raise ConfigError(
+                f"sweep.split={cell.sweep.split}, but the plan of retriever={cell.retriever.name} ranks passages for "
+                f"rank.splits={cell.rank.splits}. Set rank.splits=[{cell.sweep.split}]."
+            )
+        limit = cell.rank.limit
+        if cell.retriever.plan and limit is not None and (cell.sweep.limit is None or cell.sweep.limit > limit):
+            raise ConfigError(
+                f"sweep.limit={cell.sweep.limit} is more than the {limit} questions for which the plan of retriever="
+                f"{cell.retriever.name} ranks passages. Raise rank.limit (null means all), or lower sweep.limit."
+            )
+
+
 def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the settings that name a split which the stages of a cell read, with its name."""
     yield "sweep.split", str(settings.sweep.split)
     if settings.sweep.closed_book_filter:
         yield "closed_book.split", str(settings.closed_book.split)
+    if settings.retriever.plan:
+        yield from (("rank.splits", split) for split in settings.rank.splits)
     if needs_relevance(settings):
         yield from (("score.splits", str(split)) for split in settings.score.splits)
         if settings.estimator.trained:
@@ -126,7 +144,8 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
     for cell in cells:
         project = Project(cell)
         makers: list[Callable[[], list[EngineSpec]]] = [partial(resolve_judge_specs, project, build_metrics(cell))]
-        makers += [partial(_resolve_role, project, role) for role in cell.strategy.engines]
+        roles = dict.fromkeys([*cell.retriever.engines, *cell.strategy.engines])
+        makers += [partial(_resolve_role, project, role) for role in roles]
         if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
             makers.append(partial(_resolve_filter, project))
         for make in makers:

@@ -32,9 +32,10 @@ from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.identity.code import declare_settings, get_ledger_identity, is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
+from winnow.predictions import Price
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Price, Role, T
+from winnow.records import Generate, Role, T
 from winnow.steps import Outcome
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.sweeps.run import LoadedCell

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from flows.project.artifacts import Project
 from flows.project.models import list_trainings
@@ -56,6 +57,10 @@ def resolve_search_spec(project: Project) -> EngineSpec:
     search = project.settings.search
     if issubclass(search.engine.component_class, LocalSearch):
         return _resolve_local_spec(project, resolve_searched_project(project), "search", search.name, search.engine)
+    if search.damage:
+        raise ConfigError(
+            f"search={search.name}: search.damage damages the corpus of the rankings, which is not searched here."
+        )
     identified = project.pinned.identify_settings(search.engine)
     identity = name_web_search(search.name, identified["at"], compute_key(identified))
     return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
@@ -86,6 +91,7 @@ def _resolve_local_spec(project: Project, searched: Project, role: Role, name: s
         identity = f"{name}@{compute_key(identity, inputs)}"
 
     def open_engine(check: bool) -> Engine:  # noqa: ARG001 (an index is opened before the first search)
+        @cache
         def read() -> dict[str, Passage]:
             found = {passage.passage_id: passage for passage in read_passages(corpus.require() / "passages.parquet")}
             return {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()} if prefix else found

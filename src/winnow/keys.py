@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec import structs
+
 from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Passage, Request, Search
 
 _WITH_USAGE = "usage"
@@ -30,6 +32,8 @@ def compute_request_key(engine: str, request: Request) -> bytes:
             body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
             if request.token_logprobs:
                 body += _encode("token_logprobs", *request.token_logprobs)
+            if request.tools:
+                body += _encode("tools", *(text for tool in request.tools for text in structs.astuple(tool)))
             body += _encode_spelled(request.passages)
         case Likelihood():
             body = _encode_messages(request.messages)
@@ -71,7 +75,16 @@ def _encode_engine(engine: str, kind: str) -> str:
 def _encode_messages(messages: Sequence[Message]) -> str:
     """Encode the number of messages, followed by the role and the content of each."""
     texts = [f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}" for message in messages]
-    return _encode_number(len(messages)) + "".join(texts)
+    called = [
+        _encode_calls(number, message) for number, message in enumerate(messages) if message.tool_calls or message.call_id
+    ]
+    return _encode_number(len(messages)) + "".join(texts) + "".join(called)
+
+
+def _encode_calls(number: int, message: Message) -> str:
+    """Encode the calls of tools in a message with its number, and the call whose result it is."""
+    calls = [text for call in message.tool_calls for text in structs.astuple(call)]
+    return _encode("calls", str(number), message.call_id, str(len(calls)), *calls)
 
 
 @lru_cache(maxsize=100)

@@ -12,6 +12,7 @@ from annotated_types import Ge
 from msgspec import Struct, structs
 
 from winnow.errors import ArtifactError, ConfigError
+from winnow.text.final import extract_reasoning
 
 T = TypeVar("T")
 
@@ -88,11 +89,32 @@ class Context:
         return self.score
 
 
-class Message(Struct, frozen=True):
-    """One turn of a chat prompt."""
+class Tool(Struct, frozen=True):
+    """A function that a model may call before it answers. `parameters` is the JSON schema of its arguments, as text."""
 
-    role: Literal["system", "user", "assistant"]
+    name: str
+    description: str
+    parameters: str
+
+
+class ToolCall(Struct, frozen=True):
+    """A call of a tool as a model wrote it. `arguments` need not be JSON, and servers that number no calls give no id."""
+
+    name: str
+    arguments: str
+    call_id: str = ""
+
+
+class Message(Struct, frozen=True):
+    """One turn of a chat prompt.
+
+    A turn of the role "tool" is the result of the call `call_id` of the turn of the assistant before it.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +190,7 @@ class Generate(Struct, frozen=True, eq=False):
         role: Role of the engine that serves the request. The ledger's key contains the engine's identity instead.
         token_logprobs: Tokens whose log-probabilities are reported at every generated position. Each is a single token
             of the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
+        tools: Tools that the model may call.
         passages: Passages in the prompt, in prompt order. The plan reads them; engines do not.
         may_fail: Whether the plan receives Failed if a server refuses the call. Otherwise a refused call ends the run.
         may_be_too_long: Whether the plan receives TooLong if a prompt does not fit. Otherwise it ends the run.
@@ -181,6 +204,7 @@ class Generate(Struct, frozen=True, eq=False):
     sample: int = 0
     role: Role = "reader"
     token_logprobs: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
     passages: tuple[Passage, ...] = ()
     may_fail: bool = False
     may_be_too_long: bool = False
@@ -236,7 +260,7 @@ class Generation(Struct, frozen=True):
 
     Attributes:
         text: Reply.
-        finish: Why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (no choice).
+        finish: Why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter", "tool_calls" or "empty".
         usage: Tokens and time of this call.
         dropped: Number of passages dropped to make the prompt fit.
         logprobs: Natural log-probabilities of the generated tokens, if requested and available.
@@ -244,6 +268,8 @@ class Generation(Struct, frozen=True):
         token_positions: Positions at which each of these tokens was generated. They stay in the text even if they are special.
         passages: Passages in the prompt if some were dropped, or () if the prompt contains those of the request.
         model: Name of the model that a server reports, or library and version of a local engine; "" if it is not known.
+        reasoning: What a server returned beside the text as the reasoning before it. Local models write theirs into the text.
+        tool_calls: Calls of tools, if the request has any.
 
     """
 
@@ -256,6 +282,18 @@ class Generation(Struct, frozen=True):
     token_positions: Mapping[str, tuple[int, ...]] | None = None
     passages: tuple[Passage, ...] = ()
     model: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def thoughts(self) -> str:
+        """Return the reasoning before the reply: what the server returned as such, or what tags in the text enclose."""
+        return self.reasoning or extract_reasoning(self.text)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the reply has neither text nor a call of a tool."""
+        return not self.text.strip() and not self.tool_calls
 
 
 class Score(Struct, frozen=True):
@@ -332,68 +370,3 @@ class Answer:
 
 Plan = Generator[Sequence[Request], Sequence[Any], T]
 """A generator for one question. It yields requests to be served together, receives their results in order and returns a T."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Price of a model in dollars per million tokens."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
-        """Compute the cost of these tokens in dollars."""
-        return (tokens_in * self.input + tokens_out * self.output) / 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty."""
-
-    role: Role
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    seconds: float = field(default=0.0, compare=False)
-    cut: int = 0
-    empty: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It contains no metrics."""
-
-    question_id: str
-    answer: str
-    unknown: bool
-    candidates: tuple[str, ...] = ()
-    reply: str = ""
-    trace: tuple[str, ...] = ()
-    passage_ids: tuple[str, ...] = ()
-    """Ids of the placed contexts, in prompt order."""
-    used_ids: tuple[str, ...] = ()
-    """Ids of the passages in the final prompt, in prompt order."""
-    gold_position: int = 0
-    provenance: Provenance = "none"
-    truncated_passages: int = 0
-    usage: tuple[RoleUsage, ...] = ()
-
-    @property
-    def calls(self) -> int:
-        """Return the number of calls to all roles."""
-        return sum(role_usage.calls for role_usage in self.usage)
-
-    @property
-    def tokens_in(self) -> int:
-        """Return the number of tokens that all roles read."""
-        return sum(role_usage.tokens_in for role_usage in self.usage)
-
-    @property
-    def tokens_out(self) -> int:
-        """Return the number of tokens that all roles wrote."""
-        return sum(role_usage.tokens_out for role_usage in self.usage)
-
-    @property
-    def seconds(self) -> float:
-        """Return the engine time of all roles in seconds."""
-        return sum(role_usage.seconds for role_usage in self.usage)

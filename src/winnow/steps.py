@@ -10,6 +10,7 @@ from typing import Generic
 
 from msgspec import Struct
 
+from winnow.predictions import RoleUsage
 from winnow.records import (
     Answer,
     Estimate,
@@ -22,7 +23,6 @@ from winnow.records import (
     Request,
     Result,
     Role,
-    RoleUsage,
     Score,
     Search,
     T,

@@ -6,7 +6,7 @@ import pytest
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_prediction_row, build_relevance_rows, read_predictions
-from winnow.records import Prediction, RoleUsage
+from winnow.predictions import Prediction, RoleUsage
 from winnow.testing import make_context, make_question
 
 

@@ -13,7 +13,7 @@ from flows.settings.identity import PinnedAssets
 from flows.settings.sections import Reader
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
-from winnow.records import Price
+from winnow.predictions import Price
 
 SOURCE = """
 from dataclasses import dataclass

@@ -12,8 +12,9 @@ from flows.settings.door import compose
 from flows.stages.command import exit_on_errors
 from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
+from winnow.predictions import Price
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Generate, Price
+from winnow.records import Generate
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,20 @@
 """Outputs of retrieval plans and of damaged corpora."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from golden import GREEDY, REPLIES, SAMPLED, Golden
+from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts
 from pure import run_plan
 
+from winnow.records import Generation, Pages, Passage, Search, ToolCall
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.retrievers.plans.rank_gpt import RankGpt
 from winnow.searchers.damage import SearchDamage
+from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import PASSAGES
 
 _ORDERS = ("[2] > [1]", "3, 1, 9", "none", "<think>[1]</think>[3] [2]", *REPLIES[:3])
@@ -41,6 +44,36 @@ def retrieval_plan(component: type) -> Golden:
     return Golden(component, output)
 
 
+def tool_agents(_: Path) -> Any:
+    """Conversations with calls that are in order, odd ones, and none."""
+    calls = [ToolCall("search", '{"query": "a b"}', "1"), ToolCall("search", "x", "2"), ToolCall("browse", "{}", "3")]
+    turns = [
+        Generation("Hm.", tool_calls=tuple(calls)),
+        Generation("", tool_calls=(calls[0],)),
+        Generation("<think>.</think>Paris"),
+    ]
+    agent = ToolAgent(PROMPT, GREEDY, system="S", n=2, max_searches=1)
+    played = []
+    for question in QUESTIONS:
+        replies: Iterator[Any] = iter(turns)
+        record: list[Any] = []
+        plan = agent.plan(question, contexts(question)[:1])
+        results: list[Any] | None = None
+        while True:
+            try:
+                requests = next(plan) if results is None else plan.send(results)
+            except StopIteration as stop:
+                played.append([*record, stop.value])
+                break
+            record += requests
+            results = [_find(one) if isinstance(one, Search) else next(replies) for one in requests]
+    return played
+
+
+def _find(request: Search) -> Pages:
+    return Pages((Passage("page", request.query, f"The page of {request.query}."),))
+
+
 def search_damages(_: Path) -> Any:
     """What passages become whose words are the answers to questions."""
     passages = {passage.passage_id: passage for passage in PASSAGES}
@@ -53,4 +86,5 @@ def search_damages(_: Path) -> Any:
 RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
+    Golden(ToolAgent, tool_agents),
 ]

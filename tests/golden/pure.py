@@ -20,20 +20,8 @@ from winnow.metrics.base import Sample, Shown
 from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
-from winnow.records import (
-    Estimate,
-    Generate,
-    Generation,
-    Likelihood,
-    Pages,
-    Passage,
-    Plan,
-    Prediction,
-    Price,
-    RoleUsage,
-    Score,
-    Search,
-)
+from winnow.predictions import Prediction, Price, RoleUsage
+from winnow.records import Estimate, Generate, Generation, Likelihood, Pages, Passage, Plan, Score, Search
 from winnow.searchers.web.apis import JsonSearchApi
 from winnow.searchers.web.downloads import Download
 from winnow.searchers.web.pages import PageReader, extract_text

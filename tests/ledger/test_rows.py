@@ -19,6 +19,7 @@ from winnow.records import (
     Result,
     Score,
     Snapshot,
+    ToolCall,
     Usage,
 )
 
@@ -28,10 +29,13 @@ RESULTS: list[Result] = [
     Generation("é\u2028", "length", Usage(7, 3), model="gpt"),
     Generation("a", usage=Usage(1, 2), logprobs=(-0.5, -math.inf)),
     Generation("a", logprobs=(), token_logprobs={"yes": (-0.25,), "no": ()}, token_positions={"yes": (0,)}, model="m"),
+    Generation("a", model="m", reasoning="hm"),
+    Generation("", "tool_calls", reasoning="hm", tool_calls=(ToolCall("search", '{"query": "x"}', "1"), ToolCall("", "?"))),
     Score(-1.5),
     Score(math.inf),
     Score(0.1, Usage(12, 0)),
     Pages((Passage("p", "T", "text"),), (Snapshot("http://a", "2026-11-24T05:30:00Z", "ab", "why"),)),
+    Pages((Passage("p", "T", "text"), Passage("q", "", "x")), scores=(0.5, None)),
     Pages(()),
     Failed("moderated"),
 ]

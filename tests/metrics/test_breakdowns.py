@@ -8,7 +8,8 @@ from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, Shown, collect_inputs
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, Sufficiency, TraceEntry, classify_answer
 from winnow.metrics.unknown import Unknown
-from winnow.records import Prediction, Question
+from winnow.predictions import Prediction
+from winnow.records import Question
 from winnow.testing import make_context
 
 

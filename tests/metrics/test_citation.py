@@ -20,7 +20,8 @@ from winnow.metrics.citation import (
     mark_relevant,
     score_citations,
 )
-from winnow.records import Context, Passage, Prediction, Question
+from winnow.predictions import Prediction
+from winnow.records import Context, Passage, Question
 from winnow.testing import make_context, make_question
 from winnow.text.citations import find_citations
 

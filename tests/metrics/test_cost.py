@@ -4,7 +4,7 @@ import pytest
 
 from winnow.metrics.base import Sample, evaluate
 from winnow.metrics.cost import Consumption, Cost
-from winnow.records import Prediction, Price, RoleUsage
+from winnow.predictions import Prediction, Price, RoleUsage
 from winnow.testing import make_sample
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from winnow.metrics.base import Sample, evaluate
 from winnow.metrics.distraction import DistractingEffect
-from winnow.records import Decoding, Prediction, Question
+from winnow.predictions import Prediction
+from winnow.records import Decoding, Question
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from winnow.metrics.base import evaluate
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
-from winnow.records import RoleUsage
+from winnow.predictions import RoleUsage
 from winnow.testing import make_sample
 
 LONG = "one two three four five six seven eight nine ten eleven"

@@ -8,7 +8,8 @@ from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError
 from winnow.metrics.base import Rows, Sample, Shown
 from winnow.metrics.rounds import EvidenceRecall, FirstHit, RepeatedQueries, Rounds
-from winnow.records import Passage, Prediction, Question
+from winnow.predictions import Prediction
+from winnow.records import Passage, Question
 from winnow.steps import Step
 
 PASSAGES = {

@@ -8,7 +8,8 @@ from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError
 from winnow.modeling.chat import render_chat, tokenize_chat
-from winnow.records import Message, Passage
+from winnow.modeling.tool_calls import encode_tools
+from winnow.records import Message, Passage, Tool, ToolCall
 from winnow.testing import make_tiny_causal_lm
 
 if TYPE_CHECKING:
@@ -131,3 +132,26 @@ def test_a_template_shows_the_same_date_every_day(tokenizer: "PreTrainedTokenize
     assert render(tokenizer, date + PLAIN).startswith("26 Jul 2024<system>")
     with pytest.raises(ConfigError, match="in a format that is computed"):
         render(tokenizer, "{% set f = '%d' %}{{ strftime_now(f) }}" + PLAIN)
+
+
+WITH_TOOLS = (
+    "{% if tools %}<tools>{% for t in tools %}{{ t['function']['name'] }}:{{ t['function']['parameters'] | tojson }}"
+    "{% endfor %}{% endif %}{% for m in messages %}<{{ m['role'] }}>"
+    "{{ m['content'] | tojson if m['role'] == 'tool' else m['content'] }}{% for c in m.get('tool_calls') or [] %}"
+    "[{{ c['function']['name'] }} {{ c['function']['arguments']['query'] }}]{% endfor %}{% endfor %}"
+    "{% if add_generation_prompt %}<reply>{% endif %}"
+)
+
+
+def test_tools_and_their_results_are_rendered_by_the_template(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Arguments as an object, results as JSON where the template writes them so; a template without tools is refused."""
+    tool = Tool("search", "Search.", '{"type": "object"}')
+    called = Message("assistant", "", (ToolCall("search", '{"query": "Ada"}', "1"),))
+    messages = (Message("user", "Who?"), called, Message("tool", 'a "b"', call_id="1"))
+    tokenizer.chat_template = WITH_TOOLS
+    options = {"tools": encode_tools([tool])}
+    expected = '<tools>search:{"type": "object"}<user>Who?<assistant>[search Ada]<tool>"a \\"b\\""<reply>'
+    assert render_chat(tokenizer, messages, options) == expected
+    tokenizer.chat_template = PLAIN
+    with pytest.raises(ConfigError, match="has no variable tools"):
+        render_chat(tokenizer, messages[:1], options)

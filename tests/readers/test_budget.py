@@ -3,8 +3,9 @@
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Price, Usage
+from winnow.records import Usage
 
 
 def test_tokens_are_reserve_and_settled() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from winnow.readers.choices import parse_choices, read_finish
-from winnow.records import Generation
+from winnow.records import Generation, ToolCall
 
 
 def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[str, Any]:
@@ -73,7 +73,40 @@ def test_reasoning_without_a_text_is_an_empty_reply(caplog: pytest.LogCaptureFix
     assert "takes answers for reasoning" in caplog.text
     cut = {"message": {"content": None, "reasoning_content": "Paris"}, "finish_reason": "length"}
     told = {"message": {"content": "Paris", "reasoning_content": "hm"}, "finish_reason": "stop"}
-    assert [reply.finish for reply in parse_choices([cut, told], 2)] == ["length", "stop"]
+    replies = parse_choices([cut, told], 2)
+    assert [reply.finish for reply in replies] == ["length", "stop"]
+    assert [reply.reasoning for reply in replies] == ["Paris", "hm"]
+
+
+def test_reasoning_is_kept_beside_the_text() -> None:
+    """From a field, or from parts of the content, in the words of OpenAI's and Anthropic's servers; a text is no reasoning."""
+    parts = [{"type": "thinking", "thinking": " hm "}, {"type": "text", "text": "Paris"}]
+    other = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Paris"}]
+    for message in ({"content": parts}, {"content": other}, {"content": "Paris", "reasoning": "hm"}):
+        (reply,) = parse_choices([{"message": message, "finish_reason": "stop"}], 1)
+        assert (reply.text, reply.reasoning, reply.thoughts) == ("Paris", "hm", "hm")
+    (reply,) = parse_choices([{"message": {"content": "Paris", "reasoning": None}, "finish_reason": "stop"}], 1)
+    assert reply.reasoning == ""
+
+
+def test_calls_of_tools_are_data() -> None:
+    """As they were written, also where arguments are an object or no JSON; a reply of calls alone is not empty."""
+    calls = [
+        {"id": "1", "type": "function", "function": {"name": "search", "arguments": '{"query": "x"}'}},
+        {"function": {"name": "search", "arguments": {"query": "é"}}},
+        {"id": "3", "function": {"name": "search", "arguments": "{x"}},
+    ]
+    message = {"content": None, "reasoning": "hm", "tool_calls": calls}
+    (reply,) = parse_choices([{"message": message, "finish_reason": "tool_calls"}], 1)
+    assert reply.tool_calls == (
+        ToolCall("search", '{"query": "x"}', "1"), ToolCall("search", '{"query": "é"}'), ToolCall("search", "{x", "3"),
+    )  # fmt: skip
+    assert (reply.finish, reply.is_empty) == ("tool_calls", False)
+    (reply,) = parse_choices([{"message": {**message, "tool_calls": []}, "finish_reason": "stop"}], 1)
+    assert (reply.finish, reply.is_empty) == ("empty", True)
+    odd = {"content": "Paris", "tool_calls": [{}, "x", {"function": {"arguments": "{}"}}]}
+    (reply,) = parse_choices([{"message": odd, "finish_reason": "stop"}], 1)
+    assert (reply.text, reply.tool_calls) == ("Paris", (ToolCall("", "{}"),))
 
 
 @pytest.mark.parametrize("values", [[], [0.5], [-9999.0], [-1.0, -9999.0], [float("-inf")], ["x"], [None]])

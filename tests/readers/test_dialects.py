@@ -1,7 +1,6 @@
 """What servers offer beyond the chat protocol, against a server on this machine that plays vLLM and llama-server."""
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +63,6 @@ BEGUN = (*MESSAGES, Message("assistant", "Là"))
 @dataclass
 class RecordingServer(ChatServer):
     """Keeps the bodies of the requests."""
-
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-
-    async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
-        self.bodies.append(body)
-        return await super()._serve_chat(writer, body)
 
     def _answer_dialect(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         self.bodies += [body] if "messages" in body else []

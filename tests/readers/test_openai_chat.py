@@ -1,6 +1,7 @@
 """The reader behind an API, against a server on this machine that misbehaves on purpose."""
 
 import math
+import sqlite3
 import time
 import traceback
 from dataclasses import replace
@@ -9,20 +10,23 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from tests.plans import PROMPT
 from winnow.driver.run import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
+from winnow.predictions import Price
 from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Plan, Price
+from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Passage, Plan
 from winnow.steps import Outcome
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
-from winnow.testing import make_context, make_question
+from winnow.strategies.rounds.tool_agent import ToolAgent
+from winnow.testing import make_context, make_question, make_search
 from winnow.testing.chat_server import ChatServer, Fault
 
 FAST = Pacing(initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05)
@@ -313,3 +317,34 @@ def test_answers_are_marginalized_by_the_log_probabilities_that_an_api_reports(t
     answer = outcomes[0].result
     assert (answer.text, answer.trace) == ("B Q", (f"log P: A Q {math.log(0.3) - 0.5:.2f}; B Q {math.log(0.7) - 0.5:.2f}",))
     assert driver.stats.executed == 2
+
+
+def test_an_agent_calls_tools_over_the_protocol(tmp_path: Path) -> None:
+    """Calls and results go there and back as the protocol has them; a replay makes no call; reasoning is kept."""
+    call = {"id": "c7", "type": "function", "function": {"name": "search", "arguments": '{"query": "X"}'}}
+    first = {"content": None, "reasoning_content": "I have to look.", "tool_calls": [call]}
+    server = ChatServer(reply=lambda prompt: "the Danube" if "of X" in prompt else first)
+    agent = ToolAgent(PROMPT, Decoding(), n=1)
+    with server.serve() as url:
+        for _ in range(2):
+            reader = OpenAIReader("m", "m", url, pacing=FAST)
+            engines = {**build_engine_map(reader), **build_engine_map(make_search(lambda _: [Passage("p", "", "text of X")]))}
+            with SqliteStore(tmp_path / "l.sqlite") as ledger:
+                (outcome,) = Driver(engines, ledger).run([Job("q", agent.plan(make_question(), ()))])
+                stored = [
+                    one for one in ledger.get(list(_list_keys(tmp_path / "l.sqlite"))).values() if isinstance(one, Generation)
+                ]
+            reader.close()
+            assert outcome.result.text == "the Danube"
+            assert [(used.role, used.calls, used.empty) for used in outcome.usage] == [("reader", 2, 0), ("search", 1, 0)]
+    assert server.calls == 2
+    assert {one.reasoning for one in stored} == {"", "I have to look."}
+    assert [body["tools"][0]["function"]["name"] for body in server.bodies] == ["search", "search"]
+    *_, turn, result = server.bodies[1]["messages"]
+    assert turn == {"role": "assistant", "content": "", "tool_calls": [call]}
+    assert result == {"role": "tool", "content": "<text of X>", "tool_call_id": "c7"}
+
+
+def _list_keys(path: Path) -> list[bytes]:
+    with sqlite3.connect(path) as db:
+        return [row[0] for row in db.execute("SELECT key FROM calls")]

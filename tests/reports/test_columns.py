@@ -21,7 +21,8 @@ from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Cost
 from winnow.metrics.judged import JudgedAccuracy
-from winnow.records import Price, Question
+from winnow.predictions import Price
+from winnow.records import Question
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import CellColumns, collect_columns, collect_in_processes, has_many_predictions
 from winnow.sweeps.labels import CellLabels

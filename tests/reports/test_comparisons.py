@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from winnow.records import RoleUsage
+from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.testing import make_cell_result

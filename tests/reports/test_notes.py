@@ -8,7 +8,7 @@ import pytest
 from winnow.metrics.answer_source import AnswerSource
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
-from winnow.records import RoleUsage
+from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import (
     build_code_notes,

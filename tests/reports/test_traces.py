@@ -14,8 +14,9 @@ from winnow.driver.run import Driver
 from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample
+from winnow.predictions import Prediction
 from winnow.protocols import build_engine_map
-from winnow.records import Decoding, Passage, Prediction, Question
+from winnow.records import Decoding, Passage, Question
 from winnow.reports.traces import build_trace
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt

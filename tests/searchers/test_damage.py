@@ -45,7 +45,7 @@ def test_no_wrong_answer_is_one_that_is_right() -> None:
     """A part of a right answer, or one that contains it, is not taken; without another one, nothing is poisoned."""
     others = [QUESTIONS[0], *(make_question("Who?", [answer], answer) for answer in ("Jane", "Miss Jane Austen", " "))]
     with pytest.raises(ConfigError, match="no other question has an answer that is wrong"):
-        SearchDamage("poisoned", 1.0).change({"a": others[:1]}, PASSAGES, others)
+        SearchDamage("poisoned", 0.0).change({"a": others[:1]}, PASSAGES, others)
     others.append(make_question("Who?", ["Mary Shelley"], "x"))
     changed = SearchDamage("poisoned", 1.0).change({"a": others[:1]}, PASSAGES, others)
     assert changed["a"] == Passage("a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath.")
@@ -82,3 +82,27 @@ def test_the_next_passage_takes_the_place_of_a_removed_one() -> None:
     assert ids == {1: ["b#poisoned"], 2: ["b#poisoned", "e"], 4: ["b#poisoned", "e", "f"]}
     assert found[2].scores == (-1.0, -4.0)  # type: ignore[union-attr]
     assert index.depths == [1, 2, 2, 4, 8, 4, 8]
+
+
+def test_a_question_has_one_wrong_answer_whatever_the_share_and_whoever_shares_the_answer() -> None:
+    """Also where two questions with the same answer have passages in common, so that no passage contradicts another one."""
+    asked = [
+        make_question("A?", ["Paris"], "a"), make_question("B?", ["paris", "City of Paris"], "b"),
+        make_question("C?", ["The City of Paris"], "c"), *(make_question(f"{n}?", [f"Town {n}"], f"x{n}") for n in range(30)),
+    ]  # fmt: skip
+    passages = {f"p{n}": Passage(f"p{n}", "", f"It is Paris, says {n}.") for n in range(20)}
+    relevant = {f"p{n}": [asked[n % 2], asked[2]] if n % 3 else asked[n % 2 : n % 2 + 1] for n in range(20)}
+    texts: set[str] = set()
+    for share in (0.2, 0.5, 1.0):
+        changed = SearchDamage("poisoned", share).change(relevant, passages, asked)
+        texts |= {one.text.partition(",")[0] for one in changed.values() if one}
+    assert len(texts) == 1
+    assert texts != {"It is Paris"}
+
+
+def test_an_answer_in_the_title_is_poisoned_too() -> None:
+    """A prompt shows it; a title in which it cannot be replaced leaves the passage as it is."""
+    passage = Passage("a", "Jane Austen", "She wrote it.")
+    changed = SearchDamage("poisoned", 1.0).change({"a": QUESTIONS[:1]}, {"a": passage}, QUESTIONS)
+    assert changed["a"] is not None
+    assert changed["a"].title in ("Paris", "Mary Shelley")

@@ -13,20 +13,8 @@ from winnow.artifacts.steps import StoredSteps
 from winnow.artifacts.tables import read_predictions
 from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ArtifactError, ConfigError
-from winnow.records import (
-    Answer,
-    Context,
-    Decoding,
-    Generate,
-    Likelihood,
-    Message,
-    Pages,
-    Passage,
-    Plan,
-    Question,
-    RoleUsage,
-    Search,
-)
+from winnow.predictions import RoleUsage
+from winnow.records import Answer, Context, Decoding, Generate, Likelihood, Message, Pages, Passage, Plan, Question, Search
 from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.sweeps.run import (

@@ -9,7 +9,8 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import StepsWriter, StoredSteps
 from winnow.artifacts.tables import build_prediction_row
 from winnow.metrics.base import Sample, Shown
-from winnow.records import Answer, Prediction, Price, RoleUsage
+from winnow.predictions import Prediction, Price, RoleUsage
+from winnow.records import Answer
 from winnow.steps import Outcome, Step
 from winnow.sweeps import samples as samples_module
 from winnow.sweeps.samples import StoredSamples

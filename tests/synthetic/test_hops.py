@@ -16,8 +16,9 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.metrics.rounds import EvidenceRecall, FirstHit, RepeatedQueries, Rounds
+from winnow.predictions import Prediction
 from winnow.protocols import Strategy, build_engine_map
-from winnow.records import Answer, Context, Decoding, Prediction, Question
+from winnow.records import Answer, Context, Decoding, Question
 from winnow.reports.frontier import compute_frontier
 from winnow.retrievers.bm25 import BM25
 from winnow.searchers.local import LocalSearch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.text.final import extract_final_text, find_open_reasoning
+from winnow.text.final import extract_final_text, extract_reasoning, find_open_reasoning
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,20 @@ def test_what_stands_behind_the_last_end_is_the_reply(reply: str, rest: str) -> 
 def test_a_prompt_may_begin_the_reasoning(prompt: str, tag: str) -> None:
     """Only at its end."""
     assert find_open_reasoning(prompt) == tag
+
+
+@pytest.mark.parametrize(
+    ("reply", "reasoning"),
+    [
+        ("<think>\nIt may be Bob.\n</think>\n\nAda", "It may be Bob."),
+        ("It may be Bob.</think>Ada", "It may be Bob."),
+        ("<think>It may be", "It may be"),
+        ("<|channel|>analysis<|message|>Bob?<|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>", "Bob?"),
+        ("Ada", ""),
+        ("", ""),
+        ("I think that <think> is a tag", ""),
+    ],
+)
+def test_reasoning_is_what_stands_before_the_final_text(reply: str, reasoning: str) -> None:
+    """Of a reply that was cut in it, all of it; without tags, none."""
+    assert extract_reasoning(reply) == reasoning

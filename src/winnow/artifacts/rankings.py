@@ -13,7 +13,8 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.columns import GroupedRows, MappedPassages, find_first_missing, read_passages_by_id
 from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ArtifactError
-from winnow.records import Passage, Question, RoleUsage
+from winnow.predictions import RoleUsage
+from winnow.records import Passage, Question
 
 UNRANKED = "unranked.parquet"
 """File with the questions for which nothing was retrieved. An artifact in which all have a passage has no such file."""
@@ -94,13 +95,16 @@ class Rankings:
         return len(lengths)
 
 
-def read_rankings(folder: Path, questions: Collection[Question], relevance: Path | None = None) -> Rankings:
+def read_rankings(
+    folder: Path, questions: Collection[Question], relevance: Path | None = None, pool: Path | None = None
+) -> Rankings:
     """Read the rankings of questions.
 
     Args:
         folder: Folder of the retrieval artifact.
         questions: Questions to read.
         relevance: File of the relevance artifact, which contains log-odds, or None if they are not needed.
+        pool: Folder of the retrieval artifact from whose passages others are drawn, by default `folder`.
 
     Raises:
         ArtifactError: If a question was not retrieved for or has no log-odds, or if the text of a passage is missing.
@@ -115,7 +119,7 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
     passages = read_passages_by_id(folder / "passages.parquet", used)
     _check(folder, questions, table, hits, passages)
     log_odds = _read_log_odds(relevance, ids, unranked) if relevance else {}
-    return Rankings(folder, hits, passages, log_odds, PassagePool(folder), _read_usage(folder, ids))
+    return Rankings(folder, hits, passages, log_odds, PassagePool(pool or folder), _read_usage(folder, ids))
 
 
 def write_usage(folder: Path, usage: Mapping[str, Sequence[RoleUsage]]) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ArtifactError
 from winnow.metrics.calibration import compute_probability
-from winnow.records import Context, Hit, Passage, Prediction, Question, RoleUsage
+from winnow.predictions import Prediction, RoleUsage
+from winnow.records import Context, Hit, Passage, Question
 from winnow.text.containment import has_answers
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
+from winnow.predictions import RoleUsage
 from winnow.protocols import Engine, Engines
 from winnow.records import (
     Estimate,
@@ -25,7 +26,6 @@ from winnow.records import (
     Request,
     Result,
     Role,
-    RoleUsage,
     Score,
     TooLong,
     Usage,
@@ -55,7 +55,7 @@ class RoleCounts:
         self.add(reply.usage)
         if reply.finish == "length":
             self.cut += 1
-        if not reply.text.strip():
+        if reply.is_empty:
             self.empty += 1
 
 
@@ -254,7 +254,8 @@ def add_origin(result: Result | TooLong, seconds: float, software: str) -> Resul
 def list_texts(request: Request) -> list[str]:
     """Return the texts that the model reads for a request, in the order of the prompt."""
     if isinstance(request, Generate):
-        return [message.content for message in request.messages]
+        tools = [tool.name + tool.description + tool.parameters for tool in request.tools]
+        return [*tools, *(message.content for message in request.messages)]
     if isinstance(request, Likelihood):
         return [*(message.content for message in request.messages), request.continuation]
     return [request.text] if isinstance(request, Estimate) else []

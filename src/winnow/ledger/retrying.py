@@ -44,7 +44,7 @@ class RetryingStore:
         empty = {
             key
             for key, result in results.items()
-            if isinstance(result, Generation) and not result.text.strip() and key not in self._retried
+            if isinstance(result, Generation) and result.is_empty and key not in self._retried
         }
         if not self.keep:
             self._retried.update(keys)

@@ -14,9 +14,10 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
+from msgspec import structs
 
 from winnow.errors import LedgerError
-from winnow.records import NO_USAGE, Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, Usage
+from winnow.records import NO_USAGE, Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, ToolCall, Usage
 
 MIGRATIONS = (
     """
@@ -41,9 +42,10 @@ COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
 RESULT_COLUMNS = "key, CAST(value AS BLOB), seconds, crc"
 """The four arguments of `read_result`. The key is bytes if the row was found by it."""
 IS_EMPTY = (
-    """value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"""
+    """(value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = '')"""
+    """ AND value NOT LIKE '%"tool_calls":%'"""
 )
-"""SQL condition that selects replies without text."""
+"""SQL condition that selects replies without text and without a call of a tool."""
 _NUM_GENERATION_FIELDS = 4
 """Number of fields of an encoded Generation without log-probabilities or a model's name, which is the most frequent result."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -125,6 +127,10 @@ def encode_result(result: Result) -> str:
                 body["token_logprobs"] = dict(result.token_logprobs)
             if result.token_positions is not None:
                 body["token_positions"] = dict(result.token_positions)
+            if result.reasoning:
+                body["reasoning"] = result.reasoning
+            if result.tool_calls:
+                body["tool_calls"] = list(map(structs.astuple, result.tool_calls))
         case Score():
             body = {"score": result.value}
             if result.usage.tokens_in:
@@ -217,14 +223,19 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
             return Generation(body["text"], body["finish"], usage)
         if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:
             return Generation(body["text"], body["finish"], usage, model=sys.intern(body["model"]))
-        logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
-        if "token_logprobs" not in body:
-            return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=body.get("model", ""))
+        named = ("token_logprobs", "token_positions")
+        by_token = [{token: tuple(values) for token, values in body[name].items()} if name in body else None for name in named]
         return Generation(
-            body["text"], body["finish"], usage, logprobs=logprobs, model=body.get("model", ""),
-            token_logprobs={token: tuple(values) for token, values in body["token_logprobs"].items()},
-            token_positions={token: tuple(values) for token, values in body.get("token_positions", {}).items()} or None,
-        )  # fmt: skip
+            body["text"],
+            body["finish"],
+            usage,
+            logprobs=tuple(body["logprobs"]) if "logprobs" in body else None,
+            token_logprobs=by_token[0],
+            token_positions=by_token[1],
+            model=body.get("model", ""),
+            reasoning=body.get("reasoning", ""),
+            tool_calls=tuple(ToolCall(*call) for call in body.get("tool_calls", ())),
+        )
     if "score" in body:
         usage = Usage(body["in"], 0, seconds) if "in" in body else NO_USAGE
         return Score(body["score"], usage, sys.intern(body.get("model", "")))

@@ -22,7 +22,8 @@ from winnow.metrics.intervals import (
     compute_mean_interval,
     compute_ratio_interval,
 )
-from winnow.records import Context, Plan, Prediction, Price, Question, Role
+from winnow.predictions import Prediction, Price
+from winnow.records import Context, Plan, Question, Role
 
 Input = Literal["prediction", "placed", "shown", "ranking"]
 """Field of `Sample` that a metric or breakdown may need besides the question."""

@@ -13,7 +13,8 @@ from winnow.errors import ConfigError, check_fields
 from winnow.identity.markers import InputFile
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.records import Decoding, Generate, Message, Passage, Plan, Prediction
+from winnow.predictions import Prediction
+from winnow.records import Decoding, Generate, Message, Passage, Plan
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]

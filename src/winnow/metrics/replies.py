@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
-from winnow.records import RoleUsage
+from winnow.predictions import RoleUsage
 from winnow.text.normalization import UNKNOWN, normalize
 
 _ANSWER_PREFIX = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)

@@ -10,7 +10,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import structs
+
 from winnow.errors import ConfigError
+from winnow.modeling.tool_calls import encode_messages
 from winnow.records import Message, Passage
 
 if TYPE_CHECKING:
@@ -46,7 +49,8 @@ def render_chat(
     if unknown:
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. Remove it from "
-            "reader.engine.template_options, or choose a model whose template has it."
+            "reader.engine.template_options, or choose a model whose template has it (`tools` is that of strategies which let "
+            "the model call tools)."
         )
     if tokenizer.chat_template is None:
         is_begun = messages[-1].role == "assistant"
@@ -65,7 +69,7 @@ def render_chat(
     settings = (tokenizer, str(tokenizer.chat_template), json.dumps(dict(options)))
     left_out = _find_left_out(*settings, tuple(message.role for message in messages))
     missing = messages[left_out] if left_out is not None else None
-    missing = missing or next((message for message in messages if message.content.strip() not in rendered), None)
+    missing = missing or next((message for message in messages if not _is_shown(message, rendered)), None)
     if missing is not None:
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} leaves out or changes the {missing.role} message "
@@ -84,12 +88,18 @@ def render_chat(
     return rendered
 
 
+def _is_shown(message: Message, rendered: str) -> bool:
+    """Return whether a prompt shows the text of a message. Some templates write the results of tools as JSON."""
+    text = message.content.strip()
+    return text in rendered or (message.role == "tool" and json.dumps(text)[1:-1] in rendered)
+
+
 @lru_cache(maxsize=100)
 def _find_left_out(
     tokenizer: PreTrainedTokenizerBase,
     template: str,  # noqa: ARG001 (part of the cache's key)
     options: str,
-    roles: tuple[Literal["system", "user", "assistant"], ...],
+    roles: tuple[Literal["system", "user", "assistant", "tool"], ...],
 ) -> int | None:
     """Return the index of a message that the template leaves out of a conversation of these roles, or None.
 
@@ -145,7 +155,7 @@ def _get_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
     is_begun = messages[-1].role == "assistant"
-    conversation = [{"role": message.role, "content": message.content} for message in messages]
+    conversation = encode_messages(messages, as_objects=True)
     return str(
         tokenizer.apply_chat_template(
             conversation,
@@ -195,7 +205,7 @@ def tokenize_chat(
     if not spelled:
         return list(tokenizer(render_chat(tokenizer, messages, options), add_special_tokens=False)["input_ids"])
     marks = {text: pattern.sub(lambda match: f"\ue000{spelled.index(match[0])}\ue001", text) for text in texts}
-    marked = [Message(message.role, _replace(message.content, marks)) for message in messages]
+    marked = [structs.replace(message, content=_replace(message.content, marks)) for message in messages]
     ids: list[int] = []
     for number, piece in enumerate(_MARK.split(render_chat(tokenizer, marked, options))):
         if number % 2:

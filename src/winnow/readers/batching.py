@@ -164,8 +164,10 @@ class LocalEngine(ABC):
         """Return the maximum number of tokens of prompt and reply together."""
         return self.context_length or self.lm.context_length
 
-    def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
-        """Return None, because a local model serves every Generate and Likelihood request."""
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return why a request cannot be served, or None: only models with a chat template can be shown tools."""
+        if isinstance(request, Generate) and request.tools:
+            return "the model has no chat template that shows tools. Use a chat model (reader=folder) or a server."
         return None
 
     def check(self) -> None:
@@ -187,7 +189,8 @@ class LocalEngine(ABC):
             max_reply_tokens = len(text_request.continuation.encode()) + 1
         prompt_bytes = sum(len(message.content.encode()) for message in messages)  # a token has at least one byte
         max_prompt_tokens = prompt_bytes + _TOKENS_PER_MESSAGE * len(messages)
-        if max_prompt_tokens + max_reply_tokens < self.token_limit:
+        names_tools = isinstance(text_request, Generate) and (text_request.tools or any(one.tool_calls for one in messages))
+        if not names_tools and max_prompt_tokens + max_reply_tokens < self.token_limit:
             return True
         item = self.encode(text_request)  # includes the continuation of a Likelihood
         tokens_to_generate = max_reply_tokens if isinstance(text_request, Generate) else 0

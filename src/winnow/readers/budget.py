@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import BudgetError, ConfigError
-from winnow.records import Price, Usage
+from winnow.predictions import Price
+from winnow.records import Usage
 
 
 @dataclass(frozen=True, slots=True)

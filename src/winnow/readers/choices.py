@@ -1,5 +1,6 @@
 """Choices of a chat reply: texts, log-probabilities, and why each ended, in the words of the known servers."""
 
+import json
 import logging
 import math
 import re
@@ -7,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from winnow.readers.stops import end_reply
-from winnow.records import Generation
+from winnow.records import Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 """NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
@@ -82,7 +83,8 @@ def _parse_choice(choice: Mapping[str, Any], stop: Sequence[str]) -> Generation:
     text = content.strip()
     if finish == "content_filter":
         return Generation("", finish)
-    if finish == "stop" and not text and any(message.get(name) for name in REASONING_FIELDS):
+    reasoning, calls = _read_reasoning(message), _parse_calls(message)
+    if finish == "stop" and not text and not calls and reasoning:
         _log.warning(
             "A reply has reasoning but no text. If all have, the server takes answers for reasoning: start it with the "
             "reasoning parser of this model, or without one."
@@ -90,7 +92,37 @@ def _parse_choice(choice: Mapping[str, Any], stop: Sequence[str]) -> Generation:
         finish = "empty"
     if finish != FAILED:
         text, finish = end_reply(content, finish, stop)
-    return Generation(text, finish, logprobs=_parse_logprobs(choice.get("logprobs"), text))
+    logprobs = _parse_logprobs(choice.get("logprobs"), text)
+    return Generation(text, finish, logprobs=logprobs, reasoning=reasoning, tool_calls=calls)
+
+
+def _read_reasoning(message: Mapping[str, Any]) -> str:
+    """Return what a server returned beside the text as the reasoning before it, or "" if it returned none."""
+    fields = [message.get(name) for name in REASONING_FIELDS]
+    parts = message["content"] if isinstance(message.get("content"), list) else []
+    fields += [part.get(part["type"]) or part.get("text") for part in parts if part["type"] in ("reasoning", "thinking")]
+    return repair_text(next((text for text in fields if isinstance(text, str) and text), "")).strip()
+
+
+def _parse_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Parse the calls of tools in a message; arguments are kept as they were written, and what is no call is left out."""
+    reported = message.get("tool_calls")
+    calls = [call for call in reported if isinstance(call, Mapping)] if isinstance(reported, list) else []
+    functions = [(call.get("id"), call["function"]) for call in calls if isinstance(call.get("function"), Mapping)]
+    return tuple(
+        ToolCall(
+            repair_text(str(function.get("name") or "")),
+            _read_arguments(function.get("arguments")),
+            repair_text(str(id_ or "")),
+        )
+        for id_, function in functions
+    )
+
+
+def _read_arguments(arguments: Any) -> str:
+    """Return the arguments of a call as text; some servers return them as an object."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return repair_text(text)
 
 
 def _join_parts(content: Any) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.readers.openai_protocol import encode_messages, is_begun
+from winnow.modeling.tool_calls import encode_messages
+from winnow.readers.openai_protocol import is_begun
 from winnow.records import Likelihood, Message, Score, Usage
 
 _REPLACED = -9999.0

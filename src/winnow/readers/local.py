@@ -27,6 +27,7 @@ from winnow.modeling.loading import (
     resolve_dtype,
     resolve_runtime,
 )
+from winnow.modeling.tool_calls import encode_tools, parse_tool_calls
 from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
 from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
 from winnow.text.final import find_open_reasoning
@@ -43,7 +44,7 @@ _CONDITIONAL = f"{_OPENVINO}_or_torch"
 """What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not run."""
 _RESOLVED = (_OPENVINO, _CONDITIONAL, "openvino_or_torch")
 """Runtimes in the keys of artifacts, also of earlier versions."""
-_RESERVED_OPTIONS = frozenset({"add_generation_prompt", "continue_final_message", "messages", "tokenize"})
+_RESERVED_OPTIONS = frozenset({"add_generation_prompt", "continue_final_message", "messages", "tokenize", "tools"})
 """Arguments of a chat template that depend on the request."""
 _log = logging.getLogger(__name__)
 
@@ -180,20 +181,22 @@ class LocalReader(LocalEngine):
         if not results and self._scorer is not None:
             results = [(item.request, Score(value, Usage(item.length))) for item, value in self._scorer.collect()]
         results = results or super().collect(timeout)
-        if not results or not self._beginning:  # without a result, the model may not be loaded
+        if not results:  # the model may not be loaded
             return results
-        return [(request, self._add_beginning(request, result)) for request, result in results]
+        return [(request, self._complete(request, result)) for request, result in results]
 
     @cached_property
     def _beginning(self) -> str:
         """The tag with which the chat template begins the reasoning of a reply, or "" if it begins none."""
         return find_open_reasoning(render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options))
 
-    def _add_beginning(self, request: Request, result: Result) -> Result:
-        """Put the tag that ends the prompt before a reply, so that a reply that is cut is known to have only reasoned."""
-        if not isinstance(request, Generate) or not isinstance(result, Generation) or request.messages[-1].role == "assistant":
+    def _complete(self, request: Request, result: Result) -> Result:
+        """Put the tag that ends the prompt before a reply, which may be cut in its reasoning, and read its calls of tools."""
+        if not isinstance(request, Generate) or not isinstance(result, Generation):
             return result
-        return structs.replace(result, text=self._beginning + result.text)
+        if self._beginning and request.messages[-1].role != "assistant":
+            result = structs.replace(result, text=self._beginning + result.text)
+        return structs.replace(result, tool_calls=parse_tool_calls(result.text)) if request.tools else result
 
     def close(self) -> None:
         """Release the model weights, and drop the requests that are not finished."""
@@ -230,7 +233,8 @@ class LocalReader(LocalEngine):
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""
         tokenizer = self.lm.tokenizer
-        ids = tokenize_chat(tokenizer, request.messages, self.template_options, request.passages)
+        tools = {"tools": encode_tools(request.tools)} if isinstance(request, Generate) and request.tools else {}
+        ids = tokenize_chat(tokenizer, request.messages, {**self.template_options, **tools}, request.passages)
         return TokenizedRequest(request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ())
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:

@@ -154,7 +154,7 @@ class OpenAIReader(OpenAIEngine):
             served = self.require_served(request)
             group_key: Hashable = index
             if isinstance(served, Generate) and served.decoding.temperature > 0 and self.samples_per_call > 1:
-                group_key = (served.messages, served.decoding)
+                group_key = (served.messages, served.decoding, served.tools)
             groups.setdefault(group_key, []).append(served)
         self._outstanding += len(requests)
         samples = self.samples_per_call

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity.markers import NotAFile, SpeedOnly
+from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
-from winnow.records import Generate, Likelihood, Price, Request
+from winnow.records import Generate, Likelihood, Request
 
 _SECONDS_TO_REPLY = 10.0
 """Time that a server has to show that it runs."""

@@ -23,6 +23,7 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.formats.http import parse_retry_after
 from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
+from winnow.modeling.tool_calls import encode_messages, encode_tools
 from winnow.readers.choices import FAILED, parse_choices, repair_text
 from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
 from winnow.records import Generate, Generation, Message, TooLong, Usage
@@ -156,6 +157,8 @@ class ChatProtocol:
             body["n"] = samples
         if decoding.logprobs:
             body["logprobs"] = True
+        if request.tools:
+            body["tools"] = encode_tools(request.tools)
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
 
     def parse_reply(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
@@ -187,11 +190,11 @@ class ChatProtocol:
             reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
         most = _MAX_TOKEN_CHARACTERS * requests[0].decoding.max_new_tokens + _MAX_PLAUSIBLE_EXCESS
-        if any(len(choice.text) > most for choice in choices):
-            longest = max(len(choice.text) for choice in choices)
+        longest = max((sum(map(len, _list_texts(choice))) for choice in choices), default=0)
+        if longest > most:
             reason = f"a reply of {longest} characters to a request for {requests[0].decoding.max_new_tokens} tokens"
             raise RetryableError(reason, billed=True)
-        self._check_secrecy([served_model, *(text for choice in choices for text in (choice.text, choice.finish))])
+        self._check_secrecy([served_model, *(text for choice in choices for text in (*_list_texts(choice), choice.finish))])
         self.check_model(served_model)
         if is_failure:
             raise RetryableError("the reply reports an error beside its choices", billed=True)
@@ -335,9 +338,9 @@ def is_begun(messages: Sequence[Message]) -> bool:
     return messages[-1].role == "assistant"
 
 
-def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Return messages as the chat protocol writes them."""
-    return [{"role": message.role, "content": message.content} for message in messages]
+def _list_texts(choice: Generation) -> list[str]:
+    """Return the texts of a choice: the reply, its reasoning, and its calls of tools."""
+    return [choice.text, choice.reasoning, *(text for call in choice.tool_calls for text in structs.astuple(call))]
 
 
 def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
@@ -350,13 +353,13 @@ def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[
     rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
     if tokens_in is not None and rest > (tokens_out or 0):
         tokens_out = rest
-    if not tokens_out and any(choice.text for choice in choices):
+    if not tokens_out and any(map(any, map(_list_texts, choices))):
         tokens_out = None
     if tokens_in is None or tokens_out is None:
         _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
     return Usage(
         estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
-        sum(estimate_text_tokens(choice.text) for choice in choices) if tokens_out is None else tokens_out,
+        sum(estimate_text_tokens(text) for one in choices for text in _list_texts(one)) if tokens_out is None else tokens_out,
     )
 
 

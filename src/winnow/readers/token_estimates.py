@@ -15,6 +15,9 @@ def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usag
 def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
     """Estimate the number of tokens of a prompt: those of its texts, and eight tokens per text."""
     texts = [message.content for message in request.messages]
+    texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
+    if isinstance(request, Generate):
+        texts += [tool.name + tool.description + tool.parameters for tool in request.tools]
     if isinstance(request, Likelihood):
         texts.append(request.continuation)
     return sum(estimate_text_tokens(text) + _TOKENS_PER_MESSAGE for text in texts)

@@ -1,5 +1,6 @@
 """Damage of a corpus that is searched: relevant passages that are not found, or that give a wrong answer."""
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +11,11 @@ from annotated_types import Ge
 from winnow.errors import ConfigError
 from winnow.records import Passage, Question
 from winnow.text.containment import has_answer, replace_answers
+from winnow.text.normalization import normalize
 
 How = Literal["removed", "poisoned"]
+_NUM_DRAWS = 100
+"""Number of answers that are drawn before all are tried in their order."""
 POISONED = "#poisoned"
 """End of the id of a passage whose answers were replaced, so that no metric takes it for the passage that it was made of."""
 
@@ -59,39 +63,65 @@ class SearchDamage:
         drawn = [id_ for id_ in sorted(relevant) if self._draw(f"passage/{id_}").random() < self.share]
         if self.how == "removed":
             return dict.fromkeys(drawn)
-        asked: dict[str, list[Question]] = {}  # each question, and those that have a passage in common with it
-        for id_ in drawn:
-            for question in relevant[id_]:
-                asked.setdefault(question.question_id, [question]).extend(relevant[id_])
-        wrong = {id_: self._choose_wrong_answer(beside, questions) for id_, beside in asked.items()}
+        wrong = self._choose_wrong_answers(relevant, questions)
         changed = {id_: _poison(passages[id_], relevant[id_], wrong) for id_ in drawn}
         return {id_: passage for id_, passage in changed.items() if passage is not None}
 
-    def _choose_wrong_answer(self, asked: Sequence[Question], questions: Sequence[Question]) -> str:
-        """Return the answer of another question that is neither part of a right answer nor contains one.
+    def _choose_wrong_answers(
+        self, relevant: Mapping[str, Sequence[Question]], questions: Sequence[Question]
+    ) -> dict[str, str]:
+        """Return the wrong answer to each question that has a relevant passage, by question id.
 
-        Args:
-            asked: The question, and those to which the answer must be wrong too.
-            questions: Questions whose answers may be taken.
+        Questions that share an answer have the same wrong one, which is wrong for every question that has a passage in common
+        with one of them. It does not depend on the share.
+        """
+        asked = {question.question_id: question for asked in relevant.values() for question in asked}
+        beside: dict[str, set[str]] = {question_id: set() for question_id in asked}
+        for together in relevant.values():
+            for question in together:
+                beside[question.question_id].update(other.question_id for other in together)
+        wrong: dict[str, str] = {}
+        for group in _group_by_answers([asked[question_id] for question_id in sorted(asked)]):
+            around = sorted(set().union(*(beside[question.question_id] for question in group)))
+            right = [answer for question_id in around for answer in asked[question_id].answers]
+            wrong |= dict.fromkeys([question.question_id for question in group], self._draw_answer(group[0], right, questions))
+        return wrong
+
+    def _draw_answer(self, asked: Question, right: Sequence[str], questions: Sequence[Question]) -> str:
+        """Return the answer of another question that neither contains a right answer nor is part of one.
 
         Raises:
             ConfigError: If there is none.
 
         """
-        right = [answer for question in asked for answer in question.answers]
-        own = asked[0].question_id
-        others = sorted(questions, key=lambda other: self._draw(f"answer/{own}/{other.question_id}").random())
-        for other in others:
-            answer = other.answers[0] if other.answers else ""
+        draw = self._draw(f"answer/{asked.question_id}")
+        drawn = (draw.randrange(len(questions)) for _ in range(_NUM_DRAWS))
+        for number in itertools.chain(drawn, range(len(questions))):
+            answer = questions[number].answers[0] if questions[number].answers else ""
             if answer.strip() and not has_answer(answer, right) and not any(has_answer(one, [answer]) for one in right):
                 return answer
         raise ConfigError(
-            f"search.damage.how=poisoned: no other question has an answer that is wrong for {own!r} ({asked[0].text!r}). Take "
-            "more questions (sweep.split), or search.damage.how=removed."
+            f"search.damage.how=poisoned: no other question has an answer that is wrong for {asked.question_id!r} "
+            f"({asked.text!r}). Take more questions (sweep.split), or search.damage.how=removed."
         )
 
     def _draw(self, what: str) -> random.Random:
         return random.Random(f"{self.seed}/search/{what}")
+
+
+def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
+    """Return the questions in groups, of which no two share an answer, each in the order of the questions."""
+    groups: list[list[Question]] = []
+    group_of: dict[str, list[Question]] = {}
+    for question in questions:
+        names = {normalize(answer) for answer in question.answers}
+        joined = [question]
+        for group in {id(group_of[name]): group_of[name] for name in sorted(names) if name in group_of}.values():
+            joined = [*group, *joined]
+            groups.remove(group)
+        groups.append(joined)
+        group_of |= dict.fromkeys([normalize(answer) for one in joined for answer in one.answers], joined)
+    return groups
 
 
 def _poison(passage: Passage, questions: Sequence[Question], wrong: Mapping[str, str]) -> Passage | None:
@@ -99,6 +129,7 @@ def _poison(passage: Passage, questions: Sequence[Question], wrong: Mapping[str,
     text, title = passage.text, passage.title
     for question in questions:
         text, title = (replace_answers(part, question.answers, wrong[question.question_id]) for part in (text, title))
-    if text == passage.text or any(has_answer(text, question.answers) for question in questions):
+    is_changed = (text, title) != (passage.text, passage.title)
+    if not is_changed or any(has_answer(part, question.answers) for part in (text, title) for question in questions):
         return None
     return replace(passage, passage_id=passage.passage_id + POISONED, text=text, title=title)

@@ -16,9 +16,10 @@ from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
+from winnow.predictions import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Generate, Generation, Likelihood, Pages, Passage, Price, Request, Result, Role, Score, Search, Usage
+from winnow.records import Generate, Generation, Likelihood, Pages, Passage, Request, Result, Role, Score, Search, Usage
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _MAX_RECENT = 20_000

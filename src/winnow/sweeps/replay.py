@@ -10,8 +10,9 @@ from typing import Generic
 
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
+from winnow.predictions import Prediction
 from winnow.protocols import CallStore
-from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T, TooLong
+from winnow.records import Answer, Generate, Plan, Request, Result, Role, T, TooLong
 from winnow.steps import TOO_LONG, Step, describe_round
 
 

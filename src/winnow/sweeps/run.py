@@ -19,8 +19,9 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
+from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy
-from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question, Role, RoleUsage
+from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Role
 from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -162,9 +163,9 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
         if spec.questions not in questions:
             questions[spec.questions] = spec.questions.read()
         selected = questions[spec.questions]
-        inputs = (spec.questions, spec.retrieval, spec.relevance)
+        inputs = (spec.questions, spec.retrieval, spec.pool, spec.relevance)
         if inputs not in rankings:
-            rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance)
+            rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance, spec.pool)
         num_short_rankings = rankings[inputs].count_short_rankings(spec.labels.k)
         cells.setdefault(spec.key, LoadedCell(spec, spec.strategy(), selected, rankings[inputs], num_short_rankings))
     return list(cells.values())
@@ -216,7 +217,7 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
         placed = cell.placed.pop(question_id)
-        used = cell.rankings.usage.get(question_id, ()) if placed.contexts else ()
+        used = cell.rankings.usage.get(question_id, ()) if cell.rankings.usage and cell.spec.labels.k else ()
         prediction = build_prediction(questions[key][question_id], placed, outcome, used)
         writers[key].add(build_prediction_row(prediction))
         step_writers[key].add(question_id, outcome)

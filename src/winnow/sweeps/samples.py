@@ -23,7 +23,8 @@ from winnow.contexts.shown import build_shown
 from winnow.driver.run import Job
 from winnow.errors import ArtifactError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, Shown
-from winnow.records import Context, Prediction, Price, Question, Role
+from winnow.predictions import Prediction, Price
+from winnow.records import Context, Question, Role
 from winnow.steps import Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -81,7 +82,7 @@ class SampleReader:
         """Read the rankings of a cell, once for all cells with the same."""
         key = (spec.retrieval, relevance, tuple(question.question_id for question in questions))
         if key not in self._rankings:
-            self._rankings[key] = read_rankings(spec.retrieval, questions, relevance)
+            self._rankings[key] = read_rankings(spec.retrieval, questions, relevance, spec.pool)
         return self._rankings[key]
 
     def _read_ranked_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:

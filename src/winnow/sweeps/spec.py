@@ -18,8 +18,9 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
+from winnow.predictions import Price
 from winnow.protocols import Engine, Strategy
-from winnow.records import Price, Question, Role
+from winnow.records import Question, Role
 from winnow.sweeps.labels import CellLabels
 
 
@@ -120,6 +121,7 @@ class CellSpec:
         strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
         engines: Specifications of the engines, one per role.
         ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
+        pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
 
@@ -138,6 +140,7 @@ class CellSpec:
     strategy: Callable[[], Strategy] = field(compare=False)
     engines: tuple[EngineSpec, ...] = ()
     ranking_engines: tuple[EngineSpec, ...] = ()
+    pool: Path | None = None
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
 

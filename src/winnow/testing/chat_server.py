@@ -67,7 +67,7 @@ class ChatServer:
     """A chat server that serves /v1/chat/completions, /v1/files, /v1/batches and endpoints of vLLM and llama-server.
 
     Attributes:
-        reply: Function that returns the reply to a prompt, which is the text of the last message.
+        reply: Function that returns the reply to a prompt, the text of the last message: a text, or a message's fields.
         latency: Seconds before each reply.
         fault_rule: Function that chooses the fault of a prompt.
         extra_latency: Function that returns the additional seconds before the reply to a prompt.
@@ -79,11 +79,12 @@ class ChatServer:
         answered: Number of complete replies to each prompt.
         authorization_headers: Authorization headers of all requests so far.
         calls: Number of chat calls so far.
+        bodies: Bodies of all chat calls so far.
         max_concurrency: Largest number of chat calls so far that were served at the same time.
 
     """
 
-    reply: Callable[[str], str] = str.upper
+    reply: Callable[[str], str | Mapping[str, Any]] = str.upper
     latency: float = 0.0
     fault_rule: FaultRule = lambda _prompt, _time: None
     extra_latency: Callable[[str], float] = lambda _prompt: 0.0
@@ -95,6 +96,7 @@ class ChatServer:
     answered: Counter[str] = field(default_factory=Counter)
     authorization_headers: set[str] = field(default_factory=set)
     calls: int = 0
+    bodies: list[dict[str, Any]] = field(default_factory=list)
     max_concurrency: int = 0
     _concurrent: int = 0
     _files: dict[str, bytes] = field(default_factory=dict)
@@ -182,6 +184,7 @@ class ChatServer:
         """Respond to a chat request after the latency, and return whether the connection stays open."""
         prompt = body["messages"][-1]["content"]
         self.calls += 1
+        self.bodies.append(body)
         self.received[prompt] += 1
         self._concurrent += 1
         self.max_concurrency = max(self.max_concurrency, self._concurrent)
@@ -220,18 +223,21 @@ class ChatServer:
         """
         prompt = body["messages"][-1]["content"]
         num_choices = 0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
-        texts = ["" if fault == "filter" else self.reply(prompt)] * num_choices
+        reply = "" if fault == "filter" else self.reply(prompt)
+        fields = {"content": reply or None} if isinstance(reply, str) else reply
+        finish = _FINISH_REASONS.get(fault or "", "tool_calls" if fields.get("tool_calls") else "stop")
         logprobs = {"content": [{"token": "x", "logprob": -0.5}]} if body.get("logprobs") else None
         choices = [
             {
                 "index": index,
-                "message": {"role": "assistant", "content": text or None},
-                "finish_reason": _FINISH_REASONS.get(fault or "", "stop"),
+                "message": {"role": "assistant", **fields},
+                "finish_reason": finish,
                 "logprobs": logprobs,
             }
-            for index, text in enumerate(texts)
+            for index in range(num_choices)
         ]
-        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": sum(len(text.split()) for text in texts)}
+        num_words = len(str(fields["content"] or "").split())
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": num_choices * num_words}
         return {
             "id": "x",
             "object": "chat.completion",

@@ -12,22 +12,9 @@ from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
+from winnow.predictions import Prediction, RoleUsage
 from winnow.readers.stops import end_reply
-from winnow.records import (
-    Context,
-    Generate,
-    Generation,
-    Hit,
-    Passage,
-    Plan,
-    Prediction,
-    Question,
-    Request,
-    Result,
-    RoleUsage,
-    T,
-    Usage,
-)
+from winnow.records import Context, Generate, Generation, Hit, Passage, Plan, Question, Request, Result, T, Usage
 from winnow.reports.cells import CellResult
 from winnow.searchers.local import LocalSearch
 from winnow.sweeps.labels import CellLabels

@@ -67,6 +67,20 @@ def extract_final_text(reply: str) -> str:
     return _remove_tokens(_remove_reasoning(_select_channel(own)))
 
 
+def extract_reasoning(reply: str) -> str:
+    """Return the reasoning that tags or channels of a reply enclose before its final text, or "" if it has none."""
+    if "<|channel|>" in reply:
+        marks = list(_HARMONY.finditer(reply))
+        ends = [match.start() for match in marks[1:]] + [len(reply)]
+        parts = [reply[match.end() : end] for match, end in zip(marks, ends, strict=True) if match[1] == "analysis"]
+        return "\n".join(_remove_tokens(part).strip() for part in parts)
+    rest = _remove_reasoning(reply)
+    if rest == reply or not reply.endswith(rest):
+        return ""
+    inner = reply[: len(reply) - len(rest)]
+    return re.sub(rf"{_BEGIN_TAG}|{_END_TAG}", "", inner).strip()
+
+
 def has_control_tokens(reply: str) -> bool:
     """Return whether a reply contains control tokens of a chat template."""
     return bool(_TOKEN.search(reply) or _END_OF_SENTENCE.search(reply))

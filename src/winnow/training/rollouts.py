@@ -13,8 +13,9 @@ from winnow.metrics.base import MeanMetric, Sample
 from winnow.modeling.chat import tokenize_chat
 from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import pad_rows
+from winnow.predictions import Prediction
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Prediction, Question
+from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Question
 from winnow.steps import Step, describe_round
 from winnow.training.groups import Group
 

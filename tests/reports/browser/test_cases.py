@@ -8,6 +8,7 @@ from winnow.artifacts.steps import QuestionSteps
 from winnow.contexts.placement import Placement
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
+from winnow.predictions import Prediction
 from winnow.records import (
     Context,
     Decoding,
@@ -18,7 +19,6 @@ from winnow.records import (
     Message,
     Pages,
     Passage,
-    Prediction,
     Score,
     Search,
     Usage,

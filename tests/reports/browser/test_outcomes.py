@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.metrics.base import Sample, Shown
-from winnow.records import RoleUsage
+from winnow.predictions import RoleUsage
 from winnow.reports.browser.outcomes import OUTCOMES, classify, classify_all
 from winnow.testing import make_context, make_sample
 

@@ -54,6 +54,9 @@ def test_a_reply_without_a_query_leaves_the_question() -> None:
         ("- a\n• b\n* a", ["a", "b"]),
         ("Query: a\nQuestion 2: b", ["a", "b"]),
         ("<think>1. no</think>\n1984 novel\n2001: a film", ["1984 novel", "2001: a film"]),
+        ("3.5 inch floppy disk\n-2 degrees\n1.5 litres", ["3.5 inch floppy disk", "-2 degrees", "1.5 litres"]),
+        ("1. Query: who wrote Emma\n**2.** Sub-question 2: who was she", ["who wrote Emma", "who was she"]),
+        ("Here are two queries:\n```\nemma\n```\n---", ["emma"]),
         ("", []),
     ],
 )

@@ -22,6 +22,13 @@ def test_passages_are_ordered_by_the_likelihood_of_the_question() -> None:
     assert (first.include_eos, first.role, first.passages) == (False, "reranker", (contexts[0].passage,))
 
 
+def test_long_passages_are_cut() -> None:
+    """A prompt that is too long would end the run."""
+    contexts = [make_context(1, "a b c d")]
+    _, (request,) = play(QueryLikelihood("{text}", max_words=2).plan(make_question(), contexts, 1), lambda _: Score(0.0))
+    assert request.messages[0].content == "a b"  # type: ignore[union-attr]
+
+
 def test_a_template_without_the_text_is_refused() -> None:
     """Every passage would have the same likelihood."""
     with pytest.raises(ConfigError, match="text"):

@@ -69,6 +69,9 @@ def test_passages_are_shortened_until_the_prompt_fits() -> None:
     assert lengths == [10, 9, 8, 7]
     assert [hit.passage_id for hit in hits] == ["p2", "p1"]
     assert all(one.may_be_too_long for one in requests)  # type: ignore[union-attr]
+    lengths.clear()
+    play(_plan(max_words=300).plan(QUESTION, contexts, 10), serve)
+    assert lengths == [12, 10, 9, 8, 7]  # no prompt is requested twice
     _, requests = play(_plan(max_words=1).plan(QUESTION, contexts, 10), lambda _: Generation("1"))
     assert not requests[0].may_be_too_long  # type: ignore[union-attr]
 

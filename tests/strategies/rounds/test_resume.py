@@ -58,7 +58,7 @@ def test_an_agent_that_was_ended_in_any_round_goes_on_there(tmp_path: Path, kill
         list(Driver(_open(first, first_queries), ledger).run(_iter_jobs("a")))
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         (outcome,) = Driver(_open(second, second_queries), ledger).run(_iter_jobs("a"))
-        replay = replay_plan(AGENT.plan(make_question(), ()), {"reader": "scripted", "search": "search/revision-2"}, ledger)
+        replay = replay_plan(AGENT.plan(make_question(), ()), {"reader": "scripted", "search": "search/revision-3"}, ledger)
     assert first.prompts[: killed_at - 1] + second.prompts == whole.prompts
     assert first_queries + second_queries == queries
     assert (outcome.result, outcome.steps) == (expected.result, expected.steps)

@@ -10,6 +10,7 @@ from typing import Any
 
 from winnow.artifacts.steps import QuestionSteps
 from winnow.errors import LedgerError
+from winnow.predictions import Prediction
 from winnow.protocols import CallStore
 from winnow.records import (
     Context,
@@ -21,7 +22,6 @@ from winnow.records import (
     Message,
     Pages,
     Passage,
-    Prediction,
     Question,
     Role,
     Search,

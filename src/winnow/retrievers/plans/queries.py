@@ -13,8 +13,11 @@ from winnow.retrievers.hybrid import fuse_rankings
 from winnow.retrievers.plans.results import list_hits
 from winnow.text.final import extract_final_text
 
-_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*|^\s*(?:queries|query|question)\s*\d*:\s*", re.IGNORECASE)
-"""Number, bullet or label before a query."""
+_MARK = re.compile(
+    r"^(?:[-*•]|\W*\(?\d{1,2}[.):]\W*(?=\s))\s+|^\W*(?:(?:sub-?)?(?:queries|query|questions?))(?: \d{1,2})?:\W*(?=\s|$)\s*",
+    re.IGNORECASE,
+)
+"""Number, bullet or label before a query, possibly in bold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,16 @@ class WrittenQueries:
 
 
 def list_queries(reply: str) -> list[str]:
-    """Return the queries of a reply, one a line, without numbers, bullets and quotation marks, each once."""
-    lines = (_MARK.sub("", line).strip().strip("\"'“”").strip() for line in extract_final_text(reply).splitlines())
-    return list(dict.fromkeys(filter(None, lines)))
+    """Return the queries of a reply, one a line, without numbers, bullets, labels and quotation marks, each once.
+
+    A line that announces a list ("Here are four queries:") and a line without a letter or digit are no queries.
+    """
+    lines = [_clean(line) for line in extract_final_text(reply).splitlines()]
+    return list(dict.fromkeys(line for line in lines if any(map(str.isalnum, line)) and not line.endswith(":")))
+
+
+def _clean(line: str) -> str:
+    line = line.strip()
+    while (rest := _MARK.sub("", line, count=1)) != line:
+        line = rest
+    return line.strip("\"'“”`* ")

@@ -8,6 +8,7 @@ from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
 from winnow.records import Context, Hit, Likelihood, Message, Plan, Question
+from winnow.retrievers.plans.results import cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class QueryLikelihood:
     Args:
         template: Prompt with {text}, and {title} if it is to be shown.
         top: Number of passages that are ordered; the others follow as they are, without scores.
+        max_words: Number of words that a passage shows.
 
     """
 
@@ -26,16 +28,17 @@ class QueryLikelihood:
 
     template: str
     top: Annotated[int, Ge(1)] = 100
+    max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a template without its field, and a number below 1."""
         check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
-        if self.top < 1:
-            raise ConfigError(f"retriever.plan.top must be at least 1; received {self.top}.")
+        if min(self.top, self.max_words) < 1:
+            raise ConfigError(f"retriever.plan: top={self.top} and max_words={self.max_words} must be at least 1.")
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
         """Request the likelihood of the question given each passage. Passages with equal ones stay in their order."""
-        scored, rest = [context.passage for context in contexts[: self.top]], contexts[self.top :]
+        scored, rest = [cut(context.passage, self.max_words) for context in contexts[: self.top]], contexts[self.top :]
         prompts = [self.template.format(title=passage.title, text=passage.text) for passage in scored]
         scores = yield [
             Likelihood((Message("user", prompt),), question.text, include_eos=False, role="reranker", passages=(passage,))

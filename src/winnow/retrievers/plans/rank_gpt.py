@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
 from winnow.records import Context, Decoding, Generate, Hit, Message, Passage, Plan, Question, TooLong
+from winnow.retrievers.plans.results import cut
 from winnow.text.final import extract_final_text
 
 _SHORTER = 0.9
@@ -77,9 +78,9 @@ class RankGpt:
         """Request the order of the passages of a window; shorten them until the prompt fits."""
         if len(passages) < 2:
             return list(passages)
-        max_words = self.max_words
+        max_words = min(self.max_words, max(len(passage.text.split()) for passage in passages))
         while True:
-            shown = [_cut(passage, max_words) for passage in passages]
+            shown = [cut(passage, max_words) for passage in passages]
             request = Generate(
                 self._render(question, shown),
                 self.decoding,
@@ -120,9 +121,3 @@ def read_order(reply: str, count: int) -> list[int]:
     """
     named = [int(number) - 1 for number in re.findall(r"\d+", extract_final_text(reply), re.ASCII)]
     return list(dict.fromkeys([*(index for index in named if 0 <= index < count), *range(count)]))
-
-
-def _cut(passage: Passage, max_words: int) -> Passage:
-    """Return a passage with its first words; one that is short enough is returned as it is."""
-    words = passage.text.split()
-    return passage if len(words) <= max_words else replace(passage, text=" ".join(words[:max_words]))

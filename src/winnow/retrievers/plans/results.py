@@ -1,7 +1,9 @@
-"""The hits of searches that a plan requested."""
+"""What retrieval plans share: the hits of a search, and passages that are cut for a prompt."""
+
+from dataclasses import replace
 
 from winnow.errors import InputError
-from winnow.records import Failed, Hit, Pages
+from winnow.records import Failed, Hit, Pages, Passage
 
 
 def list_hits(result: Pages | Failed) -> list[Hit]:
@@ -15,3 +17,9 @@ def list_hits(result: Pages | Failed) -> list[Hit]:
         raise InputError(f"A search of a retrieval plan failed: {result.reason}")
     scores = result.scores or (None,) * len(result.passages)
     return [Hit(passage.passage_id, score) for passage, score in zip(result.passages, scores, strict=True)]
+
+
+def cut(passage: Passage, max_words: int) -> Passage:
+    """Return a passage with its first words; one that is short enough is returned as it is."""
+    words = passage.text.split()
+    return passage if len(words) <= max_words else replace(passage, text=" ".join(words[:max_words]))

@@ -1,0 +1,70 @@
+"""Predictions: the answers of a cell (one setting of a sweep), what they used, and the prices of models."""
+
+from dataclasses import dataclass, field
+
+from winnow.records import Provenance, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of a model in dollars per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
+        """Compute the cost of these tokens in dollars."""
+        return (tokens_in * self.input + tokens_out * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class RoleUsage:
+    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty."""
+
+    role: Role
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float = field(default=0.0, compare=False)
+    cut: int = 0
+    empty: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It contains no metrics."""
+
+    question_id: str
+    answer: str
+    unknown: bool
+    candidates: tuple[str, ...] = ()
+    reply: str = ""
+    trace: tuple[str, ...] = ()
+    passage_ids: tuple[str, ...] = ()
+    """Ids of the placed contexts, in prompt order."""
+    used_ids: tuple[str, ...] = ()
+    """Ids of the passages in the final prompt, in prompt order."""
+    gold_position: int = 0
+    provenance: Provenance = "none"
+    truncated_passages: int = 0
+    usage: tuple[RoleUsage, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """Return the number of calls to all roles."""
+        return sum(role_usage.calls for role_usage in self.usage)
+
+    @property
+    def tokens_in(self) -> int:
+        """Return the number of tokens that all roles read."""
+        return sum(role_usage.tokens_in for role_usage in self.usage)
+
+    @property
+    def tokens_out(self) -> int:
+        """Return the number of tokens that all roles wrote."""
+        return sum(role_usage.tokens_out for role_usage in self.usage)
+
+    @property
+    def seconds(self) -> float:
+        """Return the engine time of all roles in seconds."""
+        return sum(role_usage.seconds for role_usage in self.usage)
