@@ -28,7 +28,7 @@ from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
 from winnow.records import Answer, Estimate, Failed, Generate, Generation, Likelihood, Question, Score, Search, TooLong
 from winnow.steps import Outcome
-from winnow.sweeps.replay import Call, Replay, replay_plan
+from winnow.sweeps.replay import Call, Replay, format_message, format_reply, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
@@ -123,9 +123,9 @@ def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
     yield f"{'-' * 100}\n{title}: {type(request).__name__}, role {request.role}{dropped}"
     match request:
         case Generate():
-            yield from (f"<{message.role}>\n{message.content}" for message in request.messages)
+            yield from (f"<{message.role}>\n{format_message(message)}" for message in request.messages)
         case Likelihood():
-            yield from (f"<{message.role}>\n{message.content}" for message in request.messages)
+            yield from (f"<{message.role}>\n{format_message(message)}" for message in request.messages)
             yield f"<continuation>\n{request.continuation}"
         case Estimate():
             yield f"<question> {request.question}\n<text> {request.title}: {request.text}"
@@ -137,7 +137,7 @@ def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
 def _format_result(call: Call) -> str:
     match call.result:
         case Generation():
-            return f"<reply> {call.result.text}   [{call.result.finish}, {call.result.usage.tokens_out} tokens]\n"
+            return f"<reply> {format_reply(call.result)}   [{call.result.finish}, {call.result.usage.tokens_out} tokens]\n"
         case Score():
             return f"<score> {call.result.value:.4f}\n"
         case Failed() | TooLong():

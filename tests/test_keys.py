@@ -1,12 +1,14 @@
 """Keys of requests."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from msgspec import Struct, structs
 
+from winnow.errors import ConfigError
 from winnow.keys import compute_request_key
 from winnow.records import (
     Decoding,
@@ -53,14 +55,17 @@ def test_keys_tell_apart_all_that_changes_a_result() -> None:
 
 REQUESTS: list[Request] = [
     Generate(
-        (Message("system", "s"), Message("user", "u")), Decoding(5, 0.7, 0.9, 3, stop=("\n",)), 1, token_logprobs=("yes",)
+        (Message("system", "s"), Message("user", "u")),
+        Decoding(5, 0.7, 0.9, 3, logprobs=True, top_logprobs=2, stop=("\n",)),
+        1,
+        token_logprobs=("yes",),
     ),
     Generate(
         (Message("assistant", "s", (ToolCall("search", "{}", "1"), ToolCall("a", "b"))), Message("tool", "u", call_id="1")),
         Decoding(5, 0.7, 0.9, 3),
         tools=(Tool("search", "Search.", "{}"),),
     ),
-    Likelihood((Message("system", "s"), Message("user", "u")), "answer", True),
+    Likelihood((Message("system", "s"), Message("user", "u")), "answer", True, True),
     Estimate("question", "text", "title"),
     Search("query", 3, ("text",)),
     Search("query", 3, ("te", "xt")),
@@ -96,7 +101,9 @@ def changed(value: Any) -> Iterator[Any]:
             copy = structs.replace if isinstance(value, Struct) else replace
             for name in names:
                 if (type(value).__name__, name) not in NOT_IN_KEYS:
-                    yield from (copy(value, **{name: other}) for other in changed(getattr(value, name)))
+                    for other in changed(getattr(value, name)):
+                        with suppress(ConfigError):  # a setting that another one needs
+                            yield copy(value, **{name: other})
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
@@ -164,3 +171,9 @@ def test_other_passages_leave_the_key_as_it_is() -> None:
     for text in ("Ada lived", "x < y and y > z", "[1] see <b>here</b>", "a | b"):
         named = Generate((Message("user", "Who?"),), Decoding(), passages=(Passage("p", text, text),))
         assert compute_request_key("m", named) == compute_request_key("m", plain)
+
+
+def test_borders_of_averaged_texts_are_part_of_the_key() -> None:
+    """Two texts are not the one that they make up."""
+    texts = [("text",), ("te", "xt"), ("t", "ext")]
+    assert len({compute_request_key("m", Search("q", 3, one)) for one in texts}) == 3

@@ -38,6 +38,8 @@ def compute_request_key(engine: str, request: Request) -> bytes:
         case Likelihood():
             body = _encode_messages(request.messages)
             body += _encode(request.continuation, str(request.include_eos), _WITH_USAGE)
+            if request.per_token:
+                body += _encode("per token")
             body += _encode_spelled(request.passages)
         case Estimate():
             body = _encode(request.question, request.text, request.title)
@@ -103,6 +105,8 @@ def _encode_decoding(decoding: Decoding, sample: int) -> str:
         settings = _encode_settings(decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample)
     else:
         settings = _encode_greedy(decoding.max_new_tokens, decoding.logprobs, sample)
+    if decoding.top_logprobs:
+        settings += _encode("top_logprobs", str(decoding.top_logprobs))
     return settings + _encode("stop", str(len(decoding.stop)), *decoding.stop) if decoding.stop else settings
 
 

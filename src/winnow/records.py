@@ -128,6 +128,7 @@ class Decoding:
         seed: Seed of sampling. Greedy decoding ignores it.
         samples: Number of replies to each prompt, which vote (self-consistency).
         logprobs: Whether to request the log-probabilities of the generated tokens, from readers that support it.
+        top_logprobs: Number of most probable tokens that are reported at each position, with the texts of the generated ones.
         stop: Texts before the first of which the reply ends, such as a line break. Log-probabilities include its tokens.
 
     """
@@ -140,6 +141,7 @@ class Decoding:
     seed: Annotated[int, Ge(0)] = 0
     samples: int = 1
     logprobs: bool = False
+    top_logprobs: Annotated[int, Ge(0)] = 0
     stop: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -149,6 +151,11 @@ class Decoding:
         object.__setattr__(self, "stop", tuple(self.stop))  # settings have a list, and a Decoding a hash
         if self.max_new_tokens < 1:
             raise ConfigError(f"decoding.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
+        if self.top_logprobs < 0 or (self.top_logprobs and not self.logprobs):
+            raise ConfigError(
+                f"decoding.top_logprobs must be 0, or at least 1 with logprobs=true; received {self.top_logprobs} with "
+                f"logprobs={self.logprobs}."
+            )
         if self.temperature < 0:
             raise ConfigError(f"decoding.temperature must be 0 (greedy) or more; received {self.temperature}.")
         if not 0 < self.top_p <= 1:
@@ -223,12 +230,16 @@ class FusedGenerate(Generate, frozen=True, eq=False):
 
 
 class Likelihood(Struct, frozen=True, eq=False):
-    """Request log P(continuation | prompt) from a language model. The result is a Score in nats. Fields as in Generate."""
+    """Request log P(continuation | prompt) from a language model. The result is a Score in nats. Fields as in Generate.
+
+    With `per_token`, the score has the log-probability of each token of the continuation too.
+    """
 
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
     """Whether to score the end of the reply too. Without it, short answers that begin longer ones have too high a score."""
+    per_token: bool = False
     role: Role = "reader"
     passages: tuple[Passage, ...] = ()
 
@@ -268,6 +279,8 @@ class Generation(Struct, frozen=True):
         token_positions: Positions at which each of these tokens was generated. They stay in the text even if they are special.
         passages: Passages in the prompt if some were dropped, or () if the prompt contains those of the request.
         model: Name of the model that a server reports, or library and version of a local engine; "" if it is not known.
+        tokens: Texts of the generated tokens, one for each log-probability, if `Decoding.top_logprobs` asks for them.
+        top_logprobs: The most probable tokens at each position with their log-probabilities, as many as it asks for.
         reasoning: What a server returned beside the text as the reasoning before it. Local models write theirs into the text.
         tool_calls: Calls of tools, if the request has any.
 
@@ -282,6 +295,8 @@ class Generation(Struct, frozen=True):
     token_positions: Mapping[str, tuple[int, ...]] | None = None
     passages: tuple[Passage, ...] = ()
     model: str = ""
+    tokens: tuple[str, ...] = ()
+    top_logprobs: tuple[Mapping[str, float], ...] = ()
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
 
@@ -297,11 +312,16 @@ class Generation(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True):
-    """A log-likelihood in nats, or log-odds of relevance. `usage` is of language models; `model` as in Generation."""
+    """A log-likelihood in nats, or log-odds of relevance. `usage` is of language models; `model` as in Generation.
+
+    `tokens` are those of the continuation with their `logprobs`, if the request asks for them.
+    """
 
     value: float
     usage: Usage = NO_USAGE
     model: str = ""
+    tokens: tuple[str, ...] = ()
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Rankings as stages read them back."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.rankings import read_rankings, write_usage
 from winnow.artifacts.tables import (
     build_hit_rows,
     build_passage_rows,
@@ -16,6 +17,7 @@ from winnow.artifacts.tables import (
 )
 from winnow.contexts.build import build_ranked_contexts
 from winnow.errors import ArtifactError
+from winnow.predictions import RoleUsage
 from winnow.records import Hit, Passage, Question
 
 PASSAGES = {n: Passage(n, f"T{n}", text) for n, text in {"1": "nothing", "2": "Jane Austen", "3": "gold"}.items()}
@@ -111,3 +113,22 @@ def test_the_pool_has_all_passages_of_the_artifact(tmp_path: Path) -> None:
     assert pool[1:] == [PASSAGES["2"], PASSAGES["3"]]
     with pytest.raises(IndexError):
         pool[3]
+
+
+def test_what_models_used_for_a_ranking_comes_back(tmp_path: Path) -> None:
+    """Every field of every role, of the questions that are read; rankings without a model have none."""
+    write(tmp_path, list(PASSAGES.values()))
+    assert read_rankings(tmp_path, [QUESTION]).usage == {}
+    used = (RoleUsage("rewriter", 1, 10, 2, 0.5, 1, 4), RoleUsage("corpus", 3, 0, 0, 0.25))
+    write_usage(tmp_path, {"q1": used, "q2": ()})
+    read = read_rankings(tmp_path, [QUESTION]).usage
+    assert {id_: [asdict(one) for one in of] for id_, of in read.items()} == {"q1": [asdict(one) for one in used]}
+
+
+def test_others_are_drawn_from_the_passages_of_another_artifact(tmp_path: Path) -> None:
+    """So that a plan's cells have the random distractors of those without one."""
+    for name, ids in (("own", "123"), ("pool", "12")):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, [PASSAGES[id_] for id_ in ids])
+    drawn = [read_rankings(tmp_path / "own", [QUESTION], None, pool).pool for pool in (None, tmp_path / "pool")]
+    assert [[passage.passage_id for passage in pool] for pool in drawn] == [["1", "2", "3"], ["1", "2"]]

@@ -1,13 +1,23 @@
 """Which rankings a configuration uses, and what their keys depend on."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from flows.project import searched
 from flows.project.artifacts import Project
-from flows.project.cells import resolve_cell_artifact
+from flows.project.cells import resolve_cell, resolve_cell_artifact
+from flows.project.checks import check_ranked
 from flows.project.rankings import resolve_planned_rankings, resolve_rankings, resolve_relevance
 from flows.project.searched import resolve_corpus_spec, resolve_search_spec
 from flows.settings.door import compose
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.tables import build_hit_rows, build_passage_rows, build_question_rows, build_retrieval_rows
 from winnow.errors import ConfigError
+from winnow.records import Hit, Passage, Question
+from winnow.searchers.damage import SearchDamage
 
 
 def _open(*words: str) -> Project:
@@ -60,3 +70,64 @@ def test_a_damaged_corpus_has_a_key_of_its_own() -> None:
     both = ["search=second_half", "corpus=vital_first_half", "+search.damage={_target_:winnow.searchers.damage.SearchDamage}"]
     with pytest.raises(ConfigError, match=r"search\.corpus names another one"):
         resolve_search_spec(_open(*both))
+
+
+def test_a_cell_names_the_engines_and_the_pool_of_its_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For prices, and for distractors that are those of the retriever without its plan."""
+    monkeypatch.setattr("flows.project.artifacts.Artifact.require", lambda self: self.folder)
+    settings = compose(["reader=smollm2", "retriever=rank_gpt", "reader@reranker=openai", "reranker.base=gpt-4o-mini"])
+    cell = resolve_cell(settings)
+    assert ([one.role for one in cell.engines], [one.role for one in cell.ranking_engines]) == (["reader"], ["reranker"])
+    assert set(cell.prices) == {"reranker"}
+    assert cell.pool == Project(settings).rankings.folder != cell.retrieval
+
+
+def test_a_strategy_without_a_reader_has_the_rankings_of_the_others() -> None:
+    """The reader serves the plan, so that its training counts; without a plan it does not."""
+    words = ["reader=smollm2_tuned", "+grid.strategy=[concatenation,cite_randomly]", "prompt=rage"]
+    for retriever, count in (("rank_gpt_small", 1), ("bm25", 1)):
+        cells = compose([*words, f"retriever={retriever}"]).cells
+        assert len({resolve_rankings(Project(cell)).key for cell in cells}) == count
+
+
+def test_other_rankings_make_another_damaged_corpus() -> None:
+    """They say which passages are relevant; a whole corpus does not depend on them."""
+    assert resolve_search_spec(_open("search=damaged", "depth=50")).key != resolve_search_spec(_open("search=damaged")).key
+    assert resolve_search_spec(_open("depth=50")).key == resolve_search_spec(_open()).key
+
+
+def test_a_search_of_the_web_cannot_be_damaged() -> None:
+    """Its pages are not those of the rankings."""
+    with pytest.raises(ConfigError, match="which is not searched here"):
+        resolve_search_spec(_open("search=searxng", "+search.damage={_target_:winnow.searchers.damage.SearchDamage}"))
+
+
+def test_annotated_and_answering_passages_of_the_split_are_damaged(tmp_path: Path) -> None:
+    """At any rank; those of other splits stay."""
+    asked = [Question("q1", "Who?", ("Jane Austen",), ("3",), split="test"), Question("q2", "x?", ("other",), split="dev")]
+    texts = {"1": "nothing", "2": "Jane Austen", "3": "gold", "4": "Jane Austen too"}
+    passages = {id_: Passage(id_, "", text) for id_, text in texts.items()}
+    hits = build_hit_rows(asked[:1], [[Hit("1", 2.0), Hit("2", 1.0), Hit("4", 0.5)]])
+    parquet.write(tmp_path / "contexts.parquet", contracts.RETRIEVAL, build_retrieval_rows(asked[:1], hits, texts))
+    parquet.write(tmp_path / "passages.parquet", contracts.CORPUS, build_passage_rows(passages.values()))
+    parquet.write(tmp_path / "questions.parquet", contracts.QUESTIONS, build_question_rows(asked))
+    damage = SimpleNamespace(build=lambda: SearchDamage("removed", 1.0))
+    settings = SimpleNamespace(sweep=SimpleNamespace(split="test"), search=SimpleNamespace(damage=damage))
+    rankings = SimpleNamespace(require=lambda: tmp_path)
+    project: Any = SimpleNamespace(questions_file=tmp_path / "questions.parquet", rankings=rankings, settings=settings)
+    assert searched._change_passages(project, passages) == {"2": None, "3": None, "4": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sweep.split=dev"], r"Set rank\.splits=\[dev\]"),
+        (["sweep.limit=300"], "more than the 200 questions"),
+        (["sweep.limit=null"], "more than the 200 questions"),
+    ],
+)
+def test_questions_without_a_planned_ranking_are_noticed_before_any_call(words: list[str], message: str) -> None:
+    """With the setting that mends it; without a plan there is nothing to rank."""
+    check_ranked([compose(["retriever=bm25", *words]), compose(["retriever=hyde"])])
+    with pytest.raises(ConfigError, match=message):
+        check_ranked([compose(["retriever=hyde", *words])])

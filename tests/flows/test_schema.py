@@ -98,7 +98,7 @@ def _is_refused(plain: dict[str, Any], key: str, value: Any) -> bool:
 def test_every_setting_of_a_section_is_used_by_some_choice() -> None:
     """A renamed setting leaves none behind; an unknown one is refused wherever settings are loaded."""
     used = {(Estimator, "asset"), (Dataset, "sources")}  # of users' own options
-    for words in [*CHOICES, *TYPICAL, ["reader@verifier=openai"]]:
+    for words in [*CHOICES, *TYPICAL, ["reader@verifier=openai", "reader@reranker=openai"]]:
         _collect_used(compose(words), used)
     known = {(section, name) for section in _list_sections(Settings) for name in section.model_fields}
     assert known - used == set()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from winnow.readers.choices import parse_choices, read_finish
-from winnow.records import Generation, ToolCall
+from winnow.records import Decoding, Generation, ToolCall
 
 
 def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[str, Any]:
@@ -122,3 +122,26 @@ def test_log_probabilities_of_certain_tokens() -> None:
     """Rounding may leave them just above 0; a reply without a text has none."""
     assert parse_choices([choice(logprobs={"content": [{"logprob": 1e-6}, {"logprob": -2}]})], 1)[0].logprobs == (0.0, -2.0)
     assert parse_choices([choice("", logprobs={"content": []})], 1)[0].logprobs == ()
+
+
+def test_tokens_and_the_most_probable_ones_are_kept_where_they_are_asked_for() -> None:
+    """As many as asked for at each position; a server that does not report them is refused, since the plan reads them."""
+    entries = [
+        {"token": "Pa", "logprob": -0.5, "top_logprobs": [{"token": "Pa", "logprob": -0.5}, {"token": "Ro", "logprob": -1.0}]},
+        {
+            "token": "ris",
+            "logprob": -2.0,
+            "top_logprobs": [{"token": "ul", "logprob": 1e-6}, {"token": "ris", "logprob": -2.0}],
+        },
+    ]
+    decoding = Decoding(logprobs=True, top_logprobs=1)
+    (reply,) = parse_choices([choice("Paris", logprobs={"content": entries})], 1, decoding)
+    assert (reply.tokens, reply.logprobs) == (("Pa", "ris"), (-0.5, -2.0))
+    assert reply.top_logprobs == ({"Pa": -0.5}, {"ul": 0.0})
+    (plain,) = parse_choices([choice("Paris", logprobs={"content": entries})], 1, Decoding(logprobs=True))
+    assert (plain.tokens, plain.top_logprobs) == ((), ())
+    with pytest.raises(KeyError):
+        parse_choices([choice("Paris", logprobs={"content": [{"token": "Paris", "logprob": -1.0}]})], 1, decoding)
+    empty = [{"token": "Paris", "logprob": -1.0, "top_logprobs": []}]
+    with pytest.raises(ValueError, match="no top_logprobs"):
+        parse_choices([choice("Paris", logprobs={"content": empty})], 1, decoding)

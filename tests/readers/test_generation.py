@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from winnow.readers.generation import SeededSampler, sum_target_logprobs
+from winnow.readers.generation import SeededSampler, gather_target_logprobs
 from winnow.records import Decoding, Generate, Message
 
 
@@ -52,5 +52,8 @@ def test_target_log_probabilities_by_hand() -> None:
     right = torch.stack([torch.stack([pad, half, quarter]), torch.stack([pad, pad, quarter])])
     left = torch.stack([torch.stack([half, quarter, pad])])
     log = torch.tensor([0.5, 0.25]).log()
-    assert sum_target_logprobs(right, [[1, 0], [0]], align_right=True) == pytest.approx([float(log.sum()), float(log[1])])
-    assert sum_target_logprobs(left, [[1, 0]], align_right=False) == pytest.approx([float(log.sum())])
+    gathered = gather_target_logprobs(right, [[1, 0], [0]], align_right=True)
+    assert [float(one.sum()) for one in gathered] == pytest.approx([float(log.sum()), float(log[1])])
+    assert [len(one) for one in gathered] == [2, 1]
+    (only,) = gather_target_logprobs(left, [[1, 0]], align_right=False)
+    assert float(only.sum()) == pytest.approx(float(log.sum()))

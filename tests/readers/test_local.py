@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.chat import render_chat
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
+from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Score, Search
 from winnow.strategies.replies import extract_answer
 from winnow.testing import make_tiny_causal_lm
 
@@ -273,3 +273,59 @@ def test_a_deterministic_reply_depends_on_its_request_alone(folder: Path) -> Non
         assert results(random.Random(seed).sample(prompts, len(prompts))) == first
     plain, alone = (LocalReader(str(folder), "tiny", dtype="bfloat16", deterministic=flag).identity for flag in (False, True))
     assert plain != alone
+
+
+def test_tokens_and_the_best_ones_at_each_step_are_reported(folder: Path) -> None:
+    """A greedy token is the first of the best; the texts of the tokens make up the reply; padding is left out."""
+    reader = LocalReader(str(folder), "t", dtype="float32")
+    decoding = Decoding(6, logprobs=True, top_logprobs=3)
+    reader.submit([*requests(decoding)[:3], *requests(Decoding(6, logprobs=True))[:1]])
+    replies = []
+    while batch := reader.collect(5.0):
+        replies += [(request, reply) for request, reply in batch if isinstance(reply, Generation)]
+    for request, reply in replies:
+        assert isinstance(request, Generate)
+        assert reply.logprobs is not None
+        if not request.decoding.top_logprobs:
+            assert (reply.tokens, reply.top_logprobs) == ((), ())
+            continue
+        assert len(reply.tokens) == len(reply.top_logprobs) == len(reply.logprobs) == reply.usage.tokens_out
+        for token, logprob, best in zip(reply.tokens, reply.logprobs, reply.top_logprobs, strict=True):
+            assert len(best) <= 3
+            assert next(iter(best)) == token
+            assert best[token] == pytest.approx(logprob, abs=1e-5)
+            assert list(best.values()) == sorted(best.values(), reverse=True)
+        assert reply.text in "".join(reply.tokens)
+
+
+def test_a_likelihood_has_that_of_each_token_on_request(folder: Path) -> None:
+    """They add up to the score; another request of the same text has the score alone, and a key of its own."""
+    reader = LocalReader(str(folder), "t", dtype="float32")
+    prompt = (Message("user", "The quick"),)
+    queries = [
+        Likelihood(prompt, "brown fox", per_token=True),
+        Likelihood(prompt, "brown fox"),
+        Likelihood(prompt, "fox", False),
+    ]
+    reader.submit(queries)
+    scores = {}
+    while batch := reader.collect(5.0):
+        scores.update({queries.index(request): score for request, score in batch})  # type: ignore[arg-type]
+    detailed, plain, _ = (scores[n] for n in range(3))
+    assert isinstance(detailed, Score)
+    assert isinstance(plain, Score)
+    assert detailed.value == pytest.approx(plain.value, abs=1e-5) == pytest.approx(sum(detailed.logprobs), abs=1e-4)
+    assert "".join(detailed.tokens[:-1]).strip() == "brown fox"
+    assert len(detailed.tokens) == len(detailed.logprobs)
+    assert (plain.tokens, plain.logprobs) == ((), ())
+
+
+def test_openvino_refuses_what_it_does_not_report(folder: Path) -> None:
+    """Before the first call, with the setting that helps."""
+    reader = LocalReader(str(folder), "t", dtype="float32", device="cpu", runtime="openvino")
+    for request in (
+        Generate((Message("user", "a"),), Decoding(logprobs=True, top_logprobs=1)),
+        Likelihood((Message("user", "a"),), "b", per_token=True),
+    ):
+        assert "runtime=torch" in (reader.explain_refusal(request) or "")
+    assert reader.explain_refusal(Likelihood((Message("user", "a"),), "b")) is None

@@ -113,9 +113,9 @@ def test_servers_are_asked_to_stop_and_replies_of_those_that_do_not_are_cut() ->
     (reply,) = protocol.parse_reply(json.dumps({"choices": [choice]}), [request])
     assert (reply.text, reply.finish) == ("Paris", "stop")
     filtered = {"message": {"content": "Paris\n"}, "finish_reason": "content_filter"}
-    assert parse_choices([filtered], 1, ("\n",)) == [Generation("", "content_filter")]
+    assert parse_choices([filtered], 1, Decoding(stop=("\n",))) == [Generation("", "content_filter")]
     failed = {"message": {"content": "Par\nis"}, "finish_reason": "error"}
-    assert [one.finish for one in parse_choices([failed], 1, ("\n",))] == ["error"]
+    assert [one.finish for one in parse_choices([failed], 1, Decoding(stop=("\n",)))] == ["error"]
 
 
 @pytest.mark.parametrize("stop", ["abc", [""], ["a", ""]])

@@ -136,3 +136,28 @@ def test_a_search_averages_the_vectors_of_a_query_and_texts(
     assert found[averaged[0].passage_id] == max(found.values())
     plain, alone = searcher.search(QUESTIONS[1:], 4), searcher.search_averages([("What barks?", ())], 4)
     assert [hit.passage_id for hit in plain[0]] == [hit.passage_id for hit in alone[0]]
+
+
+PAIRS = [("What barks?", ["Dogs bark."]), ("Which rivers?", ()), ("capital", ["The Seine.", "Paris is large.", "Berlin"])]
+
+
+def test_each_query_is_averaged_with_its_own_texts(encoder: SentenceEncoder) -> None:
+    """Whatever their number is."""
+    vectors = [
+        [*encoder.encode_queries([query]), *encoder.encode_passages([Passage("", "", text) for text in texts])]
+        for query, texts in PAIRS
+    ]
+    np.testing.assert_allclose(encoder.encode_averages(PAIRS), [np.mean(one, axis=0) for one in vectors], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Dense, DenseOnDisk])
+def test_searches_of_averages_together_are_those_alone(
+    tmp_path: Path, encoder: SentenceEncoder, kind: type[Dense | DenseOnDisk]
+) -> None:
+    """Each has its own ranking."""
+    kind(encoder).build(source, tmp_path)
+    searcher: VectorSearcher = kind(encoder).open(tmp_path)  # type: ignore[assignment]
+    for pair, together in zip(PAIRS, searcher.search_averages(PAIRS, 4), strict=True):
+        (alone,) = searcher.search_averages([pair], 4)
+        expected = {hit.passage_id: hit.score for hit in alone}
+        assert {hit.passage_id: hit.score for hit in together} == pytest.approx(expected, abs=1e-4)

@@ -106,3 +106,50 @@ def test_an_answer_in_the_title_is_poisoned_too() -> None:
     changed = SearchDamage("poisoned", 1.0).change({"a": QUESTIONS[:1]}, {"a": passage}, QUESTIONS)
     assert changed["a"] is not None
     assert changed["a"].title in ("Paris", "Mary Shelley")
+
+
+class PerQuery:
+    """An index in which the letters of a query are what it finds."""
+
+    def search(self, questions: list[Question], depth: int) -> list[list[Hit]]:
+        """Return the letters, without scores."""
+        return [[Hit(letter, None) for letter in question.text][:depth] for question in questions]
+
+    def search_averages(self, texts: list[tuple[str, tuple[str, ...]]], depth: int) -> list[list[Hit]]:
+        """Return the letters of the texts."""
+        return [[Hit(letter, 0.5) for letter in "".join(averaged)][:depth] for _, averaged in texts]
+
+
+def test_each_search_is_repeated_deeper_for_itself() -> None:
+    """Also one with averaged texts; a score that is not known stays so."""
+    passages = {letter: Passage(letter, "", letter) for letter in "abcdef"}
+    engine = LocalSearch(PerQuery, lambda: passages, "x", changed=lambda: {"a": None})  # type: ignore[arg-type]
+    texts = ("abd",)
+    engine.submit([*(Search(query, 2) for query in ("bcd", "abc", "fed", "afe")), Search("q", 2, texts)])
+    found = {
+        request.query: ("".join(passage.passage_id for passage in pages.passages), pages.scores)  # type: ignore[union-attr]
+        for request, pages in engine.collect(0.0)
+    }
+    none = (None, None)
+    expected = {"bcd": ("bc", none), "abc": ("bc", none), "fed": ("fe", none), "afe": ("fe", none), "q": ("bd", (0.5, 0.5))}
+    assert found == expected
+
+
+def test_each_question_draws_its_wrong_answer_by_the_seed() -> None:
+    """Not all the same, and others for another seed."""
+    questions = [make_question(f"Who {n}?", [f"name{n}"], f"q{n:02}") for n in range(40)]
+    passages = {f"p{n:02}": Passage(f"p{n:02}", "", f"It was name{n}.") for n in range(40)}
+    relevant = {f"p{n:02}": [questions[n]] for n in range(40)}
+    drawn = []
+    for seed in (13, 14):
+        changed = SearchDamage("poisoned", 1.0, seed).change(relevant, passages, questions)
+        drawn.append([one.text for one in changed.values() if one])
+    assert len(set(drawn[0])) > 20
+    assert sum(a != b for a, b in zip(*drawn, strict=True)) > 30
+
+
+def test_a_passage_from_which_the_answer_cannot_be_taken_stays() -> None:
+    """Because the wrong answer would form the right one again."""
+    asked = [make_question("Who wrote Emma?", ["Jane Austen"], "q1"), make_question("Who?", ["Mary Jane"], "q2")]
+    passage = Passage("a", "", "Jane Austen Austen Austen")
+    assert SearchDamage("poisoned", 1.0).change({"a": asked[:1]}, {"a": passage}, asked) == {}

@@ -8,11 +8,11 @@ from winnow.driver.run import Driver, Job
 from winnow.errors import LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Decoding
+from winnow.records import Decoding, Generation, Message, ToolCall
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.sweeps.replay import replay_plan
+from winnow.sweeps.replay import format_message, format_reply, replay_plan
 from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
@@ -54,3 +54,14 @@ def test_a_missing_call_is_named(tmp_path: Path) -> None:
         pytest.raises(LedgerError, match=r"lacks a call of round 1 \(Generate, role 'reader', engine other\). Run"),
     ):
         replay_plan(Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS), {"reader": "other"}, ledger)
+
+
+def test_calls_of_tools_and_reasoning_are_read_with_the_text() -> None:
+    """One below the other; a call without a name says so."""
+    calls = (ToolCall("search", '{"query": "x"}', "1"), ToolCall("", "?"))
+    told = '(call) search({"query": "x"})\n(call) no tool(?)'
+    assert format_message(Message("assistant", "", calls)) == told
+    assert format_message(Message("user", "Who?")) == "Who?"
+    reply = Generation("Hm.", tool_calls=calls, reasoning="I look.")
+    assert format_reply(reply) == f"(reasoning) I look.\nHm.\n{told}"
+    assert format_reply(Generation("Paris")) == "Paris"

@@ -1,9 +1,13 @@
 """Labels that tell cells apart."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from winnow.predictions import Price
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.spec import CellSpec, list_varying_settings
+from winnow.sweeps.spec import CellSpec, EngineSpec, list_varying_settings
 
 
 def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSpec:
@@ -43,3 +47,14 @@ def test_cells_with_equal_labels_are_told_apart_by_their_configuration() -> None
     assert list_varying_settings(cells) == [[("weighting.scale", "0.1")], [("weighting.scale", "1.0")], []]
     prompts = [spec({}, prompt={"system": letter * 100}) for letter in "xy"]
     assert list_varying_settings(prompts)[0] == [("prompt.system", f"{'x' * 37}...")]
+
+
+def test_prices_are_those_of_the_engines_of_rankings_too() -> None:
+    """Without those that have none, so that the money of a plan counts."""
+
+    def engine(role: str, *price: float) -> EngineSpec:
+        return EngineSpec(role, "k", lambda _: pytest.fail("opened"), Price(*price))
+
+    ranking = (engine("reranker", 1.0, 2.0), engine("corpus"))
+    one = replace(spec({}), ranking_engines=ranking, engines=(engine("reader", 3.0, 4.0),))
+    assert one.prices == {"reranker": Price(1.0, 2.0), "reader": Price(3.0, 4.0)}

@@ -107,6 +107,12 @@ def test_answers_are_replaced_by_the_rules_by_which_they_are_found() -> None:
     assert replace_answers("Cafe\u0301 au lait", ["Caf\u00e9"], "the") == "the au lait"
     assert replace_answers("a (b) c", ["(b)"], r"\\1") == r"a \\1 c"
     assert replace_answers("as it is", ["  ", "else"], "x") == "as it is"
+    assert replace_answers("ab", ["a b"], "x") == "ab"
+    assert replace_answers("U. S. A.", ["u.s.a."], "x") == "x"
+    assert replace_answers("a-ba; va-b", ["a-b"], "x") == "a-ba; va-b"
+    assert replace_answers("Caf\u00e9 tre\u0300s", ["Caf\u00e9"], "x") == "x tr\u00e8s"
+    assert replace_answers("Mary Shelley wrote", ["Mary Shelley", "Shelley"], "Percy Bysshe") == "Percy Bysshe wrote"
+    assert replace_answers("Cafe\u0301", ["  ", "y"], "x") == "Cafe\u0301"
 
 
 _PARTS = st.lists(st.sampled_from(["a", "b", "A", "é", "e\u0301", " ", ".", "(", "1"]), max_size=12)

@@ -127,6 +127,8 @@ def encode_result(result: Result) -> str:
                 body["token_logprobs"] = dict(result.token_logprobs)
             if result.token_positions is not None:
                 body["token_positions"] = dict(result.token_positions)
+            if result.tokens:
+                body |= {"tokens": result.tokens, "top_logprobs": list(map(dict, result.top_logprobs))}
             if result.reasoning:
                 body["reasoning"] = result.reasoning
             if result.tool_calls:
@@ -137,6 +139,8 @@ def encode_result(result: Result) -> str:
                 body["in"] = result.usage.tokens_in
             if result.model:
                 body["model"] = result.model
+            if result.tokens:
+                body |= {"tokens": result.tokens, "logprobs": result.logprobs}
         case Pages():
             body = {"pages": [{"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in result.passages]}
             if result.snapshots:
@@ -233,12 +237,15 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
             token_logprobs=by_token[0],
             token_positions=by_token[1],
             model=body.get("model", ""),
+            tokens=tuple(body.get("tokens", ())),
+            top_logprobs=tuple(body.get("top_logprobs", ())),
             reasoning=body.get("reasoning", ""),
             tool_calls=tuple(ToolCall(*call) for call in body.get("tool_calls", ())),
         )
     if "score" in body:
         usage = Usage(body["in"], 0, seconds) if "in" in body else NO_USAGE
-        return Score(body["score"], usage, sys.intern(body.get("model", "")))
+        parts = (tuple(body.get(name, ())) for name in ("tokens", "logprobs"))
+        return Score(body["score"], usage, sys.intern(body.get("model", "")), *parts)
     if "failed" in body:
         return Failed(body["failed"])
     snapshots = tuple(Snapshot(**snapshot) for snapshot in body.get("snapshots", ()))

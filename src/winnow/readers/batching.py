@@ -243,7 +243,7 @@ class LocalEngine(ABC):
 
     @abstractmethod
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
-        """Generate a reply to each item. Their max_new_tokens, logprobs, stop and token_logprobs are equal."""
+        """Generate a reply to each item. Their max_new_tokens, (top_)logprobs, stop and token_logprobs are equal."""
 
     @abstractmethod
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
@@ -261,5 +261,5 @@ def _build_batch_key(request: Generate | Likelihood) -> Hashable:
     """Build a key that is equal for requests that can share a batch."""
     if isinstance(request, Generate):
         decoding = request.decoding
-        return decoding.max_new_tokens, decoding.logprobs, decoding.stop, request.token_logprobs
+        return decoding.max_new_tokens, decoding.logprobs, decoding.top_logprobs, decoding.stop, request.token_logprobs
     return "likelihood"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from winnow.readers.stops import end_reply
-from winnow.records import Generation, ToolCall
+from winnow.records import Decoding, Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 """NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
@@ -54,13 +54,13 @@ IGNORED_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking", "tool_u
 """Kinds of parts that stand beside the text of a message."""
 
 
-def parse_choices(choices: Sequence[Any], number: int, stop: Sequence[str] = ()) -> list[Generation]:
+def parse_choices(choices: Sequence[Any], number: int, decoding: Decoding = Decoding()) -> list[Generation]:
     """Parse the choices of a reply, in the order of their indices and without their usage.
 
     Args:
         choices: Choices as the server returned them.
         number: Number of requested samples. Choices beyond it are left out, which is logged.
-        stop: Stop strings of the request, which some servers ignore.
+        decoding: Settings of the request: stop strings, which some servers ignore, and the number of tokens at each position.
 
     Raises:
         TypeError, KeyError, ValueError, AttributeError: If a choice does not follow the protocol.
@@ -73,10 +73,10 @@ def parse_choices(choices: Sequence[Any], number: int, stop: Sequence[str] = ())
         choices = sorted(choices, key=lambda choice: int(choice["index"]))
     if len(choices) > number:
         _log.warning("The server returned %d choices for %d samples. The first are used.", len(choices), number)
-    return [_parse_choice(choice, stop) for choice in choices[:number]]
+    return [_parse_choice(choice, decoding) for choice in choices[:number]]
 
 
-def _parse_choice(choice: Mapping[str, Any], stop: Sequence[str]) -> Generation:
+def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
     """Parse one choice of a reply, without its usage."""
     message = choice["message"]
     content, finish = repair_text(_join_parts(message.get("content"))), read_finish(choice.get("finish_reason"))
@@ -91,9 +91,10 @@ def _parse_choice(choice: Mapping[str, Any], stop: Sequence[str]) -> Generation:
         )
         finish = "empty"
     if finish != FAILED:
-        text, finish = end_reply(content, finish, stop)
+        text, finish = end_reply(content, finish, decoding.stop)
     logprobs = _parse_logprobs(choice.get("logprobs"), text)
-    return Generation(text, finish, logprobs=logprobs, reasoning=reasoning, tool_calls=calls)
+    tokens, top = _parse_tokens(choice.get("logprobs"), decoding.top_logprobs) if logprobs else ((), ())
+    return Generation(text, finish, logprobs=logprobs, tokens=tokens, top_logprobs=top, reasoning=reasoning, tool_calls=calls)
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:
@@ -157,6 +158,26 @@ def repair_text(text: str) -> str:
     if number:
         _log.warning("A reply had %d characters that no text may have. They were replaced.", number)
     return repaired
+
+
+def _parse_tokens(reported: Any, top: int) -> tuple[tuple[str, ...], tuple[dict[str, float], ...]]:
+    """Parse the texts of a reply's tokens, and at each position the most probable ones, if the request asks for them.
+
+    Raises:
+        ValueError: If the server does not report as many as the request asks for, on which the plan relies.
+
+    """
+    if not top:
+        return (), ()
+    entries = reported["content"]
+    best = [{_read_token(one): min(float(one["logprob"]), 0.0) for one in entry["top_logprobs"][:top]} for entry in entries]
+    if not all(best):
+        raise ValueError("the server reports no top_logprobs")
+    return tuple(map(_read_token, entries)), tuple(best)
+
+
+def _read_token(entry: Mapping[str, Any]) -> str:
+    return repair_text(str(entry["token"]))
 
 
 def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:

@@ -109,12 +109,14 @@ class Vllm(Dialect):
                 f"The server returned {len(entries)} log-probabilities for a prompt of {len(ids) + len(target)} tokens. Set "
                 "reader.engine.dialect to the kind of server that it is."
             )
-        logprobs = [float(entry[str(token)]["logprob"]) for entry, token in zip(entries[len(ids) :], target, strict=True)]
+        scored = [entry[str(token)] for entry, token in zip(entries[len(ids) :], target, strict=True)]
+        logprobs = [float(entry["logprob"]) for entry in scored]
         if min(logprobs, default=0.0) <= _REPLACED:
             raise ReaderError(
                 f"The server reported a log-probability of {min(logprobs)}, which replaces one it could not compute."
             )
-        return Score(math.fsum(logprobs), Usage(len(ids) + len(target)), name)
+        tokens = tuple(str(entry.get("decoded_token", "")) for entry in scored) if request.per_token else ()
+        return Score(math.fsum(logprobs), Usage(len(ids) + len(target)), name, tokens, tuple(logprobs) if tokens else ())
 
     async def _tokenize_text(self, send: SendRequest, model: str, text: str) -> list[int]:
         """Return the tokens of a text without the chat template; special tokens in it are one token each."""

@@ -11,12 +11,13 @@ from transformers import LogitsProcessor, StoppingCriteria
 from winnow.keys import derive_seed
 from winnow.modeling.tokens import get_single_token_id
 from winnow.readers.stops import end_reply, find_stop
-from winnow.records import Generate, Generation, Usage
+from winnow.records import Generate, Generation, Likelihood, Score, Usage
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from winnow.modeling.loading import LanguageModel
+    from winnow.readers.batching import TokenizedRequest
 
 
 _VOCABULARY_HINT = "Log-probabilities can be reported only for single tokens of the model's vocabulary."
@@ -122,6 +123,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
     logits_per_step = () if output.logits is None else output.logits
     steps = [logits.float().log_softmax(dim=-1) for logits in logits_per_step]
     logprobs = _gather_logprobs(steps, sequences) if decoding.logprobs else None
+    best = [step.topk(decoding.top_logprobs) for step in steps] if decoding.top_logprobs else []
     token_logprobs = {
         token: torch.stack([step[:, token_id] for step in steps], dim=1).tolist() for token, token_id in named_ids.items()
     }
@@ -136,6 +138,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             named_ids,
             decode,
             decoding.stop,
+            [(top.indices[row].tolist(), top.values[row].tolist()) for top in best],
         )
         for row, sequence in enumerate(sequences.tolist())
     ]
@@ -163,6 +166,7 @@ def _build_generation(
     named_ids: Mapping[str, int],
     decode: Callable[[Sequence[int]], str],
     stop: Sequence[str],
+    best: Sequence[tuple[list[int], list[float]]],
 ) -> Generation:
     """Build a Generation from the generated tokens of a row up to its first end token or stop string.
 
@@ -185,7 +189,21 @@ def _build_generation(
             for token, named_id in named_ids.items()
         }
         or None,
+        tokens=_decode_each(lm.tokenizer, generated_ids[:tokens_out]) if best else (),
+        top_logprobs=tuple(_name_tokens(lm.tokenizer, *top) for top in best[:tokens_out]),
     )
+
+
+def _decode_each(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[str, ...]:
+    return tuple(str(tokenizer.decode(token_id)) for token_id in ids)
+
+
+def _name_tokens(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, float]:
+    """Return the log-probabilities of tokens by their texts, best first; of two with the same text, that of the first."""
+    named: dict[str, float] = {}
+    for token_id, logprob in zip(ids, logprobs, strict=True):
+        named.setdefault(str(tokenizer.decode(token_id)), logprob)
+    return named
 
 
 def decode_reply(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_ids: Collection[int] = ()) -> str:
@@ -203,8 +221,24 @@ def decode_reply(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_id
     return str(tokenizer.decode([token_id for token_id in ids if token_id not in left_out], skip_special_tokens=False))
 
 
-def sum_target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], *, align_right: bool) -> list[float]:
-    """Sum the log-probabilities of each row's target tokens.
+def score_targets(
+    lm: LanguageModel, batch: Sequence[TokenizedRequest], logits_BTV: torch.Tensor, *, align_right: bool
+) -> list[Score]:
+    """Return the score of each request: the sum over the tokens of its target, and each of them if it asks for them."""
+    scores = []
+    targets = [item.target for item in batch]
+    for item, logprobs in zip(batch, gather_target_logprobs(logits_BTV, targets, align_right=align_right), strict=True):
+        parts: tuple[tuple[str, ...], tuple[float, ...]] = ((), ())
+        if isinstance(item.request, Likelihood) and item.request.per_token:
+            parts = _decode_each(lm.tokenizer, item.target), tuple(logprobs.tolist())
+        scores.append(Score(float(logprobs.sum()), Usage(item.length), "", *parts))
+    return scores
+
+
+def gather_target_logprobs(
+    logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], *, align_right: bool
+) -> list[torch.Tensor]:
+    """Gather the log-probabilities of each row's target tokens.
 
     Args:
         logits_BTV: Logits of shape (rows, positions, vocabulary). The number of positions is that of the longest target.
@@ -212,10 +246,10 @@ def sum_target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int
         align_right: Whether targets are aligned with the last positions (left padding) and not with the first ones.
 
     """
-    sums = []
+    gathered = []
     for row, target in enumerate(targets):
         positions = logits_BTV.shape[1]
         logits = logits_BTV[row, positions - len(target) :] if align_right else logits_BTV[row, : len(target)]
         target_ids = torch.tensor(list(target), device=logits.device)
-        sums.append(float(logits.float().log_softmax(dim=-1).gather(1, target_ids[:, None]).sum()))
-    return sums
+        gathered.append(logits.float().log_softmax(dim=-1).gather(1, target_ids[:, None]).squeeze(1))
+    return gathered

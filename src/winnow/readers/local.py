@@ -158,8 +158,14 @@ class LocalReader(LocalEngine):
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""
-        if not self._uses_openvino or not isinstance(request, Generate):
+        if not self._uses_openvino:
             return None
+        if isinstance(request, Likelihood) and request.per_token:
+            return "reader.engine.runtime=openvino has no log-probabilities of the tokens of a text. Use runtime=torch."
+        if not isinstance(request, Generate):
+            return None
+        if request.decoding.top_logprobs:
+            return "reader.engine.runtime=openvino has no log-probabilities of other tokens. Use runtime=torch."
         if request.token_logprobs:
             return "reader.engine.runtime=openvino has no log-probabilities of named tokens. Use runtime=torch."
         if request.decoding.logprobs and request.decoding.temperature > 0:
@@ -249,7 +255,7 @@ class LocalReader(LocalEngine):
         """Score the continuations in one forward pass, which computes logits only for the tokens of the continuations."""
         import torch
 
-        from winnow.readers.generation import sum_target_logprobs
+        from winnow.readers.generation import score_targets
         from winnow.readers.prefix import collate
 
         inputs = collate(self.lm, [item.ids for item in batch], [item.target for item in batch])
@@ -264,5 +270,4 @@ class LocalReader(LocalEngine):
                 logits_to_keep=longest_target + 1,
                 use_cache=prefix_length > 0,
             )
-        logprobs = sum_target_logprobs(output.logits[:, :-1], [item.target for item in batch], align_right=True)
-        return [Score(logprob, Usage(item.length)) for logprob, item in zip(logprobs, batch, strict=True)]
+        return score_targets(self.lm, batch, output.logits[:, :-1], align_right=True)

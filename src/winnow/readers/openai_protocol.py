@@ -157,6 +157,8 @@ class ChatProtocol:
             body["n"] = samples
         if decoding.logprobs:
             body["logprobs"] = True
+        if decoding.top_logprobs:
+            body["top_logprobs"] = decoding.top_logprobs
         if request.tools:
             body["tools"] = encode_tools(request.tools)
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
@@ -183,7 +185,7 @@ class ChatProtocol:
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             is_failure = any(part.get("error") for part in (reply, *reply["choices"]))
-            choices = [] if is_failure else parse_choices(reply["choices"], len(requests), requests[0].decoding.stop)
+            choices = [] if is_failure else parse_choices(reply["choices"], len(requests), requests[0].decoding)
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             excerpt = self.mask_api_key(text)[:80]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.batching import LocalEngine, TokenizedRequest
-from winnow.records import Generate, Generation, Likelihood, Score, Usage
+from winnow.records import Generate, Generation, Likelihood, Score
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Seq2SeqReader(LocalEngine):
         """Score the continuations in one pass of the encoder and one of the decoder over all target positions."""
         import torch
 
-        from winnow.readers.generation import sum_target_logprobs
+        from winnow.readers.generation import score_targets
 
         start_id = self.lm.model.config.decoder_start_token_id
         pad_id = self.lm.tokenizer.pad_token_id
@@ -51,8 +51,7 @@ class Seq2SeqReader(LocalEngine):
                 decoder_input_ids=torch.tensor(decoder_rows, device=self.lm.device),
                 use_cache=False,
             )
-        logprobs = sum_target_logprobs(output.logits, [item.target for item in batch], align_right=False)
-        return [Score(logprob, Usage(item.length)) for logprob, item in zip(logprobs, batch, strict=True)]
+        return score_targets(self.lm, batch, output.logits, align_right=False)
 
     def _pad_prompts(self, batch: Sequence[TokenizedRequest]) -> Any:
         """Pad the prompts of a batch on the right, and return them as inputs of the encoder."""

@@ -8,8 +8,9 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.errors import LedgerError
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
+from winnow.modeling.tool_calls import encode_messages
 from winnow.protocols import CallStore
-from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, Role, Search, TooLong
+from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Message, Pages, Role, Search, TooLong
 from winnow.reports.browser.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
@@ -149,9 +150,9 @@ def _build_call(call: Call) -> Span:
     inputs: dict[str, Any]
     match request:
         case Generate():
-            kind, inputs = "CHAT_MODEL", {"messages": _list_messages(request)}
+            kind, inputs = "CHAT_MODEL", {"messages": encode_messages(request.messages)}
         case Likelihood():
-            kind, inputs = "LLM", {"messages": _list_messages(request), "continuation": request.continuation}
+            kind, inputs = "LLM", {"messages": encode_messages(request.messages), "continuation": request.continuation}
         case Estimate():
             kind, inputs = "RERANKER", {"question": request.question, "title": request.title, "text": request.text}
         case Search():
@@ -159,7 +160,8 @@ def _build_call(call: Call) -> Span:
     match result:
         case Generation():
             usage = result.usage
-            reply = {"role": "assistant", "content": result.text}
+            (reply,) = encode_messages([Message("assistant", result.text, result.tool_calls)])
+            reply |= {"reasoning": result.reasoning} if result.reasoning else {}
             outputs: Any = {"choices": [{"message": reply, "finish_reason": result.finish}]}
             return Span(request.role, kind, inputs, outputs, usage.seconds, (usage.tokens_in, usage.tokens_out))
         case Failed() | TooLong():
@@ -172,10 +174,6 @@ def _build_call(call: Call) -> Span:
         case _:
             outputs = {"score": result.value}
     return Span(request.role, kind, inputs, outputs)
-
-
-def _list_messages(request: Generate | Likelihood) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in request.messages]
 
 
 def _build_choice(answer: str, candidates: Sequence[str], trace: Sequence[str]) -> Span:

@@ -262,6 +262,8 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
         return Generation(
             placeholder.reply.format(number=number),
             logprobs=(0.0,) if request.decoding.logprobs else None,
+            tokens=("",) if request.decoding.top_logprobs else (),
+            top_logprobs=({"": 0.0},) if request.decoding.top_logprobs else (),
             token_logprobs=tokens or None,
             token_positions={} if tokens else None,
         )

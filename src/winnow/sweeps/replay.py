@@ -12,7 +12,7 @@ from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.predictions import Prediction
 from winnow.protocols import CallStore
-from winnow.records import Answer, Generate, Plan, Request, Result, Role, T, TooLong
+from winnow.records import Answer, Generate, Generation, Message, Plan, Request, Result, Role, T, ToolCall, TooLong
 from winnow.steps import TOO_LONG, Step, describe_round
 
 
@@ -113,3 +113,18 @@ def _find_call(
         f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first. If it is finished, its "
         "calls were made on another machine or were deleted: import them (`dvc pull`, or `winnow ledger import`)."
     )
+
+
+def format_message(message: Message) -> str:
+    """Return a message as people read it: its text, and below it the tools that it calls."""
+    return "\n".join(filter(None, [message.content, *map(_format_tool_call, message.tool_calls)]))
+
+
+def format_reply(reply: Generation) -> str:
+    """Return a reply as people read it: the reasoning that a server returned beside it, its text, and its calls of tools."""
+    reasoning = [f"(reasoning) {reply.reasoning}"] if reply.reasoning else []
+    return "\n".join(filter(None, [*reasoning, reply.text, *map(_format_tool_call, reply.tool_calls)]))
+
+
+def _format_tool_call(call: ToolCall) -> str:
+    return f"(call) {call.name or 'no tool'}({call.arguments})"

@@ -120,10 +120,10 @@ class CellSpec:
         weighting: Weighting of the contexts.
         strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
         engines: Specifications of the engines, one per role.
-        ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
-        pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
+        ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
+        pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
 
     """
 
@@ -139,10 +139,10 @@ class CellSpec:
     weighting: ContextWeighting
     strategy: Callable[[], Strategy] = field(compare=False)
     engines: tuple[EngineSpec, ...] = ()
-    ranking_engines: tuple[EngineSpec, ...] = ()
-    pool: Path | None = None
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    ranking_engines: tuple[EngineSpec, ...] = ()
+    pool: Path | None = None
 
     @property
     def rank_by(self) -> RankBy:

@@ -138,23 +138,22 @@ def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
 
 
 def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
-    """Replace every occurrence of an answer in a text, by the rules of `has_answer`, the longest answers first.
+    """Replace every occurrence of an answer in a text that has one by the rules of `has_answer`, of two the longer one.
 
     A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any token are not looked for.
     """
-    with_tokens = [answer for answer in answers if _prepare_answer(answer).token_string]
-    patterns = list(map(_build_pattern, sorted(with_tokens, key=len, reverse=True)))
-    for form in ("", "NFD"):
-        normalized = unicodedata.normalize("NFD", text) if form else text
-        for pattern in patterns:
-            normalized = pattern.sub(lambda _: replacement, normalized)
-        text = unicodedata.normalize("NFC", normalized) if form else normalized
-        if not any(has_answer(text, [answer]) for answer in answers):
-            break
-    return text
+    with_tokens = sorted((one for one in answers if _prepare_answer(one).token_string), key=len, reverse=True)
+    if not has_answers([text], with_tokens)[0] or not with_tokens:
+        return text
+    pattern = regex.compile("|".join(map(_build_pattern, with_tokens)), regex.IGNORECASE)
+    replaced = pattern.sub(lambda _: replacement, text)
+    if not has_answer(replaced, with_tokens):
+        return replaced
+    normalized = pattern.sub(lambda _: replacement, unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFC", normalized)
 
 
-def _build_pattern(answer: str) -> "regex.Pattern[str]":
+def _build_pattern(answer: str) -> str:
     """Return the pattern of an answer's tokens, one behind the other, with the borders that words have."""
     tokens = _TOKEN.findall(unicodedata.normalize("NFD", answer))
     is_word = [bool(regex.fullmatch(r"[\p{L}\p{N}\p{M}]+", token)) for token in tokens]
@@ -162,4 +161,4 @@ def _build_pattern(answer: str) -> "regex.Pattern[str]":
     for token, pair in zip(tokens[1:], itertools.pairwise(is_word), strict=True):
         pattern += (r"[\p{Z}\p{C}]+" if all(pair) else r"[\p{Z}\p{C}]*") + regex.escape(token)
     start, end = (r"(?<![\p{L}\p{N}\p{M}])", r"(?![\p{L}\p{N}\p{M}])")
-    return regex.compile((start if is_word[0] else "") + pattern + (end if is_word[-1] else ""), regex.IGNORECASE)
+    return f"{start if is_word[0] else ''}{pattern}{end if is_word[-1] else ''}"

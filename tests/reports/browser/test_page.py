@@ -193,6 +193,23 @@ def test_a_question_shows_how_it_was_answered(page: Open) -> None:
 
 
 @needs_chromium
+def test_rounds_are_a_timeline(tmp_path: Path) -> None:
+    """A line a round with the query, what came of it, and whether a search found an answer; one round needs none."""
+    texts = Texts()
+    query, reply = texts.encode("who wrote it", ()), texts.encode("by x", ())
+    found = {"kind": "Search", "role": "search", "prompt": [("query", query)], "reply": reply}
+    rounds = [[_call(texts, "Q", "look")], [found], [_call(texts, "Q", "x"), _call(texts, "Q", "y")]]
+    cases = {(n, "q0"): Case([], some, None, [], "x") for n, some in enumerate([rounds, rounds[:1]])}
+    page = replace(build_page(), texts=texts, cases=cases)
+    file = tmp_path / "browse.html"
+    file.write_text(page.render(), encoding="utf-8")
+    text = _read_text(open_page(file, view="questions", a=A, id="q0"))
+    assert "3 rounds Round 1 reader, generate look Round 2 search “who wrote it” → by x found an answer" in text
+    assert "Round 3 2 × reader, generate x | y" in text
+    assert "1 round " not in _read_text(open_page(file, view="questions", a=B, id="q0"))
+
+
+@needs_chromium
 def test_a_passage_can_be_switched_off(page: Open) -> None:
     """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and without all it is unknown."""
     tied = page(view="questions", a=A, id="q0", off="0")

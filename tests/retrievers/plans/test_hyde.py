@@ -38,3 +38,11 @@ def test_a_template_without_the_question_is_refused() -> None:
     """It would make up the same passage for every question."""
     with pytest.raises(ConfigError, match="question"):
         Hyde("Write.", Decoding())
+
+
+def test_equal_passages_count_as_often_as_they_are_made_up() -> None:
+    """The average is over all samples."""
+    replies = iter(["x", "x", "y"])
+    serve = lambda request: FOUND if isinstance(request, Search) else Generation(next(replies))  # noqa: E731
+    _, requests = play(PLAN.plan(QUESTION, [], 7), serve)
+    assert requests[3].averaged == ("x", "x", "y")  # type: ignore[union-attr]

@@ -71,3 +71,13 @@ def test_samples_are_refused() -> None:
         WrittenQueries("{question}", Decoding(temperature=1.0, samples=2))
     with pytest.raises(ConfigError, match="n must be at least 1"):
         WrittenQueries("{question}", Decoding(), n=0)
+
+
+def test_a_query_that_is_the_question_counts_once_and_k_is_that_of_the_plan() -> None:
+    """And each search is as deep as the rankings."""
+    plan = WrittenQueries("{question}", Decoding(), n=3, with_question=True, rrf_k=1)
+    rankings = {"Who wrote Emma?": "ab", "x": "bc"}
+    hits, requests = play(plan.plan(QUESTION, [], 3), _serve("Who wrote Emma?\nx", rankings))  # type: ignore[arg-type]
+    assert requests[1:] == [Search(query, 3, role="corpus") for query in rankings]
+    expected = {"b": 1 / 3 + 1 / 2, "a": 1 / 2, "c": 1 / 3}
+    assert {hit.passage_id: hit.score for hit in hits} == pytest.approx(expected)

@@ -35,3 +35,10 @@ def test_a_template_without_the_text_is_refused() -> None:
         QueryLikelihood("{title}")
     with pytest.raises(ConfigError, match="top"):
         QueryLikelihood("{text}", top=0)
+
+
+def test_a_ranking_is_as_deep_as_asked() -> None:
+    """Also where fewer passages are ordered than there are."""
+    contexts = [make_context(n, f"t{n}") for n in (1, 2, 3, 4)]
+    hits, _ = play(QueryLikelihood("{text}", top=3).plan(make_question("Who?"), contexts, 2), lambda _: Score(0.0))
+    assert [hit.passage_id for hit in hits] == ["p1", "p2"]

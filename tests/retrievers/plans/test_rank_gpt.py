@@ -110,3 +110,31 @@ def test_impossible_windows_are_refused() -> None:
         _plan(window=3, step=3)
     with pytest.raises(ConfigError, match="received"):
         RankGpt(**{**TEXTS, "passage": "{text}"}, decoding=Decoding())  # type: ignore[arg-type]
+
+
+def test_a_window_is_shortened_for_itself_and_its_prompt_shows_what_it_names() -> None:
+    """The next window begins with whole passages again."""
+    contexts = [make_context(n, " ".join([f"w{n}"] * 10)) for n in (1, 2, 3)]
+    lengths: list[list[int]] = []
+
+    def serve(request: Generate) -> object:
+        lengths.append([len(one.text.split()) for one in request.passages])
+        for one, turn in zip(request.passages, request.messages[3::2], strict=False):
+            assert turn.content.endswith(f"{one.title} {one.text}")
+        return TooLong("long") if len(lengths) == 1 else Generation("[2] > [1]")
+
+    hits, _ = play(_plan(window=2, step=1, max_words=8).plan(QUESTION, contexts, 3), serve)
+    assert lengths == [[8, 8], [7, 7], [8, 8]]
+    assert [hit.passage_id for hit in hits] == ["p3", "p1", "p2"]
+
+
+def test_a_tenth_of_the_words_goes_at_a_time() -> None:
+    """So that a prompt that is far too long is not rendered three hundred times."""
+    lengths: list[int] = []
+
+    def serve(request: Generate) -> object:
+        lengths.append(len(request.passages[0].text.split()))
+        return TooLong("long") if len(lengths) < 3 else Generation("1")
+
+    play(_plan(max_words=300).plan(QUESTION, [make_context(n, "w " * 400) for n in (1, 2)], 2), serve)
+    assert lengths == [300, 270, 243]

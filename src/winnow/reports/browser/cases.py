@@ -28,7 +28,7 @@ from winnow.records import (
     TooLong,
 )
 from winnow.reports.browser.tallies import Tally, build_tally
-from winnow.sweeps.replay import Call, is_same_answer, replay_plan
+from winnow.sweeps.replay import Call, format_message, format_reply, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 from winnow.text.normalization import normalize
 
@@ -198,7 +198,7 @@ def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[
 
 
 def _encode_messages(messages: Sequence[Message], shown: Sequence[Passage], texts: Texts) -> list[tuple[str, list[int]]]:
-    return [(message.role, texts.encode(message.content, shown)) for message in messages]
+    return [(message.role, texts.encode(format_message(message), shown)) for message in messages]
 
 
 def _encode_result(call: Call, shown: Sequence[Passage], texts: Texts) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _encode_result(call: Call, shown: Sequence[Passage], texts: Texts) -> dict[s
         case Generation():
             usage = result.usage
             return {
-                "reply": texts.encode(result.text, shown),
+                "reply": texts.encode(format_reply(result), shown),
                 "tokens": [usage.tokens_in, usage.tokens_out],
                 **({"finish": result.finish} if result.finish != "stop" else {}),
             }

@@ -359,7 +359,22 @@ function showCase(state, cell, question, reference) {
   const other = reference && (data.cases[cells.indexOf(reference)] || {})[question];
   return h("section", {}, head, muted(values), entry.note && h("p", { class: "note" }, entry.note),
     entry.trace.length ? h("p", { class: "small" }, "Trace: ", entry.trace.join("; ")) : null,
-    showContexts(state, entry, answers, !reference, data.questions[question][4]), entry.rounds.map((calls, round) => showRound(calls, round, entry, answers, other)));
+    showContexts(state, entry, answers, !reference, data.questions[question][4]), showTimeline(entry, answers), entry.rounds.map((calls, round) => showRound(calls, round, entry, answers, other)));
+}
+
+// One line a round of a plan with several: what was requested, what came of it, and whether that has an accepted answer.
+function showTimeline(entry, answers) {
+  if (entry.rounds.length < 2) return null;
+  const shorten = (text) => (text.length > 80 ? text.slice(0, 79) + "…" : text);
+  const items = entry.rounds.map((calls, round) => {
+    const texts = calls.map((call) => shorten((call.kind === "Search" ? `“${formatCall(call).replace(/^<query>\s*/, "").trim()}” → ` : "") + formatResult(call).replace(/\s+/g, " ")));
+    const kinds = [...new Set(calls.map((call) => (call.kind === "Search" ? "search" : `${call.role}, ${call.kind.toLowerCase()}`)))].join("; ");
+    const found = calls.some((call) => call.kind === "Search" && markAnswers(formatResult(call), answers).length > 1);
+    const open = (event) => { event.preventDefault(); const details = event.target.closest("section").querySelectorAll("details.round")[round]; details.open = true; details.scrollIntoView(); details.querySelector("summary").focus(); };
+    return h("li", {}, h("a", { href: "#", onclick: open }, `Round ${round + 1}`), " ", muted(calls.length > 1 ? `${calls.length} × ${kinds}` : kinds), " ",
+      texts.length > 3 ? [...texts.slice(0, 3), "…"].join(" | ") : texts.join(" | "), found ? h("span", { class: "tag good" }, "found an answer") : null);
+  });
+  return h("div", {}, h("h3", {}, `${count(entry.rounds.length, "round")}`), h("ol", { class: "timeline" }, items));
 }
 
 // Requests of one round are served together. Long rounds are folded, unless a reply in them differs from the reference's.
