@@ -1,6 +1,6 @@
 """Outputs of retrieval plans and of damaged corpora."""
 
-from collections.abc import Iterator
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.retrievers.plans.rank_gpt import RankGpt
 from winnow.searchers.damage import SearchDamage
+from winnow.strategies.rounds.flare import Flare
+from winnow.strategies.rounds.self_ask import SelfAsk
+from winnow.strategies.rounds.tagged import TaggedSearch
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import PASSAGES
 
@@ -44,6 +47,55 @@ def retrieval_plan(component: type) -> Golden:
     return Golden(component, output)
 
 
+def writers(component: type) -> Golden:
+    """Chains and replies that are written in several rounds, by each of several replies; FLARE's have tokens."""
+
+    def output(_: Path) -> Any:
+        settings: dict[type, dict[str, Any]] = {
+            Flare: {"template": _CHAIN, "max_sentences": 3},
+            SelfAsk: {"template": _CHAIN, "max_follow_ups": 2},
+            TaggedSearch: {
+                "template": "{contexts} Q {question}", "query": ["<s>", "</s>"], "result": "[{contexts}]",
+                "answer": ["<a>", "</a>"], "max_searches": 2,
+            },
+        }  # fmt: skip
+        strategy = component(PROMPT, GREEDY, **settings[component])
+        replies = list(map(_add_tokens, _PARTS)) if component is Flare else list(map(Generation, _PARTS))
+        return [
+            _play(strategy.plan(question, contexts(question)[:k]), replies[n:] + replies[:n])
+            for n, question in enumerate(QUESTIONS) for k in (0, 2)
+        ]  # fmt: skip
+
+    return Golden(component, output)
+
+
+_CHAIN = "{contexts} Q {question} A {thoughts}"
+_PARTS = (
+    "Paris is large. It is old.", "Follow up: Where is it?", "In France. <s>river of Paris", "So the answer is: the Seine.",
+    "So the final answer is: it. <a>Seine",
+)  # fmt: skip
+
+
+def _add_tokens(text: str) -> Generation:
+    """A reply whose words are its tokens, of which each third one is improbable."""
+    words = text.split(" ")
+    tokens = tuple(word if n == 0 else f" {word}" for n, word in enumerate(words))
+    return Generation(text, logprobs=tuple(-0.1 if n % 3 else -3.0 for n in range(len(words))), tokens=tokens)
+
+
+def _play(plan: Any, replies: list[Generation]) -> list[Any]:
+    """The requests of a plan with these replies in turn, and its result."""
+    served, record = itertools.cycle(replies), list[Any]()
+    results: list[Any] | None = None
+    while True:
+        try:
+            requests = next(plan) if results is None else plan.send(results)
+        except StopIteration as stop:
+            return [*record, stop.value]
+        record += requests
+        results = [_find(one) if isinstance(one, Search) else next(served) for one in requests]
+
+
 def tool_agents(_: Path) -> Any:
     """Conversations with calls that are in order, odd ones, and none."""
     calls = [ToolCall("search", '{"query": "a b"}', "1"), ToolCall("search", "x", "2"), ToolCall("browse", "{}", "3")]
@@ -53,21 +105,7 @@ def tool_agents(_: Path) -> Any:
         Generation("<think>.</think>Paris"),
     ]
     agent = ToolAgent(PROMPT, GREEDY, system="S", n=2, max_searches=1)
-    played = []
-    for question in QUESTIONS:
-        replies: Iterator[Any] = iter(turns)
-        record: list[Any] = []
-        plan = agent.plan(question, contexts(question)[:1])
-        results: list[Any] | None = None
-        while True:
-            try:
-                requests = next(plan) if results is None else plan.send(results)
-            except StopIteration as stop:
-                played.append([*record, stop.value])
-                break
-            record += requests
-            results = [_find(one) if isinstance(one, Search) else next(replies) for one in requests]
-    return played
+    return [_play(agent.plan(question, contexts(question)[:1]), turns) for question in QUESTIONS]
 
 
 def _find(request: Search) -> Pages:
@@ -87,4 +125,5 @@ RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(ToolAgent, tool_agents),
+    *map(writers, (Flare, SelfAsk, TaggedSearch)),
 ]

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge
-from msgspec import structs
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Answer, Context, Decoding, Generate, Generation, Passage, Plan, Question, TooLong
+from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question, TooLong
 from winnow.strategies.concatenation import Concatenation
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
+from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import get_shown
 from winnow.strategies.vote import Vote
@@ -20,13 +20,6 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 AnswerBy = Literal["reader", "chain"]
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]\.)+|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Gen|Col|Lt|Capt|Rev|Sen|Gov|Jr|Sr|vs|No|Vol|Inc|Ltd|Co|ca|approx)\.)$"
-)
-"""End of a text whose full stop ends no sentence."""
-_ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
-"""End of the chain."""
 _CONCLUSIONS = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
 """Beginnings of sentences that state no new fact and are not searched for."""
 _ARITHMETIC = re.compile(r".*\d[\d,.]* [+-] \d[\d,.]* = \d")
@@ -90,18 +83,21 @@ class Ircot:
         """Request a sentence in each round, and then the answer."""
         shown: tuple[Passage, ...] = ()
         known = {context.passage.passage_id: context for context in contexts}
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
         chain: list[str] = []
         trace: list[str] = []
         stop = ""
         while not stop:
             reply: Generation | TooLong
-            request = self._build_request(question, list(known.values()), chain)
+            request = build_chain_request(
+                self.prompt, self.template, question, list(known.values()), " ".join(chain), decoding
+            )
             (reply,) = yield [request]
             if isinstance(reply, TooLong):
                 stop = "prompt too long"
                 break
             shown = get_shown(request, reply)
-            sentence = _find_first_sentence(extract_final_text(reply.text))
+            sentence = find_first_sentence(extract_final_text(reply.text))
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain))
             if not stop:
@@ -114,26 +110,11 @@ class Ircot:
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, list(known.values()))
         return replace(answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop)
 
-    def _build_request(self, question: Question, contexts: Sequence[Context], chain: Sequence[str]) -> Generate:
-        """Build the request for the next sentence, without demonstrations and without a beginning of the reply."""
-        thoughts = " ".join(chain).replace("{", "{{").replace("}", "}}")
-        template = self.template.replace("{thoughts}", thoughts)
-        prompt = Prompt(
-            with_contexts=template,
-            without_contexts=template.replace("{contexts}", ""),
-            with_candidates="{contexts}{candidates}{question}",
-            passage=self.prompt.passage,
-            system=self.prompt.system,
-        )
-        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
-        request = build_request(prompt, question, contexts, decoding)
-        return structs.replace(request, may_be_too_long=True)
-
     def _find_stop(self, sentence: str, num_sentences: int) -> str:
         """Return why the chain ends with a sentence, or "" if it goes on."""
         if not sentence:
             return "empty reply"
-        if _ANSWER.search(sentence):
+        if find_answer(sentence) is not None:
             return "answer"
         return "max rounds" if num_sentences == self.max_sentences else ""
 
@@ -145,8 +126,7 @@ class Ircot:
 
     def _answer_by_chain(self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
         reply = " ".join(chain)
-        match = _ANSWER.search(chain[-1]) if chain else None
-        text = match[1].removesuffix(".").strip() if match else UNKNOWN
+        text = (find_answer(chain[-1]) if chain else None) or UNKNOWN
         return Answer(text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop)
 
 
@@ -159,16 +139,3 @@ def write_query(question: Question, chain: Sequence[str]) -> str:
 
 def _is_conclusion(sentence: str) -> bool:
     return sentence.lower().startswith(_CONCLUSIONS) or _ARITHMETIC.match(sentence) is not None
-
-
-def _find_first_sentence(text: str) -> str:
-    """Return the first sentence of the first line that is not blank, or the whole line from one that concludes."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = lines[0].removeprefix("A:").strip() if lines else ""
-    for end in _SENTENCE_END.finditer(line):
-        sentence = line[: end.start()]
-        if _ANSWER.search(sentence):
-            break  # an answer may have full stops, as "J. R. R. Tolkien" and "Washington, D.C. 20001"
-        if not _ABBREVIATION.search(sentence):
-            return sentence
-    return line

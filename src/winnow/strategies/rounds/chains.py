@@ -1,0 +1,63 @@
+"""Chains of thought that are written in several rounds: the prompt that shows one, its sentences and its answer."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from winnow.records import Context, Decoding, Generate, Question
+from winnow.strategies.prompt import Prompt, build_request
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Za-z]\.)+|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Gen|Col|Lt|Capt|Rev|Sen|Gov|Jr|Sr|vs|No|Vol|Inc|Ltd|Co|ca|approx)\.)$"
+)
+"""End of a text whose full stop ends no sentence."""
+_ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
+"""End of a chain."""
+
+
+def build_chain_request(
+    prompt: Prompt, template: str, question: Question, contexts: Sequence[Context], thoughts: str, decoding: Decoding
+) -> Generate:
+    """Build the request that goes on with a chain, without demonstrations and without a beginning of the reply.
+
+    The plan receives TooLong if the prompt does not fit with one passage.
+
+    Args:
+        prompt: Prompt whose templates of a passage and of the system are used.
+        template: Template of the prompt, with the fields {contexts}, {question} and {thoughts}.
+        question: Question.
+        contexts: Contexts to show.
+        thoughts: Chain so far.
+        decoding: Generation settings.
+
+    """
+    filled = template.replace("{thoughts}", thoughts.replace("{", "{{").replace("}", "}}"))
+    templates = Prompt(
+        with_contexts=filled,
+        without_contexts=filled.replace("{contexts}", ""),
+        with_candidates="{contexts}{candidates}{question}",
+        passage=prompt.passage,
+        system=prompt.system,
+    )
+    return structs.replace(build_request(templates, question, contexts, decoding), may_be_too_long=True)
+
+
+def find_first_sentence(text: str) -> str:
+    """Return the first sentence of the first line that is not blank, or the whole line from one that gives the answer."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[0].removeprefix("A:").strip() if lines else ""
+    for end in _SENTENCE_END.finditer(line):
+        sentence = line[: end.start()]
+        if find_answer(sentence) is not None:
+            break  # an answer may have full stops, as "J. R. R. Tolkien" and "Washington, D.C. 20001"
+        if not _ABBREVIATION.search(sentence):
+            return sentence
+    return line
+
+
+def find_answer(sentence: str) -> str | None:
+    """Return what follows "answer is" in a sentence, without the full stop at its end, or None without it."""
+    match = _ANSWER.search(sentence)
+    return match[1].removesuffix(".").strip() if match else None

@@ -1,0 +1,132 @@
+"""FLARE (Jiang et al. 2023): a sentence of which the model is not sure is searched for, and written again."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question, TooLong
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.replies import extract_reasoned_answer, is_unknown
+from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
+from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.sampling import get_shown
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Flare:
+    """A strategy that writes a chain of thought by sentences, and searches where a token of the next one is improbable.
+
+    The query is the sentence without its improbable tokens (the paper's implicit query); the sentence is then written again
+    with what was found. Threshold, look-ahead, limits and rules are those of FlashRAG: a sentence without a probable token is
+    not searched for, and what was found serves that sentence alone. A reply ends here at a line break, and the chain with
+    "answer is" or an empty sentence, where FlashRAG writes on.
+
+    Args:
+        prompt: Templates of a passage and of the system.
+        decoding: Generation settings.
+        template: Prompt of a sentence, with the fields {contexts}, which are the placed ones or those found, {question} and
+            {thoughts}, the chain so far.
+        n: Number of passages that each search gives.
+        threshold: Probability at or below which a token is improbable.
+        look_ahead: Number of tokens from which the next sentence is taken.
+        max_sentences: Largest number of sentences.
+        max_new_tokens: Number of tokens of the chain from which no further sentence is written.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    n: Annotated[int, Ge(1)] = 5
+    threshold: float = 0.2
+    look_ahead: Annotated[int, Ge(1)] = 64
+    max_sentences: Annotated[int, Ge(1)] = 5
+    max_new_tokens: Annotated[int, Ge(1)] = 256
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, numbers out of range, and samples, on which nothing votes."""
+        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
+        if min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1 or not 0 <= self.threshold < 1:
+            raise ConfigError(
+                "strategy.plan: n, look_ahead, max_sentences and max_new_tokens must be at least 1, and threshold in [0, 1); "
+                f"received {self.n}, {self.look_ahead}, {self.max_sentences}, {self.max_new_tokens} and {self.threshold}. n "
+                "is that of k unless it is set, as strategy.plan.n=5 does with k=0."
+            )
+        if self.decoding.samples > 1:
+            raise ConfigError(
+                f"strategy=flare writes one chain, on which samples cannot vote; received decoding.samples="
+                f"{self.decoding.samples}. Use decoding.samples=1."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request a sentence in each round; search for one with an improbable token, and request it again."""
+        chain, trace = list[str](), list[str]()
+        shown: tuple[Passage, ...] = ()
+        num_tokens, stop = 0, ""
+        while not stop:
+            reply, shown = yield from self._ask(question, contexts, chain, shown)
+            if reply is None:
+                stop = "prompt too long"
+                break
+            sentence, tokens = _divide(reply)
+            num_tokens += len(tokens)
+            query = self._write_query(tokens)
+            if query:
+                trace.append(f"query: {query}")
+                found = yield from search(query, self.n)
+                if found.passages:
+                    reply, shown = yield from self._ask(question, build_contexts(found.passages), chain, shown)
+                    sentence = "" if reply is None else _divide(reply)[0]
+            chain += [sentence] if sentence else []
+            stop = self._find_stop(sentence, len(chain), num_tokens) if reply else "prompt too long"
+        text = " ".join(chain)
+        answer = (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text) or UNKNOWN
+        return Answer(answer, is_unknown(answer), used=shown, reply=text, trace=tuple(trace), stop=stop)
+
+    def _ask(
+        self, question: Question, contexts: Sequence[Context], chain: Sequence[str], shown: tuple[Passage, ...]
+    ) -> Plan[tuple[Generation | None, tuple[Passage, ...]]]:
+        """Request the next tokens; return the reply, or None if the prompt is too long, and what was shown last."""
+        decoding = replace(self.decoding, max_new_tokens=self.look_ahead, logprobs=True, top_logprobs=1, stop=("\n",))
+        request = build_chain_request(self.prompt, self.template, question, contexts, " ".join(chain), decoding)
+        reply: Generation | TooLong
+        (reply,) = yield [request]
+        return (None, shown) if isinstance(reply, TooLong) else (reply, get_shown(request, reply))
+
+    def _write_query(self, tokens: Sequence[tuple[str, float]]) -> str:
+        """Return the probable tokens of a sentence, or "" if all are probable, or none is."""
+        least = math.log(self.threshold) if self.threshold else -math.inf
+        probable = [token for token, logprob in tokens if logprob > least]
+        return " ".join("".join(probable).split()) if len(probable) < len(tokens) else ""
+
+    def _find_stop(self, sentence: str, num_sentences: int, num_tokens: int) -> str:
+        """Return why the chain ends with a sentence, or "" if it goes on."""
+        if not sentence:
+            return "empty reply"
+        if find_answer(sentence) is not None:
+            return "answer"
+        return "max rounds" if num_sentences == self.max_sentences or num_tokens >= self.max_new_tokens else ""
+
+
+def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:
+    """Return the first sentence of a reply, and its tokens with their log-probabilities.
+
+    Tokens before the sentence, such as those of reasoning, are left out.
+    """
+    sentence = find_first_sentence(extract_final_text(reply.text))
+    start = "".join(reply.tokens).rfind(sentence)
+    tokens, position = list[tuple[str, float]](), 0
+    for token, logprob in zip(reply.tokens, reply.logprobs or (), strict=False):
+        end = position + len(token)
+        if sentence and start >= 0 and end > start and position < start + len(sentence):
+            tokens.append((token, logprob))
+        position = end
+    return sentence, tokens

@@ -1,0 +1,107 @@
+"""Self-Ask with a search engine (Press et al. 2023): the model asks itself follow-up questions, which are searched for."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question, TooLong
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.replies import extract_reasoned_answer, is_unknown
+from winnow.strategies.rounds.chains import build_chain_request
+from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.sampling import get_shown
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN
+
+_FOLLOW_UP = re.compile(r"follow[- ]?up:[ \t]*(\S[^\n]*)", re.IGNORECASE)
+_FINAL = re.compile(r"final answer is:?[ \t]*(\S[^\n]*)", re.IGNORECASE)
+_INTERMEDIATE = "Intermediate answer:"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfAsk:
+    """A strategy in which the model writes follow-up questions, answers each from what a search finds, and then the question.
+
+    Markers and stop strings are those of the paper and of FlashRAG: a reply ends before "Intermediate answer:", the follow-up
+    question is searched for, and what was found takes the place of the passages before. "So the final answer is" ends it. A
+    reply without a marker is the answer.
+
+    Args:
+        prompt: Templates of a passage and of the system.
+        decoding: Generation settings.
+        template: Prompt with the fields {contexts}, {question} and {thoughts}, what the model wrote so far.
+        n: Number of passages that each search gives.
+        max_follow_ups: Largest number of follow-up questions.
+        max_new_tokens: Maximum number of tokens of a reply.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    n: Annotated[int, Ge(1)] = 5
+    max_follow_ups: Annotated[int, Ge(1)] = 5
+    max_new_tokens: Annotated[int, Ge(1)] = 100
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, limits below 1, and samples, on which nothing votes."""
+        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
+        if min(self.n, self.max_follow_ups, self.max_new_tokens) < 1:
+            raise ConfigError(
+                f"strategy.plan: n, max_follow_ups and max_new_tokens must be at least 1; received {self.n}, "
+                f"{self.max_follow_ups} and {self.max_new_tokens}. n is that of k unless it is set, as strategy.plan.n=5 does "
+                "with k=0."
+            )
+        if self.decoding.samples > 1:
+            raise ConfigError(
+                f"strategy=self_ask follows one path, on which samples cannot vote; received decoding.samples="
+                f"{self.decoding.samples}. Use decoding.samples=1."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request a follow-up question or the answer in each round, search, and request the intermediate answer."""
+        thoughts, trace = "", list[str]()
+        shown: tuple[Passage, ...] = ()
+        text, reply = UNKNOWN, ""
+        for number in range(self.max_follow_ups + 1):
+            asked, shown = yield from self._ask(question, contexts, thoughts, _INTERMEDIATE, shown)
+            if asked is None:
+                return self._end(text, reply, shown, trace, "prompt too long")
+            reply, final, follow_up = asked, _FINAL.search(asked), _FOLLOW_UP.search(asked)
+            if final and (not follow_up or final.start() < follow_up.start()):
+                return self._end(final[1].strip().removesuffix("."), reply, shown, trace, "answer")
+            if follow_up is None:
+                return self._end(extract_reasoned_answer(reply), reply, shown, trace, "no marker")
+            if number == self.max_follow_ups:
+                break
+            query = follow_up[1].strip()
+            found = yield from search(query, self.n)
+            trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
+            contexts = build_contexts(found.passages)
+            thoughts += f" {reply[: follow_up.end()].strip()}\n{_INTERMEDIATE}"
+            answered, shown = yield from self._ask(question, contexts, thoughts, "\n", shown)
+            if answered is None:
+                return self._end(text, reply, shown, trace, "prompt too long")
+            lines = answered.removeprefix(_INTERMEDIATE).strip().splitlines()
+            thoughts += f" {lines[0].strip() if lines else UNKNOWN}\n"
+        return self._end(text, reply, shown, trace, "max rounds")
+
+    def _ask(
+        self, question: Question, contexts: Sequence[Context], thoughts: str, stop: str, shown: tuple[Passage, ...]
+    ) -> Plan[tuple[str | None, tuple[Passage, ...]]]:
+        """Request what follows; return it, or None if the prompt is too long, and what was shown last."""
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(stop,))
+        request = build_chain_request(self.prompt, self.template, question, contexts, thoughts, decoding)
+        reply: Generation | TooLong
+        (reply,) = yield [request]
+        return (None, shown) if isinstance(reply, TooLong) else (extract_final_text(reply.text), get_shown(request, reply))
+
+    def _end(self, text: str, reply: str, shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
+        text = text or UNKNOWN
+        return Answer(text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop)

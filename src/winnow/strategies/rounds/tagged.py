@@ -1,0 +1,152 @@
+"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which goes on with what was found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Answer, Context, Decoding, Generate, Generation, Message, Passage, Plan, Question, TooLong
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.rounds.searching import search
+from winnow.text.normalization import UNKNOWN
+
+_LEFT_OUT = "(left out)"
+_NO_MORE = "No further search is possible. Answer the question."
+
+
+@dataclass(slots=True)
+class _Part:
+    """What the model wrote up to the end of a query, and what the search gave, with its passages."""
+
+    written: str
+    found: str
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A reply that is interrupted by searches."""
+
+    parts: list[_Part] = field(default_factory=list)
+    shown: tuple[Passage, ...] = ()
+    num_left_out: int = 0
+
+    def format(self, result: str) -> str:
+        """Return the reply so far, in which each result has its template."""
+        return "".join(part.written + result.replace("{contexts}", part.found) for part in self.parts)
+
+    def forget(self) -> bool:
+        """Leave out the passages of the oldest search that shows some; return whether there was one."""
+        oldest = next((part for part in self.parts if part.passages), None)
+        if oldest is None:
+            return False
+        self.num_left_out += len(oldest.passages)
+        oldest.passages, oldest.found = (), _LEFT_OUT
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedSearch:
+    """A strategy for models that reason and write queries between tags, into whose reply the results are inserted.
+
+    The reader goes on with its own reply, so that it has to be one that continues replies (on this machine, or vLLM). Tags,
+    numbers of passages and limits of the published models are in conf/strategy: search_r1, r1_searcher, search_o1. A query
+    after the last search that is allowed is told so; one that was cut is none. If the prompt exceeds the context length, the
+    oldest results are left out.
+
+    Args:
+        prompt: Template of a passage and the system message.
+        decoding: Generation settings.
+        template: First message, with the fields {contexts}, which are the placed ones, and {question}.
+        query: Tags before and behind a query.
+        result: Template of what is inserted behind a query, with {contexts}.
+        answer: Tags before and behind the answer. A reply without them is read by the rules for all replies.
+        n: Number of passages that each search gives.
+        max_searches: Largest number of searches. The model has two more turns to answer.
+        max_new_tokens: Maximum number of tokens of each part of the reply.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    query: Sequence[str]
+    result: str
+    answer: Sequence[str]
+    n: Annotated[int, Ge(1)] = 3
+    max_searches: Annotated[int, Ge(1)] = 4
+    max_new_tokens: Annotated[int, Ge(1)] = 512
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for templates without their fields, tags that are no pairs, limits below 1, and samples."""
+        check_fields("strategy.plan.template", self.template, {"contexts", "question"})
+        check_fields("strategy.plan.result", self.result, {"contexts"})
+        if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):
+            raise ConfigError(
+                f"strategy.plan: query and answer must be two tags each; received {self.query!r} and {self.answer!r}."
+            )
+        if min(self.n, self.max_searches, self.max_new_tokens) < 1 or self.decoding.samples > 1:
+            raise ConfigError(
+                f"strategy.plan: n={self.n}, max_searches={self.max_searches} and max_new_tokens={self.max_new_tokens} must "
+                f"be at least 1, and decoding.samples={self.decoding.samples} 1, because samples cannot vote on one path."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request the reply up to its next query or its answer, and search."""
+        placed = tuple(context.passage for context in contexts)
+        first = self.template.format(question=question.text, contexts=self.prompt.format_passages(placed)).strip()
+        reply, trace, num_searches = _Reply(), list[str](), 0
+        for _ in range(self.max_searches + 2):
+            result = yield from self._ask(first, placed, reply)
+            if result is None:
+                return self._end(reply, "", trace, "prompt too long")
+            text = result.text
+            query = _find_open(text, *self.query) if result.finish != "length" else None
+            if query is None:
+                return self._end(reply, text, trace, "answer" if self.answer[0] in text else "no marker")
+            is_allowed = num_searches < self.max_searches
+            num_searches += is_allowed
+            trace.append(f"query: {query[:200]}")
+            part = _Part(text + self.query[1], _NO_MORE)
+            if is_allowed:
+                found = yield from search(query, self.n)
+                part.found = self.prompt.format_passages(found.passages) or f"No result ({found.problem})."
+                part.passages = found.passages
+            reply.parts.append(part)
+        return self._end(reply, "", trace, "max rounds")
+
+    def _ask(self, first: str, placed: tuple[Passage, ...], reply: _Reply) -> Plan[Generation | None]:
+        """Request the next part of the reply; leave out the oldest results until the prompt fits, or return None."""
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1]))
+        system = (Message("system", self.prompt.system),) if self.prompt.system else ()
+        while True:
+            begun = reply.format(self.result)
+            messages = (*system, Message("user", first), *((Message("assistant", begun),) if begun else ()))
+            found = (passage for part in reply.parts for passage in part.passages)
+            passages = tuple(dict.fromkeys((*placed, *found)))
+            result: Generation | TooLong
+            (result,) = yield [Generate(messages, decoding, passages=passages, may_be_too_long=True)]
+            if isinstance(result, Generation):
+                reply.shown = passages
+                return result
+            if not reply.forget():
+                return None
+
+    def _end(self, reply: _Reply, last: str, trace: Sequence[str], stop: str) -> Answer:
+        tagged = last.rpartition(self.answer[0])[2] if self.answer[0] in last else None
+        text = extract_answer(last) if tagged is None else tagged.strip()
+        left_out = [f"left out: {reply.num_left_out} passages"] if reply.num_left_out else []
+        whole = reply.format(self.result) + last
+        text = text or UNKNOWN
+        return Answer(text, is_unknown(text), used=reply.shown, reply=whole, trace=(*trace, *left_out), stop=stop)
+
+
+def _find_open(text: str, begin: str, end: str) -> str | None:
+    """Return the query with which a text ends, whose last tag is the stop string, or None if it ends with none."""
+    _, found, query = text.rpartition(begin)
+    return query.strip() if found and end not in query else None

@@ -1,0 +1,90 @@
+"""Self-Ask: follow-up questions are searched for and answered one after the other."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plans import PROMPT, play
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
+from winnow.strategies.rounds.self_ask import SelfAsk
+from winnow.testing import make_context, make_question
+
+QUESTION = make_question("Which river flows through the city of X?")
+PLACED = [make_context(1, "placed")]
+TEMPLATE = "{contexts} Q {question} needed here:{thoughts}"
+
+
+def _serve(replies: Iterator[object], found: object = None) -> object:
+    def serve(request: object) -> object:
+        if isinstance(request, Search):
+            return found or Pages((Passage(request.query, "", f"text of {request.query}"),))
+        return next(replies)
+
+    return serve
+
+
+def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> None:
+    """What was found takes the place of the passages before; the final answer ends it."""
+    replies = iter([
+        Generation("Yes.\nFollow up: Where was X born?"), Generation("In Vienna."),
+        Generation("Follow up: Which river flows there?\nIntermediate"), Generation("Intermediate answer: The Danube.\nmore"),
+        Generation("So the final answer is: the Danube.\nQuestion: another"),
+    ])  # fmt: skip
+    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, n=2).plan(QUESTION, PLACED), _serve(replies))  # type: ignore[arg-type]
+    assert [one for one in requests if isinstance(one, Search)] == [
+        Search("Where was X born?", 2), Search("Which river flows there?", 2),
+    ]  # fmt: skip
+    prompts = [one for one in requests if isinstance(one, Generate)]
+    assert [one.decoding.stop for one in prompts] == [
+        ("Intermediate answer:",), ("\n",), ("Intermediate answer:",), ("\n",), ("Intermediate answer:",),
+    ]  # fmt: skip
+    asked = f"Q {QUESTION.text} needed here:"
+    first = " Yes.\nFollow up: Where was X born?\nIntermediate answer:"
+    second = f"{first} In Vienna.\n Follow up: Which river flows there?\nIntermediate answer:"
+    assert [one.messages[0].content for one in prompts] == [
+        f"<placed> {asked}",
+        f"<text of Where was X born?> {asked}{first}",
+        f"<text of Where was X born?> {asked}{first} In Vienna.",
+        f"<text of Which river flows there?> {asked}{second}",
+        f"<text of Which river flows there?> {asked}{second} The Danube.",
+    ]
+    assert (answer.text, answer.stop) == ("the Danube", "answer")
+    assert answer.trace == ("query: Where was X born?", "query: Which river flows there?")
+    assert [passage.text for passage in answer.used] == ["text of Which river flows there?"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "stop", "text"),
+    [
+        (["No.\nSo the final answer is: Oslo"], "answer", "Oslo"),
+        (["Rome"], "no marker", "Rome"),
+        ([""], "no marker", "unknown"),
+        (["Follow up: a?", "b", "Follow up: c?"], "max rounds", "unknown"),
+        ([TooLong("9")], "prompt too long", "unknown"),
+        (["Follow up: a?", TooLong("9")], "prompt too long", "unknown"),
+        (["So the final answer is: x\nFollow up: a?"], "answer", "x"),
+    ],
+)
+def test_it_ends_with_an_answer_without_a_marker_or_at_its_limits(replies: list[object], stop: str, text: str) -> None:
+    """And says why; a path without an answer is unknown."""
+    served = iter([Generation(one) if isinstance(one, str) else one for one in replies])
+    answer, _ = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=1).plan(QUESTION, ()), _serve(served))  # type: ignore[arg-type]
+    assert (answer.stop, answer.text, answer.unknown) == (stop, text, text == "unknown")
+
+
+def test_a_search_that_finds_nothing_is_told_in_the_trace() -> None:
+    """The intermediate answer is written without a passage."""
+    replies = iter(map(Generation, ["Follow up: a?", "", "So the final answer is: b"]))
+    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), _serve(replies, Failed("down")))  # type: ignore[arg-type]
+    assert answer.trace == ("query: a? (search failed: down)",)
+    assert requests[2].passages == ()  # type: ignore[union-attr]
+    assert requests[3].messages[0].content.endswith("Intermediate answer: unknown")  # type: ignore[union-attr]
+
+
+def test_settings_without_a_meaning_are_refused() -> None:
+    """With what was received."""
+    with pytest.raises(ConfigError, match="received 5, 0 and 100"):
+        SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=0)
+    with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
+        SelfAsk(PROMPT, Decoding(temperature=1.0, samples=2), TEMPLATE)
