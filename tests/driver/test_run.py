@@ -234,7 +234,7 @@ def test_sets_of_engines_share_a_driver(tmp_path: Path) -> None:
         judged = {"plain": engines["wiki"], "judged": build_engine_map(reader, "judge")}
         with pytest.raises(ConfigError, match=r"serves only Generate \(judge\)\."):
             list(Driver(judged, ledger).run([Job(1, score_nothing(), "judged")]))
-        with pytest.raises(KeyError):
+        with pytest.raises(ConfigError, match="the driver has"):
             list(driver.run([Job(1, _fetch("q"), "web")]))
 
 

@@ -227,6 +227,8 @@ class EngineQueues:
     def find(self, name: Hashable, request: Request) -> EngineQueue:
         """Return the queue of the engine in the named set that serves a request; raise ConfigError if there is none."""
         name = None if self._is_single else name
+        if name not in self._by_request:
+            raise ConfigError(f"A job names the set of engines {name!r}, and the driver has {list(self._by_request)}.")
         queue = self._by_request[name].get((type(request), request.role))
         if queue is None:
             raise ConfigError(describe_missing_engine(request, self._sets[name]))
