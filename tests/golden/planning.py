@@ -14,10 +14,12 @@ from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.retrievers.plans.rank_gpt import RankGpt
 from winnow.searchers.damage import SearchDamage
+from winnow.strategies.rounds.adaptive import Adaptive
 from winnow.strategies.rounds.flare import Flare
 from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.strategies.rounds.tagged import TaggedSearch
 from winnow.strategies.rounds.tool_agent import ToolAgent
+from winnow.strategies.rounds.unsure import Unsure
 from winnow.testing import PASSAGES
 
 _ORDERS = ("[2] > [1]", "3, 1, 9", "none", "<think>[1]</think>[3] [2]", *REPLIES[:3])
@@ -54,13 +56,15 @@ def writers(component: type) -> Golden:
         settings: dict[type, dict[str, Any]] = {
             Flare: {"template": _CHAIN, "max_sentences": 3},
             SelfAsk: {"template": _CHAIN, "max_follow_ups": 2},
+            Adaptive: {"template": "{question}", "chain": _CHAIN, "by": "reply"},
+            Unsure: {"threshold": 0.5},
             TaggedSearch: {
                 "template": "{contexts} Q {question}", "query": ["<s>", "</s>"], "result": "[{contexts}]",
                 "answer": ["<a>", "</a>"], "max_searches": 2,
             },
         }  # fmt: skip
         strategy = component(PROMPT, GREEDY, **settings[component])
-        replies = list(map(_add_tokens, _PARTS)) if component is Flare else list(map(Generation, _PARTS))
+        replies = list(map(_add_tokens, _PARTS)) if component in (Flare, Unsure) else list(map(Generation, _PARTS))
         return [
             _play(strategy.plan(question, contexts(question)[:k]), replies[n:] + replies[:n])
             for n, question in enumerate(QUESTIONS) for k in (0, 2)
@@ -71,8 +75,8 @@ def writers(component: type) -> Golden:
 
 _CHAIN = "{contexts} Q {question} A {thoughts}"
 _PARTS = (
-    "Paris is large. It is old.", "Follow up: Where is it?", "In France. <s>river of Paris", "So the answer is: the Seine.",
-    "So the final answer is: it. <a>Seine",
+    "Paris is large. It is old.", "C", "Follow up: Where is it?", "In France. <s>river of Paris",
+    "So the answer is: the Seine.", "So the final answer is: it. <a>Seine",
 )  # fmt: skip
 
 
@@ -125,5 +129,5 @@ RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(ToolAgent, tool_agents),
-    *map(writers, (Flare, SelfAsk, TaggedSearch)),
+    *map(writers, (Flare, SelfAsk, TaggedSearch, Adaptive, Unsure)),
 ]

@@ -1,0 +1,80 @@
+"""Adaptive-RAG (Jeong et al. 2024): no passage, the placed ones or many rounds of retrieval, by a class of the question."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.protocols import Strategy
+from winnow.records import Answer, Context, Decoding, Generate, Likelihood, Message, Plan, Question
+from winnow.strategies.closed_book import ClosedBook
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.rounds.ircot import Ircot
+from winnow.text.final import extract_final_text
+
+By = Literal["likelihood", "reply"]
+_REPLY_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """A strategy that has the reader classify a question, and answers it closed book, by concatenation or by IRCoT.
+
+    Classes and what they lead to are the paper's. There, a T5 model is trained to classify; here, the class is the most likely
+    label, or the first one in a reply, for servers that score no texts. A reply without a label takes the middle class.
+
+    Args:
+        prompt: Templates of the prompts that answer.
+        decoding: Generation settings.
+        template: Prompt of the classification, with {question}.
+        chain: Template of IRCoT's chain of thought.
+        labels: Names of the classes: no passage, the placed passages, many rounds.
+        by: "likelihood" or "reply".
+        n: Number of passages that each search of IRCoT gives.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    chain: str
+    labels: Sequence[str] = ("A", "B", "C")
+    by: By = "likelihood"
+    n: Annotated[int, Ge(1)] = 5
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its field, labels that are not three, and an unknown `by`."""
+        check_fields("strategy.plan.template", self.template, {"question"})
+        if len(self.labels) != 3 or len({label.lower() for label in self.labels}) != 3 or not all(self.labels):
+            raise ConfigError(f"strategy.plan.labels must be three different names; received {list(self.labels)!r}.")
+        if self.by not in get_args(By):
+            raise ConfigError(f"strategy.plan.by must be likelihood or reply; received {self.by!r}.")
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request the class of the question, and then what its strategy does."""
+        number = yield from self._classify(question)
+        strategies: tuple[Strategy, ...] = (
+            ClosedBook(self.prompt, self.decoding),
+            Concatenation(self.prompt, self.decoding),
+            Ircot(self.prompt, self.decoding, self.chain, n=self.n),
+        )
+        answer = yield from strategies[number].plan(question, contexts)
+        return replace(answer, trace=(f"class: {self.labels[number]}", *answer.trace))
+
+    def _classify(self, question: Question) -> Plan[int]:
+        """Return the index of the class of a question; of equally likely labels, the first counts."""
+        messages = (Message("user", self.template.format(question=question.text).strip()),)
+        if self.by == "likelihood":
+            scores = yield [Likelihood(messages, label, include_eos=False) for label in self.labels]
+            values = [score.value for score in scores]
+            return values.index(max(values))
+        (reply,) = yield [Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS))]
+        names = "|".join(map(re.escape, self.labels))
+        found = re.search(rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE)
+        return [label.lower() for label in self.labels].index(found[0].lower()) if found else 1
