@@ -1,5 +1,6 @@
 """What later stages of an experiment will need, checked before a call is paid or a step is trained."""
 
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -78,12 +79,24 @@ def check_ranked(cells: Sequence[Settings]) -> None:
                 f"sweep.split={cell.sweep.split}, but the plan of retriever={cell.retriever.name} ranks passages for "
                 f"rank.splits={cell.rank.splits}. Set rank.splits=[{cell.sweep.split}]."
             )
-        limit = cell.rank.limit
-        if cell.retriever.plan and limit is not None and (cell.sweep.limit is None or cell.sweep.limit > limit):
+        limit = cell.rank.limit if cell.retriever.plan else None
+        asked = cell.closed_book.limit if cell.sweep.closed_book_filter else cell.sweep.limit
+        if limit is not None and (asked is None or asked > limit) and _count_questions(cell) > limit:
+            setting = "closed_book.limit" if cell.sweep.closed_book_filter else "sweep.limit"
             raise ConfigError(
-                f"sweep.limit={cell.sweep.limit} is more than the {limit} questions for which the plan of retriever="
-                f"{cell.retriever.name} ranks passages. Raise rank.limit (null means all), or lower sweep.limit."
+                f"rank.limit={limit}: the plan of retriever={cell.retriever.name} ranks passages for fewer questions than the "
+                f"sweep may answer ({setting}={'null' if asked is None else asked}). Raise rank.limit (null means all), or "
+                f"lower {setting}."
             )
+
+
+def _count_questions(cell: Settings) -> float:
+    """Return the number of questions of the sweep's split, or infinity if they were not made yet."""
+    project = Project(cell)
+    if not project.questions.is_finished:
+        return math.inf
+    splits: list[str] = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])["split"].to_pylist()
+    return splits.count(cell.sweep.split)
 
 
 def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:

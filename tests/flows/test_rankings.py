@@ -122,8 +122,9 @@ def test_annotated_and_answering_passages_of_the_split_are_damaged(tmp_path: Pat
     ("words", "message"),
     [
         (["sweep.split=dev"], r"Set rank\.splits=\[dev\]"),
-        (["sweep.limit=300"], "more than the 200 questions"),
-        (["sweep.limit=null"], "more than the 200 questions"),
+        (["sweep.limit=300", "sweep.closed_book_filter=false"], r"sweep\.limit=300"),
+        (["sweep.limit=null", "sweep.closed_book_filter=false"], r"sweep\.limit=null"),
+        (["rank.limit=100"], r"closed_book\.limit=200"),
     ],
 )
 def test_questions_without_a_planned_ranking_are_noticed_before_any_call(words: list[str], message: str) -> None:

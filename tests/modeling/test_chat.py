@@ -135,7 +135,8 @@ def test_a_template_shows_the_same_date_every_day(tokenizer: "PreTrainedTokenize
 
 
 WITH_TOOLS = (
-    "{% if tools %}<tools>{% for t in tools %}{{ t['function']['name'] }}:{{ t['function']['parameters'] | tojson }}"
+    "{% if tools %}<tools>{% for t in tools %}{{ t['function']['name'] }}:{{ t['function']['description'] }}"
+    "{{ t['function']['parameters'] | tojson }}"
     "{% endfor %}{% endif %}{% for m in messages %}<{{ m['role'] }}>"
     "{{ m['content'] | tojson if m['role'] == 'tool' else m['content'] }}{% for c in m.get('tool_calls') or [] %}"
     "[{{ c['function']['name'] }} {{ c['function']['arguments']['query'] }}]{% endfor %}{% endfor %}"
@@ -150,8 +151,22 @@ def test_tools_and_their_results_are_rendered_by_the_template(tokenizer: "PreTra
     messages = (Message("user", "Who?"), called, Message("tool", 'a "b"', call_id="1"))
     tokenizer.chat_template = WITH_TOOLS
     options = {"tools": encode_tools([tool])}
-    expected = '<tools>search:{"type": "object"}<user>Who?<assistant>[search Ada]<tool>"a \\"b\\""<reply>'
+    expected = '<tools>search:Search.{"type": "object"}<user>Who?<assistant>[search Ada]<tool>"a \\"b\\""<reply>'
     assert render_chat(tokenizer, messages, options) == expected
     tokenizer.chat_template = PLAIN
     with pytest.raises(ConfigError, match="has no variable tools"):
         render_chat(tokenizer, messages[:1], options)
+    tokenizer.chat_template = PLAIN + "{# tools #}"
+    with pytest.raises(ConfigError, match="does not show the tool 'search'"):
+        render_chat(tokenizer, messages[:1], options)
+
+
+def test_calls_without_their_text_and_results_as_json_are_shown(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Some templates leave out what stands before a call; results may be written as JSON with or without escapes."""
+    called = Message("assistant", "I look.", (ToolCall("search", '{"query": "Ada"}', "1"),))
+    messages = (Message("user", "Who?"), called, Message("tool", 'Dvo\u0159\u00e1k "x"', call_id="1"))
+    tokenizer.chat_template = WITH_TOOLS.replace(
+        "{{ m['content'] | tojson if m['role'] == 'tool' else m['content'] }}",
+        "{% if not m.get('tool_calls') %}{{ m['content'] | tojson if m['role'] == 'tool' else m['content'] }}{% endif %}",
+    )
+    assert "I look" not in render_chat(tokenizer, messages, {"tools": encode_tools([Tool("search", "Search.", "{}")])})

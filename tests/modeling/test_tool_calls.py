@@ -29,6 +29,7 @@ def test_tools_and_messages_follow_the_chat_protocol() -> None:
         ('Hm.<tool_call>{"name": "a", "parameters": "x"}</tool_call><tool_call>{"name": "b"}', [("a", "x"), ("b", "{}")]),
         ("<tool_call>{x</tool_call>", [("", "{x")]),
         ('<tool_call>["a"]</tool_call>', [("", '["a"]')]),
+        ("<think>I could <tool_call>{x</tool_call>, but no.</think>The Danube.", []),
         ("The Danube.", []),
     ],
 )

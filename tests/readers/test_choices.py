@@ -82,7 +82,8 @@ def test_reasoning_is_kept_beside_the_text() -> None:
     """From a field, or from parts of the content, in the words of OpenAI's and Anthropic's servers; a text is no reasoning."""
     parts = [{"type": "thinking", "thinking": " hm "}, {"type": "text", "text": "Paris"}]
     other = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Paris"}]
-    for message in ({"content": parts}, {"content": other}, {"content": "Paris", "reasoning": "hm"}):
+    mistral = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, parts[1]]
+    for message in ({"content": parts}, {"content": other}, {"content": mistral}, {"content": "Paris", "reasoning": "hm"}):
         (reply,) = parse_choices([{"message": message, "finish_reason": "stop"}], 1)
         assert (reply.text, reply.reasoning, reply.thoughts) == ("Paris", "hm", "hm")
     (reply,) = parse_choices([{"message": {"content": "Paris", "reasoning": None}, "finish_reason": "stop"}], 1)

@@ -153,3 +153,13 @@ def test_a_passage_from_which_the_answer_cannot_be_taken_stays() -> None:
     asked = [make_question("Who wrote Emma?", ["Jane Austen"], "q1"), make_question("Who?", ["Mary Jane"], "q2")]
     passage = Passage("a", "", "Jane Austen Austen Austen")
     assert SearchDamage("poisoned", 1.0).change({"a": asked[:1]}, {"a": passage}, asked) == {}
+
+
+def test_answers_without_a_word_group_no_questions() -> None:
+    """Such as "The The" and "A", which have nothing in common."""
+    asked = [make_question("Band?", ["The The"], "a"), make_question("Letter?", ["A"], "b")]
+    others = [make_question(f"{n}?", [f"Town {n}"], f"x{n}") for n in range(50)]
+    passages = {"p": Passage("p", "", "By The The."), "q": Passage("q", "", "It is A.")}
+    changed = SearchDamage("poisoned", 1.0).change({"p": asked[:1], "q": asked[1:]}, passages, [*asked, *others])
+    texts = [one.text.removeprefix("By ").removeprefix("It is ") for one in changed.values() if one]
+    assert len(set(texts)) == len(texts) == 2

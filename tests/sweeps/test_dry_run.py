@@ -1,6 +1,7 @@
 """The dry run counts what the driver then does."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,10 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
+from winnow.strategies.rounds.flare import Flare
+from winnow.strategies.rounds.self_ask import SelfAsk
+from winnow.strategies.rounds.tagged import TaggedSearch
+from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
@@ -25,6 +30,11 @@ from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
 CONTEXTS = [make_context(n, f"t{n}") for n in (1, 2, 3)]
+
+
+_CHAIN = "{contexts} Q {question} A {thoughts}"
+_TAGS: dict[str, Any] = {"query": ["<search>", "</search>"], "result": "[{contexts}]", "answer": ["<answer>", "</answer>"]}
+_OTHER_TAGS = _TAGS | {"query": ["<|begin_query|>", "<|end_query|>"]}
 
 
 def jobs() -> list[Job[Answer]]:
@@ -207,3 +217,27 @@ class AnyEngine:
     def explain_refusal(self, _: object) -> str | None:
         """Return a reason, or None."""
         return "only replayed" if self.refuses else None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "reader", "searches"),
+    [
+        (SelfAsk(PROMPT, Decoding(), _CHAIN, max_follow_ups=2), (1, 5), (0, 2)),
+        (Flare(PROMPT, Decoding(), _CHAIN, max_sentences=2), (1, 4), (0, 2)),
+        (ToolAgent(PROMPT, Decoding(), max_searches=2), (1, 4), (0, 2)),
+        (TaggedSearch(PROMPT, Decoding(), "{contexts}{question}", **_TAGS, max_searches=2), (1, 4), (0, 2)),
+        (
+            TaggedSearch(PROMPT, Decoding(), "{contexts}{question}", **_OTHER_TAGS, max_searches=2),
+            (1, 4), (0, 2),
+        ),
+    ],
+)  # fmt: skip
+def test_bounds_of_agents_are_those_of_their_limits(
+    tmp_path: Path, strategy: Strategy, reader: tuple[int, int], searches: tuple[int, int]
+) -> None:
+    """From a reply that ends at once to one that searches in each round; what an engine cannot do is said before."""
+    engines = {(kind, role): AnyEngine() for kind, role in ((Generate, "reader"), (Search, "search"))}
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        estimates = estimate_cost(lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger)
+    assert estimates["reader"].requests == reader
+    assert estimates["search"].requests == searches

@@ -70,6 +70,14 @@ def render_chat(
     left_out = _find_left_out(*settings, tuple(message.role for message in messages))
     missing = messages[left_out] if left_out is not None else None
     missing = missing or next((message for message in messages if not _is_shown(message, rendered)), None)
+    told = [tool["function"][name] for tool in options.get("tools", ()) for name in ("name", "description")]
+    told += [call.name for message in messages for call in message.tool_calls]
+    plain = (text for text in told if json.dumps(text, ensure_ascii=False)[1:-1] == text)
+    if unnamed := next((text for text in plain if text not in rendered), None):
+        raise ConfigError(
+            f"The chat template of {tokenizer.name_or_path} does not show the tool {unnamed!r}, so that the model would not "
+            "know of it or of its call. Choose a model whose template has `tools`, a server, or a strategy without tools."
+        )
     if missing is not None:
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} leaves out or changes the {missing.role} message "
@@ -91,7 +99,11 @@ def render_chat(
 def _is_shown(message: Message, rendered: str) -> bool:
     """Return whether a prompt shows the text of a message. Some templates write the results of tools as JSON."""
     text = message.content.strip()
-    return text in rendered or (message.role == "tool" and json.dumps(text)[1:-1] in rendered)
+    if text in rendered or message.tool_calls:  # some templates write calls without the text before them
+        return True
+    return message.role == "tool" and any(
+        json.dumps(text, ensure_ascii=is_ascii)[1:-1] in rendered for is_ascii in (True, False)
+    )
 
 
 @lru_cache(maxsize=100)
@@ -111,7 +123,7 @@ def _find_left_out(
         rendered = _apply_template(tokenizer, probe, json.loads(options))
     except Exception:
         return None  # it refuses the roles, so that the system's text is in the first message of the user
-    return next((index for index, text in enumerate(texts) if text not in rendered), None)
+    return next((index for index, text in enumerate(texts) if text not in rendered and roles[index] != "tool"), None)
 
 
 @lru_cache(maxsize=4)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from winnow.records import Message, Tool, ToolCall
+from winnow.text.final import remove_reasoning
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|$)", re.DOTALL)
-"""A call as Hermes, Qwen and SmolLM3 write it: a JSON object with a name and arguments."""
+"""A call as Hermes and Qwen write it: a JSON object with a name and arguments."""
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -48,11 +49,11 @@ def _encode_call(call: ToolCall, *, as_objects: bool) -> dict[str, Any]:
 
 
 def parse_tool_calls(reply: str) -> tuple[ToolCall, ...]:
-    """Return the calls that a model on this machine wrote into its reply, in the form of Hermes.
+    """Return the calls that a model on this machine wrote into its reply behind its reasoning, in the form of Hermes.
 
     What is no JSON object with a name is a call without a name, so that the plan can say so. Calls of other forms stay text.
     """
-    return tuple(_parse_call(text, number) for number, text in enumerate(_CALL.findall(reply), start=1))
+    return tuple(_parse_call(text, number) for number, text in enumerate(_CALL.findall(remove_reasoning(reply)), start=1))
 
 
 def _parse_call(text: str, number: int) -> ToolCall:

@@ -84,7 +84,7 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
     if finish == "content_filter":
         return Generation("", finish)
     reasoning, calls = _read_reasoning(message), _parse_calls(message)
-    if finish == "stop" and not text and not calls and reasoning:
+    if finish == "stop" and not text and not calls and any(message.get(name) for name in REASONING_FIELDS):
         _log.warning(
             "A reply has reasoning but no text. If all have, the server takes answers for reasoning: start it with the "
             "reasoning parser of this model, or without one."
@@ -102,7 +102,14 @@ def _read_reasoning(message: Mapping[str, Any]) -> str:
     fields = [message.get(name) for name in REASONING_FIELDS]
     parts = message["content"] if isinstance(message.get("content"), list) else []
     fields += [part.get(part["type"]) or part.get("text") for part in parts if part["type"] in ("reasoning", "thinking")]
-    return repair_text(next((text for text in fields if isinstance(text, str) and text), "")).strip()
+    return repair_text(next((text for text in map(_join_texts, fields) if text), "")).strip()
+
+
+def _join_texts(value: Any) -> str:
+    """Return a text, or the texts of a list of parts, as Mistral returns reasoning; "" for anything else."""
+    parts = value if isinstance(value, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+    return value if isinstance(value, str) else "".join(text for text in texts if isinstance(text, str))
 
 
 def _parse_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

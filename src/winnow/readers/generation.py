@@ -195,7 +195,17 @@ def _build_generation(
 
 
 def _decode_each(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[str, ...]:
-    return tuple(str(tokenizer.decode(token_id)) for token_id in ids)
+    """Return the text that each token adds to those before it, which together are the whole text.
+
+    A token alone may lose its space, or be a part of a character, of which the last one has the text.
+    """
+    texts, whole = list[str](), ""
+    for end in range(1, len(ids) + 1):
+        text = str(tokenizer.decode(list(ids[:end])))
+        is_part = text.endswith("\ufffd") and end < len(ids)
+        texts.append("" if is_part else text[len(whole) :])
+        whole = whole if is_part else text
+    return tuple(texts)
 
 
 def _name_tokens(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, float]:

@@ -114,13 +114,13 @@ def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
     groups: list[list[Question]] = []
     group_of: dict[str, list[Question]] = {}
     for question in questions:
-        names = {normalize(answer) for answer in question.answers}
+        names = set(filter(None, map(normalize, question.answers)))
         joined = [question]
         for group in {id(group_of[name]): group_of[name] for name in sorted(names) if name in group_of}.values():
             joined = [*group, *joined]
             groups.remove(group)
         groups.append(joined)
-        group_of |= dict.fromkeys([normalize(answer) for one in joined for answer in one.answers], joined)
+        group_of |= dict.fromkeys(filter(None, [normalize(answer) for one in joined for answer in one.answers]), joined)
     return groups
 
 

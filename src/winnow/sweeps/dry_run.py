@@ -6,6 +6,7 @@ time another placeholder in place of the replies that are missing. This gives bo
 """
 
 import itertools
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -19,7 +20,20 @@ from winnow.keys import compute_request_key
 from winnow.predictions import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Generate, Generation, Likelihood, Pages, Passage, Request, Result, Role, Score, Search, Usage
+from winnow.records import (
+    Generate,
+    Generation,
+    Likelihood,
+    Pages,
+    Passage,
+    Request,
+    Result,
+    Role,
+    Score,
+    Search,
+    ToolCall,
+    Usage,
+)
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _MAX_RECENT = 20_000
@@ -36,21 +50,22 @@ class _Placeholder:
             that concludes.
         score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
         token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
-        finds: Whether searches find a page, without which some plans end.
+        goes_on: Whether replies call a tool, open the tag of a query and have an improbable token, and searches find a page,
+            without which some plans end.
 
     """
 
     reply: str
     score: float
     token_logprobs: tuple[float, float]
-    finds: bool = False
+    goes_on: bool = False
 
 
 _PLACEHOLDERS = (
     _Placeholder("unknown", 30.0, (0.0, 0.0)),
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
-    _Placeholder("answer {number}\nAction: Search[{number}]", -30.0, (0.0, -30.0), finds=True),
+    _Placeholder("answer {number}\nAction: Search[{number}]\nFollow up: {number}", -30.0, (0.0, -30.0), goes_on=True),
     _Placeholder("So the answer is: an answer.\nAction: Finish[an answer]", -30.0, (-30.0, 0.0)),
     _Placeholder(f"answer {{number}}{RETRIEVE}", 30.0, (0.0, -30.0)),
 )
@@ -258,18 +273,33 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
     """
     if isinstance(request, Generate):
         first, other = placeholder.token_logprobs
-        tokens = {token: (other if index else first,) for index, token in enumerate(request.token_logprobs)}
+        named = {token: (other if index else first,) for index, token in enumerate(request.token_logprobs)}
+        reply = placeholder.reply.format(number=number)
+        if placeholder.goes_on:
+            reply += _open_tag(request.decoding.stop, number)
+        words = reply.partition(" ")
+        tokens = (words[0], reply.removeprefix(words[0]))
+        calls = [ToolCall(tool.name, json.dumps({"query": str(number)}), "1") for tool in request.tools[:1]]
         return Generation(
-            placeholder.reply.format(number=number),
-            logprobs=(0.0,) if request.decoding.logprobs else None,
-            tokens=("",) if request.decoding.top_logprobs else (),
-            top_logprobs=({"": 0.0},) if request.decoding.top_logprobs else (),
-            token_logprobs=tokens or None,
-            token_positions={} if tokens else None,
+            reply,
+            logprobs=(0.0, -30.0 if placeholder.goes_on else 0.0) if request.decoding.logprobs else None,
+            tokens=tokens if request.decoding.top_logprobs else (),
+            top_logprobs=tuple({token: 0.0} for token in tokens) if request.decoding.top_logprobs else (),
+            token_logprobs=named or None,
+            token_positions={} if named else None,
+            tool_calls=tuple(calls) if placeholder.goes_on else (),
         )
     if isinstance(request, Search):
-        return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.finds else ())
+        return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.goes_on else ())
     return Score(placeholder.score)
+
+
+def _open_tag(stop: Sequence[str], number: int) -> str:
+    """Return an opened tag with a query, if the first stop string closes one: "<search>1" for "</search>"."""
+    if not stop or not stop[0].startswith(("</", "<|end")):
+        return ""
+    begin = stop[0].replace("</", "<", 1) if stop[0].startswith("</") else stop[0].replace("<|end", "<|begin", 1)
+    return f"\n{begin}{number}"
 
 
 def _compute_max_usage(request: Request) -> Usage:

@@ -67,6 +67,11 @@ def extract_final_text(reply: str) -> str:
     return _remove_tokens(_remove_reasoning(_select_channel(own)))
 
 
+def remove_reasoning(reply: str) -> str:
+    """Return a reply without the reasoning before it; calls of tools and control tokens stay."""
+    return _remove_reasoning(_select_channel(reply))
+
+
 def extract_reasoning(reply: str) -> str:
     """Return the reasoning that tags or channels of a reply enclose before its final text, or "" if it has none."""
     if "<|channel|>" in reply:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.plans import PROMPT, play
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ReaderError
 from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
 from winnow.strategies.rounds.flare import Flare
 from winnow.testing import make_context, make_question
@@ -101,3 +101,26 @@ def test_settings_without_a_meaning_are_refused() -> None:
         Flare(PROMPT, Decoding(temperature=1.0, samples=2), TEMPLATE)
     with pytest.raises(ConfigError, match="thoughts"):
         Flare(PROMPT, Decoding(), "{contexts} {question}")
+
+
+def test_a_repeated_sentence_has_the_tokens_of_its_first_occurrence() -> None:
+    """Small models repeat themselves, and are sure of it."""
+    first = [("He was", 0.9), (" born in Bonn.", 0.01)]
+    replies = iter([_write(*first, (" He was", 0.9), (" born in Bonn.", 0.99)), _write(("So the answer is x", 0.9))])
+    _, requests = play(Flare(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, ()), _serve(replies, Pages(())))  # type: ignore[arg-type]
+    assert [one.query for one in requests if isinstance(one, Search)] == ["He was"]
+
+
+def test_texts_and_tokens_that_disagree_count_all_tokens() -> None:
+    """As with bytes in place of a character: the sentence is searched for rather than never."""
+    odd = Generation("Dvo\u0159ak was born.", logprobs=(-0.1, -5.0), tokens=("Dvo", "bytes:\\xc5"))
+    replies = iter([odd, _write(("So the answer is x", 0.9))])
+    _, requests = play(Flare(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, ()), _serve(replies, Pages(())))  # type: ignore[arg-type]
+    assert [one.query for one in requests if isinstance(one, Search)] == ["Dvo"]
+
+
+@pytest.mark.parametrize("reply", [Generation("It is."), Generation("It is.", logprobs=(-0.1,))])
+def test_a_reader_without_probabilities_is_refused(reply: Generation) -> None:
+    """It would be a chain of thought without a search."""
+    with pytest.raises(ReaderError, match="strategy=flare reads the log-probabilities"):
+        play(Flare(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, ()), _serve(iter([reply])))  # type: ignore[arg-type]

@@ -58,6 +58,7 @@ def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> No
     ("replies", "stop", "text"),
     [
         (["No.\nSo the final answer is: Oslo"], "answer", "Oslo"),
+        (["**So the final answer is:** Oslo"], "answer", "Oslo"),
         (["Rome"], "no marker", "Rome"),
         ([""], "no marker", "unknown"),
         (["Follow up: a?", "b", "Follow up: c?"], "max rounds", "unknown"),

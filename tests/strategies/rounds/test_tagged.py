@@ -95,3 +95,10 @@ def test_settings_without_a_meaning_are_refused() -> None:
         _agent(max_searches=0)
     with pytest.raises(ConfigError, match="contexts"):
         _agent(result="<i></i>")
+
+
+def test_a_tag_that_is_named_before_the_answer_opens_no_query() -> None:
+    """The reply ended at the tag behind the answer, which is the last one that was opened."""
+    reply = "<think>I could <s> again, but I know it.</think> <a> Paris"
+    answer, requests = play(_agent().plan(QUESTION, ()), _serve(iter([Generation(reply)])))  # type: ignore[arg-type]
+    assert (answer.text, answer.stop, len(requests)) == ("Paris", "answer", 1)

@@ -120,3 +120,36 @@ def test_samples_and_limits_below_one_are_refused() -> None:
         ToolAgent(PROMPT, Decoding(temperature=1.0, samples=2))
     with pytest.raises(ConfigError, match="received 5, 0 and 512"):
         ToolAgent(PROMPT, Decoding(), max_searches=0)
+
+
+def test_a_call_is_repeated_as_servers_take_it() -> None:
+    """Arguments as a JSON object, with a name and an id by which its result refers to it; the trace has what was written."""
+    calls = (ToolCall("", "{x", ""), _call({"query": "X"}, ""))
+    replies = [Generation("", tool_calls=calls), Generation("Rome")]
+    answer, requests = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies))
+    turn, first, second = requests[-1].messages[-3:]  # type: ignore[union-attr]
+    assert turn.tool_calls == (
+        ToolCall("unnamed", '{"invalid": "{x"}', "call1"),
+        ToolCall("search", '{"query": "X"}', "call2"),
+    )
+    assert (first.call_id, second.call_id) == ("call1", "call2")
+    assert answer.trace == ("call: {x", "search: X")
+
+
+def test_a_blank_query_is_no_search() -> None:
+    """It does not count against the limit."""
+    blank, asked = _call({"query": " "}), _call({"query": "X"})
+    replies = [Generation("", tool_calls=(blank, blank, asked)), Generation("Rome")]
+    _, requests = play(ToolAgent(PROMPT, Decoding(), max_searches=1).plan(QUESTION, ()), _serve(replies))
+    assert [one.query for one in requests if isinstance(one, Search)] == ["X"]
+
+
+def test_a_passage_that_another_search_still_shows_is_not_left_out() -> None:
+    """The trace counts what no prompt shows any more."""
+    replies = [
+        Generation("", tool_calls=(_call({"query": "X"}, "1"),)), Generation("", tool_calls=(_call({"query": "X"}, "2"),)),
+        TooLong("9"), Generation("Rome"),
+    ]  # fmt: skip
+    answer, _ = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies))
+    assert [passage.text for passage in answer.used] == ["text of X"]
+    assert answer.trace == ("search: X", "search: X")

@@ -1,5 +1,6 @@
 """FLARE (Jiang et al. 2023): a sentence of which the model is not sure is searched for, and written again."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError, ReaderError, check_fields
 from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question, TooLong
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_reasoned_answer, is_unknown
@@ -99,7 +100,14 @@ class Flare:
         request = build_chain_request(self.prompt, self.template, question, contexts, " ".join(chain), decoding)
         reply: Generation | TooLong
         (reply,) = yield [request]
-        return (None, shown) if isinstance(reply, TooLong) else (reply, get_shown(request, reply))
+        if isinstance(reply, TooLong):
+            return None, shown
+        if reply.text.strip() and not (reply.logprobs and reply.tokens):
+            raise ReaderError(
+                "strategy=flare reads the log-probabilities of the reply's tokens, but the reader returned none. Use a server "
+                "that supports `top_logprobs`, or a model on this machine with reader.engine.runtime=torch."
+            )
+        return reply, get_shown(request, reply)
 
     def _write_query(self, tokens: Sequence[tuple[str, float]]) -> str:
         """Return the probable tokens of a sentence, or "" if all are probable, or none is."""
@@ -119,14 +127,16 @@ class Flare:
 def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:
     """Return the first sentence of a reply, and its tokens with their log-probabilities.
 
-    Tokens before the sentence, such as those of reasoning, are left out.
+    Tokens before the sentence, such as those of reasoning, are left out. If texts and tokens do not agree, all tokens count.
     """
-    sentence = find_first_sentence(extract_final_text(reply.text))
-    start = "".join(reply.tokens).rfind(sentence)
-    tokens, position = list[tuple[str, float]](), 0
-    for token, logprob in zip(reply.tokens, reply.logprobs or (), strict=False):
-        end = position + len(token)
-        if sentence and start >= 0 and end > start and position < start + len(sentence):
-            tokens.append((token, logprob))
-        position = end
-    return sentence, tokens
+    final = extract_final_text(reply.text)
+    sentence, whole = find_first_sentence(final), "".join(reply.tokens)
+    first = whole.rfind(final) if final else -1
+    start = whole.find(sentence, first) if first >= 0 and sentence else -1
+    spans = itertools.pairwise(itertools.accumulate(map(len, reply.tokens), initial=0))
+    tokens = [
+        (token, logprob)
+        for token, logprob, (begin, end) in zip(reply.tokens, reply.logprobs or (), spans, strict=False)
+        if start < 0 or (end > start and begin < start + len(sentence))
+    ]
+    return sentence, tokens if sentence else []

@@ -17,8 +17,8 @@ from winnow.strategies.sampling import get_shown
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
-_FOLLOW_UP = re.compile(r"follow[- ]?up:[ \t]*(\S[^\n]*)", re.IGNORECASE)
-_FINAL = re.compile(r"final answer is:?[ \t]*(\S[^\n]*)", re.IGNORECASE)
+_FOLLOW_UP = re.compile(r"follow[- ]?up:[ \t*]*([^\s*][^\n]*)", re.IGNORECASE)
+_FINAL = re.compile(r"final answer is:?[ \t*]*([^\s*][^\n]*)", re.IGNORECASE)
 _INTERMEDIATE = "Intermediate answer:"
 
 

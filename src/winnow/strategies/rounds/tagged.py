@@ -32,7 +32,7 @@ class _Reply:
 
     parts: list[_Part] = field(default_factory=list)
     shown: tuple[Passage, ...] = ()
-    num_left_out: int = 0
+    left_out: dict[Passage, None] = field(default_factory=dict)
 
     def format(self, result: str) -> str:
         """Return the reply so far, in which each result has its template."""
@@ -43,7 +43,7 @@ class _Reply:
         oldest = next((part for part in self.parts if part.passages), None)
         if oldest is None:
             return False
-        self.num_left_out += len(oldest.passages)
+        self.left_out |= dict.fromkeys(oldest.passages)
         oldest.passages, oldest.found = (), _LEFT_OUT
         return True
 
@@ -107,7 +107,7 @@ class TaggedSearch:
                 return self._end(reply, "", trace, "prompt too long")
             text = result.text
             query = _find_open(text, *self.query) if result.finish != "length" else None
-            if query is None:
+            if query is None or self.answer[0] in query:  # the last tag is that of the answer
                 return self._end(reply, text, trace, "answer" if self.answer[0] in text else "no marker")
             is_allowed = num_searches < self.max_searches
             num_searches += is_allowed
@@ -140,7 +140,8 @@ class TaggedSearch:
     def _end(self, reply: _Reply, last: str, trace: Sequence[str], stop: str) -> Answer:
         tagged = last.rpartition(self.answer[0])[2] if self.answer[0] in last else None
         text = extract_answer(last) if tagged is None else tagged.strip()
-        left_out = [f"left out: {reply.num_left_out} passages"] if reply.num_left_out else []
+        num_left_out = len(reply.left_out.keys() - set(reply.shown))
+        left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
         whole = reply.format(self.result) + last
         text = text or UNKNOWN
         return Answer(text, is_unknown(text), used=reply.shown, reply=whole, trace=(*trace, *left_out), stop=stop)

@@ -56,7 +56,7 @@ class _Conversation:
     placed: tuple[Passage, ...]
     turns: list[tuple[Message, list[_Result]]] = field(default_factory=list)
     shown: tuple[Passage, ...] = ()
-    num_left_out: int = 0
+    left_out: dict[Passage, None] = field(default_factory=dict)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -77,7 +77,7 @@ class _Conversation:
         oldest = next((result for _, results in self.turns for result in results if result.passages), None)
         if oldest is None:
             return False
-        self.num_left_out += len(oldest.passages)
+        self.left_out |= dict.fromkeys(oldest.passages)
         oldest.passages, oldest.text = (), _LEFT_OUT
         return True
 
@@ -138,13 +138,14 @@ class ToolAgent:
             if not reply.tool_calls:
                 return self._end(conversation, reply.text, trace, "answer")
             results = []
-            for call in reply.tool_calls:
-                query = _read_query(call)
-                is_search = query is not None and num_searches < self.max_searches
-                num_searches += is_search
-                trace.append(f"{call.name or 'call'}: {(query or call.arguments)[:200]}")
-                results.append((yield from self._serve(call, query, is_allowed=is_search)))
-            turn = Message("assistant", extract_final_text(reply.text), tool_calls=reply.tool_calls)
+            calls = tuple(_repair(call, number) for number, call in enumerate(reply.tool_calls, start=1))
+            for written, call in zip(reply.tool_calls, calls, strict=True):
+                query = _read_query(written)
+                is_allowed = num_searches < self.max_searches
+                num_searches += bool(query and query.strip() and is_allowed)
+                trace.append(f"{written.name or 'call'}: {(query or written.arguments)[:200]}")
+                results.append((yield from self._serve(call, query, is_allowed=is_allowed)))
+            turn = Message("assistant", extract_final_text(reply.text), tool_calls=calls)
             conversation.turns.append((turn, results))
         return self._end(conversation, "", trace, "max rounds")
 
@@ -175,9 +176,20 @@ class ToolAgent:
 
     def _end(self, conversation: _Conversation, reply: str, trace: Sequence[str], stop: str) -> Answer:
         text = extract_final_text(reply).strip() or UNKNOWN
-        left_out = [f"left out: {conversation.num_left_out} passages"] if conversation.num_left_out else []
         used = conversation.shown
+        num_left_out = len(conversation.left_out.keys() - set(used))
+        left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
         return Answer(text, is_unknown(text), used=used, reply=reply, trace=(*trace, *left_out), stop=stop)
+
+
+def _repair(call: ToolCall, number: int) -> ToolCall:
+    """Return a call as later turns may repeat it: servers refuse arguments that are no JSON object, and calls without id."""
+    try:
+        is_object = isinstance(json.loads(call.arguments), dict)
+    except ValueError:
+        is_object = False
+    arguments = call.arguments if is_object else json.dumps({"invalid": call.arguments})
+    return ToolCall(call.name or "unnamed", arguments, call.call_id or f"call{number}")
 
 
 def _read_query(call: ToolCall) -> str | None:
