@@ -45,10 +45,10 @@ def digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def retrieval(folder: Path) -> str:
-    """Ranks, flags and rounded scores of the configured retriever."""
-    found = rows(one(folder, "data/retrieval/*/contexts.parquet"))
-    return digest([{**row, "score": round(row["score"], 4)} for row in found])
+def ranking(folder: Path, retriever: str) -> str:
+    """Ranks, flags and rounded scores that a retriever gave, or a plan, whose passages may have none."""
+    found = rows(one(folder, f"data/retrieval/*-{retriever}-*/contexts.parquet"))
+    return digest([{**row, "score": row["score"] and round(row["score"], 4)} for row in found])
 
 
 def training(path: Path) -> list[float]:
@@ -77,10 +77,14 @@ FROZEN = [
     "reader@joint.teacher.reader=folder", "joint.teacher.reader.name=tiny", "joint.teacher.reader.engine.dtype=float32",
     "joint.teacher.decoding.max_new_tokens=4",
 ]  # fmt: skip
+PLANNED = [
+    "retriever=rank_gpt", "retriever.plan.window=3", "retriever.plan.step=2", "retriever.plan.top=6", "rank.limit=4",
+]  # fmt: skip
 STAGES: dict[str, Callable[[Path], Any]] = {
     "corpus": lambda folder: digest(rows(one(folder, "data/corpus/*/passages.parquet"))),
     "questions": lambda folder: digest(rows(one(folder, "data/questions/*/questions.parquet"))),
-    "retrieve": retrieval,
+    "retrieve": lambda folder: ranking(folder, "bm25"),
+    "rank": lambda folder: ranking(folder, "rank_gpt"),
     "closed_book": lambda folder: digest(rows(one(folder, "data/closed_book/*/closed_book.parquet"))),
     "sweep": lambda folder: digest(rows(one(folder, "data/predictions/*/predictions.parquet"))),
     "calls": exported_calls,
@@ -99,6 +103,7 @@ def test_a_stage_s_output_changes_only_with_its_version(prepared: Run, world: Pa
     prepared("train_reader", "reader.tuned=true")
     prepared("train_joint", *frozen)
     prepared("score", *frozen)
+    prepared("rank", *PLANNED)
     versions = {stage.name: stage.version for stage in list_stages() if stage.version}
     assert set(STAGES) == set(versions) - {"index"}
     made = {name: {"version": versions[name], "output": output(tmp_path)} for name, output in STAGES.items()}
