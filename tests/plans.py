@@ -1,13 +1,13 @@
 """Plans of given texts and runs of plans, shared by the tests of driver, calls and strategies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Plan, Request, T
+from winnow.records import Answer, Decoding, Generate, Message, Pages, Passage, Plan, Request, Search, T
 from winnow.steps import Outcome
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader
@@ -47,3 +47,14 @@ def play(plan: Plan[T], serve: Callable[[Any], Any]) -> tuple[T, list[Request]]:
             requests = plan.send([serve(request) for request in requests])
     except StopIteration as stop:
         return stop.value, served
+
+
+def serve_replies(replies: Iterator[object], found: object = None) -> Callable[[Any], Any]:
+    """A function for `play` that gives replies one after the other, and to a search `found`, or a page named as its query."""
+
+    def serve(request: object) -> object:
+        if isinstance(request, Search):
+            return found or Pages((Passage(request.query, "", f"text of {request.query}"),))
+        return next(replies)
+
+    return serve

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from winnow.records import Generate, Generation, Passage, Plan
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Generate, Generation, Passage, Plan
 from winnow.strategies.replies import extract_answer
 from winnow.text.final import extract_final_text
 
@@ -59,3 +60,12 @@ def _collect(request: Generate, samples: Sequence[Generation], extract: Callable
 def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:
     """Return the passages that the prompt of a reply showed: those of the request, without those dropped to make it fit."""
     return reply.passages if reply.dropped else request.passages
+
+
+def check_one_path(strategy: str, decoding: Decoding) -> None:
+    """Raise ConfigError if a strategy that follows one path of rounds is to draw several samples."""
+    if decoding.samples > 1:
+        raise ConfigError(
+            f"strategy={strategy} follows one path, on which samples cannot vote; received decoding.samples="
+            f"{decoding.samples}. Use decoding.samples=1."
+        )

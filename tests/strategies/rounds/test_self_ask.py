@@ -1,27 +1,17 @@
 """Self-Ask: follow-up questions are searched for and answered one after the other."""
 
-from collections.abc import Iterator
 
 import pytest
 
-from tests.plans import PROMPT, play
+from tests.plans import PROMPT, play, serve_replies
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
+from winnow.records import Decoding, Failed, Generate, Generation, Search, TooLong
 from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.testing import make_context, make_question
 
 QUESTION = make_question("Which river flows through the city of X?")
 PLACED = [make_context(1, "placed")]
 TEMPLATE = "{contexts} Q {question} needed here:{thoughts}"
-
-
-def _serve(replies: Iterator[object], found: object = None) -> object:
-    def serve(request: object) -> object:
-        if isinstance(request, Search):
-            return found or Pages((Passage(request.query, "", f"text of {request.query}"),))
-        return next(replies)
-
-    return serve
 
 
 def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> None:
@@ -31,7 +21,7 @@ def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> No
         Generation("Follow up: Which river flows there?\nIntermediate"), Generation("Intermediate answer: The Danube.\nmore"),
         Generation("So the final answer is: the Danube.\nQuestion: another"),
     ])  # fmt: skip
-    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, n=2).plan(QUESTION, PLACED), _serve(replies))  # type: ignore[arg-type]
+    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, n=2).plan(QUESTION, PLACED), serve_replies(replies))  # type: ignore[arg-type]
     assert [one for one in requests if isinstance(one, Search)] == [
         Search("Where was X born?", 2), Search("Which river flows there?", 2),
     ]  # fmt: skip
@@ -70,14 +60,16 @@ def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> No
 def test_it_ends_with_an_answer_without_a_marker_or_at_its_limits(replies: list[object], stop: str, text: str) -> None:
     """And says why; a path without an answer is unknown."""
     served = iter([Generation(one) if isinstance(one, str) else one for one in replies])
-    answer, _ = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=1).plan(QUESTION, ()), _serve(served))  # type: ignore[arg-type]
+    answer, _ = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=1).plan(QUESTION, ()), serve_replies(served))  # type: ignore[arg-type]
     assert (answer.stop, answer.text, answer.unknown) == (stop, text, text == "unknown")
 
 
 def test_a_search_that_finds_nothing_is_told_in_the_trace() -> None:
     """The intermediate answer is written without a passage."""
     replies = iter(map(Generation, ["Follow up: a?", "", "So the final answer is: b"]))
-    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), _serve(replies, Failed("down")))  # type: ignore[arg-type]
+    answer, requests = play(
+        SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), serve_replies(replies, Failed("down"))
+    )  # type: ignore[arg-type]
     assert answer.trace == ("query: a? (search failed: down)",)
     assert requests[2].passages == ()  # type: ignore[union-attr]
     assert requests[3].messages[0].content.endswith("Intermediate answer: unknown")  # type: ignore[union-attr]

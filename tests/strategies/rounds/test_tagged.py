@@ -1,12 +1,11 @@
 """Search between tags: the reply is interrupted, and goes on with what was found."""
 
-from collections.abc import Iterator
 
 import pytest
 
-from tests.plans import PROMPT, play
+from tests.plans import PROMPT, play, serve_replies
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, TooLong
+from winnow.records import Decoding, Failed, Generate, Generation, Message, Search, TooLong
 from winnow.strategies.rounds.tagged import TaggedSearch
 from winnow.testing import make_context, make_question
 
@@ -22,19 +21,10 @@ def _agent(**settings: object) -> TaggedSearch:
     return TaggedSearch(PROMPT, Decoding(), **{**TAGS, **settings})  # type: ignore[arg-type]
 
 
-def _serve(replies: Iterator[object], found: object = None) -> object:
-    def serve(request: object) -> object:
-        if isinstance(request, Search):
-            return found or Pages((Passage(request.query, "", f"text of {request.query}"),))
-        return next(replies)
-
-    return serve
-
-
 def test_the_reply_goes_on_with_what_each_query_found() -> None:
     """As the beginning of the next part; stop strings are the tags that end a query or the answer."""
     replies = iter(map(Generation, ["Hm. <s> where X ", "Vienna. <s>river", "So <a> the Danube "]))
-    answer, requests = play(_agent(n=2).plan(QUESTION, PLACED), _serve(replies))  # type: ignore[arg-type]
+    answer, requests = play(_agent(n=2).plan(QUESTION, PLACED), serve_replies(replies))  # type: ignore[arg-type]
     assert [one for one in requests if isinstance(one, Search)] == [Search("where X", 2), Search("river", 2)]
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert {one.decoding.stop for one in prompts} == {("</s>", "</a>")}
@@ -62,7 +52,7 @@ def test_the_reply_goes_on_with_what_each_query_found() -> None:
 )
 def test_it_ends_without_a_marker_or_at_its_limits(replies: list[object], stop: str, text: str) -> None:
     """A query that was cut is none; after the last search, the model is told so."""
-    answer, requests = play(_agent(max_searches=1).plan(QUESTION, ()), _serve(iter(replies)))  # type: ignore[arg-type]
+    answer, requests = play(_agent(max_searches=1).plan(QUESTION, ()), serve_replies(iter(replies)))  # type: ignore[arg-type]
     assert (answer.stop, answer.text, answer.unknown) == (stop, text, text == "unknown")
     if stop == "max rounds":
         assert sum(isinstance(one, Search) for one in requests) == 1
@@ -73,7 +63,7 @@ def test_it_ends_without_a_marker_or_at_its_limits(replies: list[object], stop: 
 def test_a_search_without_a_result_is_told(query: str, told: str) -> None:
     """Inside the reply, in the place of passages."""
     replies = iter(map(Generation, [f"<s>{query}", "<a>x"]))
-    answer, requests = play(_agent().plan(QUESTION, ()), _serve(replies, Failed("down")))  # type: ignore[arg-type]
+    answer, requests = play(_agent().plan(QUESTION, ()), serve_replies(replies, Failed("down")))  # type: ignore[arg-type]
     assert requests[-1].messages[-1].content == f"<s>{query}</s>\n<i>No result ({told}).</i>\n"  # type: ignore[union-attr]
     assert answer.text == "x"
 
@@ -81,7 +71,7 @@ def test_a_search_without_a_result_is_told(query: str, told: str) -> None:
 def test_the_oldest_results_are_left_out_of_a_reply_that_is_too_long() -> None:
     """And those that are left are what was shown."""
     replies = iter([Generation("<s>a"), Generation("<s>b"), TooLong("9"), Generation("<a>x")])
-    answer, requests = play(_agent().plan(QUESTION, ()), _serve(replies))  # type: ignore[arg-type]
+    answer, requests = play(_agent().plan(QUESTION, ()), serve_replies(replies))  # type: ignore[arg-type]
     assert requests[-1].messages[-1].content == "<s>a</s>\n<i>(left out)</i>\n<s>b</s>\n<i><text of b></i>\n"  # type: ignore[union-attr]
     assert [passage.text for passage in answer.used] == ["text of b"]
     assert answer.trace[-1] == "left out: 1 passages"
@@ -100,5 +90,5 @@ def test_settings_without_a_meaning_are_refused() -> None:
 def test_a_tag_that_is_named_before_the_answer_opens_no_query() -> None:
     """The reply ended at the tag behind the answer, which is the last one that was opened."""
     reply = "<think>I could <s> again, but I know it.</think> <a> Paris"
-    answer, requests = play(_agent().plan(QUESTION, ()), _serve(iter([Generation(reply)])))  # type: ignore[arg-type]
+    answer, requests = play(_agent().plan(QUESTION, ()), serve_replies(iter([Generation(reply)])))  # type: ignore[arg-type]
     assert (answer.text, answer.stop, len(requests)) == ("Paris", "answer", 1)

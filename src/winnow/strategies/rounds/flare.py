@@ -14,7 +14,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_reasoned_answer, is_unknown
 from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
 from winnow.strategies.rounds.searching import build_contexts, search
-from winnow.strategies.sampling import get_shown
+from winnow.strategies.sampling import check_one_path, get_shown
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
@@ -61,11 +61,7 @@ class Flare:
                 f"received {self.n}, {self.look_ahead}, {self.max_sentences}, {self.max_new_tokens} and {self.threshold}. n "
                 "is that of k unless it is set, as strategy.plan.n=5 does with k=0."
             )
-        if self.decoding.samples > 1:
-            raise ConfigError(
-                f"strategy=flare writes one chain, on which samples cannot vote; received decoding.samples="
-                f"{self.decoding.samples}. Use decoding.samples=1."
-            )
+        check_one_path("flare", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round; search for one with an improbable token, and request it again."""

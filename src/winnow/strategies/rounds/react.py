@@ -12,6 +12,7 @@ from winnow.records import Answer, Context, Decoding, Generate, Generation, Mess
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.searching import search
+from winnow.strategies.sampling import check_one_path
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
@@ -96,11 +97,7 @@ class React:
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         if min(self.n, self.max_turns) < 1:
             raise ConfigError(f"strategy.plan: n and max_turns must be at least 1; received {self.n} and {self.max_turns}.")
-        if self.decoding.samples > 1:
-            raise ConfigError(
-                f"strategy=react follows one path, on which samples cannot vote; received decoding.samples="
-                f"{self.decoding.samples}. Use decoding.samples=1."
-            )
+        check_one_path("react", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a thought and an action in each round, and search if the action says so."""

@@ -13,7 +13,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_reasoned_answer, is_unknown
 from winnow.strategies.rounds.chains import build_chain_request
 from winnow.strategies.rounds.searching import build_contexts, search
-from winnow.strategies.sampling import get_shown
+from winnow.strategies.sampling import check_one_path, get_shown
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
@@ -58,11 +58,7 @@ class SelfAsk:
                 f"{self.max_follow_ups} and {self.max_new_tokens}. n is that of k unless it is set, as strategy.plan.n=5 does "
                 "with k=0."
             )
-        if self.decoding.samples > 1:
-            raise ConfigError(
-                f"strategy=self_ask follows one path, on which samples cannot vote; received decoding.samples="
-                f"{self.decoding.samples}. Use decoding.samples=1."
-            )
+        check_one_path("self_ask", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a follow-up question or the answer in each round, search, and request the intermediate answer."""

@@ -25,6 +25,7 @@ from winnow.records import (
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.searching import search
+from winnow.strategies.sampling import check_one_path
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
@@ -119,11 +120,7 @@ class ToolAgent:
                 f"strategy.plan: n, max_searches and max_new_tokens must be at least 1; received {self.n}, "
                 f"{self.max_searches} and {self.max_new_tokens}."
             )
-        if self.decoding.samples > 1:
-            raise ConfigError(
-                f"strategy=tool_agent follows one path, on which samples cannot vote; received decoding.samples="
-                f"{self.decoding.samples}. Use decoding.samples=1."
-            )
+        check_one_path("tool_agent", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply in each turn, and search if it calls for it."""
