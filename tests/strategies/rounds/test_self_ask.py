@@ -1,6 +1,5 @@
 """Self-Ask: follow-up questions are searched for and answered one after the other."""
 
-
 import pytest
 
 from tests.plans import PROMPT, play, serve_replies

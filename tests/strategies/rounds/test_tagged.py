@@ -1,6 +1,5 @@
 """Search between tags: the reply is interrupted, and goes on with what was found."""
 
-
 import pytest
 
 from tests.plans import PROMPT, play, serve_replies
