@@ -22,6 +22,7 @@ from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.records import Decoding
 from winnow.sweeps.labels import SAMPLES, CellLabels
+from winnow.sweeps.searches import SearchRules
 from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_settings
 
 
@@ -82,6 +83,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
         distractors=settings.distractors.rule.build(),
         placement=settings.placement.rule.build(),
         weighting=settings.weighting.build(),
+        searches=settings.search.rules.build(),
         strategy=lambda: _build_strategy(project),
         engines=tuple(resolve_engine_spec(project, role) for role in roles),
         ranking_engines=resolve_ranking_engines(project),
@@ -107,6 +109,9 @@ def resolve_cell_artifact(project: Project) -> Artifact:
     }
     if settings.k and not _keeps_contexts(settings):
         inputs["distractors"] = settings.distractors
+    if "search" in roles and (rules := settings.search.rules.build()) != SearchRules():
+        inputs["searches"] = {"rules": settings.search.rules}
+        inputs |= {"distractors": settings.distractors} if rules.placed else {}
     return project.resolve_artifact("sweep", "predictions", settings.strategy.name, inputs)
 
 
@@ -185,7 +190,7 @@ def _validate(settings: Settings) -> None:
     """Check the settings of a cell, and that k does not exceed the number of stored or scored contexts."""
     settings.decoding.build()
     weighted_by = settings.weighting.build().by
-    if not settings.k and settings.strategy.uses_passages:
+    if not settings.k and settings.strategy.uses_passages and "search" not in settings.strategy.engines:
         raise ConfigError(
             f"k=0: strategy={settings.strategy.name} shows passages. Set k to 1 or more, or take strategy=closed_book."
         )

@@ -15,7 +15,6 @@ Count = Annotated[int, Ge(1)]
 CountOrNull = Count | None
 NonNegative = Annotated[int, Ge(0)]
 NonNegativeNumber = Annotated[float, Ge(0)]
-_MAX_NAME = 200
 
 
 class Section(BaseModel):
@@ -49,8 +48,8 @@ def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 def _check_name(name: str) -> str:
     """Raise ValueError unless a name is one that MLflow, Prefect, DVC and file systems accept, with "/" between its parts."""
     parts = name.split("/")
-    if len(name.encode()) > _MAX_NAME or any(part.strip() != part or part in ("", ".", "..") for part in parts):
-        raise ValueError(f"a name of 1 to {_MAX_NAME} bytes, such as mine or papers/mine, without spaces around its parts")
+    if len(name.encode()) > 200 or any(part.strip() != part or part in ("", ".", "..") for part in parts):
+        raise ValueError("a name of 1 to 200 bytes, such as mine or papers/mine, without spaces around its parts")
     if not name.isprintable() or set(name) & set('\\:*?"<>|'):
         raise ValueError('a name without control characters and without any of \\ : * ? " < > |')
     return name
@@ -140,6 +139,7 @@ class Search(Section):
     damage: MaybeComponent = NOTHING
     corpus: Corpus | None = None
     retriever: Retriever | None = None
+    rules: Component
 
 
 class PriceRow(Section):

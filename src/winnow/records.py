@@ -354,6 +354,10 @@ class Failed(Struct, frozen=True):
     reason: str
 
 
+BUDGET = "budget"
+"""Reason of a search that was not made, because the budget of its question is spent."""
+
+
 class TooLong(Struct, frozen=True):
     """A prompt exceeds the context length. It is not stored, because another context length would make it untrue."""
 

@@ -1,7 +1,6 @@
 """No strategy, evaluator or search shows a model what the answer is: labels of a question stay out of every request."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from msgspec import structs
 
 from flows.settings.composition import list_options
 from flows.settings.door import compose
+from tests.plans import play
 from winnow.records import (
     Answer,
     Context,
@@ -45,14 +45,11 @@ def record_requests(plan: Plan[Answer], log_odds: float) -> list[Request]:
                 return Pages((Passage("w", "Web", "A page. It has text."),))
             case _:
                 tokens = dict.fromkeys(request.token_logprobs, (-0.5,))
-                return Generation("Answer: Ada", logprobs=(-0.5,), token_logprobs=tokens or None, token_positions={})
+                named = {"token_logprobs": tokens or None, "token_positions": {}}
+                return Generation("Answer: Ada", logprobs=(-0.5, -9.0), tokens=("Answer:", " Ada"), **named)
 
-    try:
-        requests: Sequence[Request] = next(plan)
-        while True:
-            requests = plan.send([serve(request) for request in requests])
-    except StopIteration:
-        return served
+    play(plan, serve)
+    return served
 
 
 def labeled_question() -> tuple[Question, list[Context]]:

@@ -100,3 +100,32 @@ def test_a_damaged_corpus_is_searched_without_its_relevant_passages(prepared: Ru
     assert not removed & relevant
     assert any(id_.endswith("#poisoned") for id_ in poisoned)
     assert {id_.removesuffix("#poisoned") for id_ in poisoned} == whole
+
+
+@pytest.mark.slow
+def test_found_passages_are_placed_and_searches_have_a_budget(prepared: Run, tmp_path: Path) -> None:
+    """Each prompt of each round begins with the gold passage; without a budget there is one round; an agent needs no k."""
+    words = ("strategy=iter_retgen", *CELL, "strategy.plan.rounds=3", "placement=gold_first")
+    prepared("sweep", *words, "search.rules.placed=true")
+    prepared("sweep", *words, "grid={search.rules.max_searches:[0,1],search.rules.max_tokens:[null]}")
+    prepared("sweep", *words, "search.rules.max_tokens=1")
+    placed, none, one, tokens = sorted((tmp_path / "data/predictions").iterdir(), key=lambda folder: folder.stat().st_mtime)
+    passages = {row["number"]: row for row in pq.read_table(placed / "step_passages.parquet").to_pylist()}
+    (questions,) = (tmp_path / "data/questions").glob("*/questions.parquet")
+    gold = {row["question_id"]: set(row["gold_passage_ids"]) for row in pq.read_table(questions).to_pylist()}
+    (rankings,) = (tmp_path / "data/retrieval").glob("*/contexts.parquet")
+    relevant = {(row["question_id"], row["passage_id"]) for row in pq.read_table(rankings).to_pylist() if row["has_answer"]}
+    num_rounds = 0
+    for row in pq.read_table(placed / "steps.parquet").to_pylist():
+        id_ = row["question_id"]
+        for step in row["steps"]:
+            if step["kind"] == "generate":
+                first = passages[step["passages"][0]]["passage_id"]
+                assert first in gold[id_] if gold[id_] else (id_, first) in relevant
+                num_rounds += 1
+    assert num_rounds == 4 * 3
+    for cell, searches in ((none, 0), (one, 1), (tokens, 0)):
+        rows = pq.read_table(cell / "steps.parquet").to_pylist()
+        assert [sum(step["kind"] == "search" for step in row["steps"]) for row in rows] == [searches] * 4
+        assert {row["stop"] for row in rows} == {"budget"}
+    assert "react" in prepared("sweep", "strategy=react", *CELL[1:], "k=0").stdout

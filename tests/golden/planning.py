@@ -1,6 +1,7 @@
 """Outputs of retrieval plans and of damaged corpora."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,11 @@ from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts
 from pure import run_plan
 
+from tests.plans import play
+from winnow.artifacts.rankings import RankedHit, Rankings
+from winnow.contexts.damage import Damage
+from winnow.contexts.distractors import Distractors
+from winnow.contexts.placement import Placement
 from winnow.records import Generation, Pages, Passage, Search, ToolCall
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.retrievers.plans.queries import WrittenQueries
@@ -16,10 +22,12 @@ from winnow.retrievers.plans.rank_gpt import RankGpt
 from winnow.searchers.damage import SearchDamage
 from winnow.strategies.rounds.adaptive import Adaptive
 from winnow.strategies.rounds.flare import Flare
+from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.strategies.rounds.tagged import TaggedSearch
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.strategies.rounds.unsure import Unsure
+from winnow.sweeps.searches import SearchRules
 from winnow.testing import PASSAGES
 
 _ORDERS = ("[2] > [1]", "3, 1, 9", "none", "<think>[1]</think>[3] [2]", *REPLIES[:3])
@@ -89,15 +97,9 @@ def _add_tokens(text: str) -> Generation:
 
 def _play(plan: Any, replies: list[Generation]) -> list[Any]:
     """The requests of a plan with these replies in turn, and its result."""
-    served, record = itertools.cycle(replies), list[Any]()
-    results: list[Any] | None = None
-    while True:
-        try:
-            requests = next(plan) if results is None else plan.send(results)
-        except StopIteration as stop:
-            return [*record, stop.value]
-        record += requests
-        results = [_find(one) if isinstance(one, Search) else next(served) for one in requests]
+    served = itertools.cycle(replies)
+    result, requests = play(plan, lambda request: _find(request) if isinstance(request, Search) else next(served))
+    return [*requests, result]
 
 
 def tool_agents(_: Path) -> Any:
@@ -125,9 +127,27 @@ def search_damages(_: Path) -> Any:
     return [rule.change(relevant, passages, QUESTIONS) for rule in rules]
 
 
+def search_rules(_: Path) -> Any:
+    """The requests and answers of a plan whose searches are placed or have a budget."""
+    question = replace(QUESTIONS[0], gold_passage_ids=(PASSAGES[1].passage_id,))
+    hits = [RankedHit(passage.passage_id, rank, 1.0, has_answer=False) for rank, passage in enumerate(PASSAGES, start=1)]
+    passages = {passage.passage_id: passage for passage in PASSAGES}
+    rankings = Rankings(Path(), {question.question_id: hits}, passages, {}, PASSAGES)
+    placements: list[Any] = [Placement("insert", "first"), Placement("remove"), Placement("insert_all", "last"), Damage(1.0)]
+    rules = [*(SearchRules(placed=True) for _ in placements), SearchRules(max_searches=1), SearchRules(max_tokens=0)]
+    return [
+        _play(
+            rule.apply(IterRetGen(PROMPT, GREEDY, n=2).plan(question, ()), question, rankings, Distractors(), placement),
+            list(map(Generation, _PARTS)),
+        )
+        for rule, placement in zip(rules, [*placements, Placement(), Placement()], strict=True)
+    ]
+
+
 RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
+    Golden(SearchRules, search_rules),
     Golden(ToolAgent, tool_agents),
     *map(writers, (Flare, SelfAsk, TaggedSearch, Adaptive, Unsure)),
 ]

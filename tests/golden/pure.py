@@ -10,6 +10,7 @@ from typing import Any
 from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
 
+from tests.plans import play
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
@@ -43,31 +44,25 @@ def pick(text: str) -> int:
 def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
     """The prompts of every round and the result; replies and scores are drawn by the request's text."""
     record: list[Any] = []
-    results: list[Any] | None = None
-    while True:
-        try:
-            requests = next(plan) if results is None else plan.send(results)
-        except StopIteration as stop:
-            return [*record, stop.value]
-        results = []
-        for request in requests:
-            if isinstance(request, Estimate):
-                record.append(["Estimate", request.question, request.title, request.text])
-                results.append(Score((pick(repr(record[-1])) % 97 - 48) / 10))
-                continue
-            if isinstance(request, Search):
-                record.append(["Search", request.query, request.n, *request.averaged])
-                results.append(Pages((Passage("page", request.query, f"The page of {request.query}. It is long. It ends."),)))
-                continue
-            texts = [[message.role, message.content] for message in request.messages]
-            more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
-            record.append([type(request).__name__, texts, more])
-            number = pick(repr(record[-1]))
-            if isinstance(request, Generate) and request.token_logprobs:
-                results.append(reflect(number, request.token_logprobs))
-                continue
-            is_text = isinstance(request, Generate)
-            results.append(Generation(replies[number % len(replies)]) if is_text else Score(-(number % 97) / 10))
+
+    def serve(request: Any) -> Any:
+        if isinstance(request, Estimate):
+            record.append(["Estimate", request.question, request.title, request.text])
+            return Score((pick(repr(record[-1])) % 97 - 48) / 10)
+        if isinstance(request, Search):
+            record.append(["Search", request.query, request.n, *request.averaged])
+            return Pages((Passage("page", request.query, f"The page of {request.query}. It is long. It ends."),))
+        texts = [[message.role, message.content] for message in request.messages]
+        more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
+        record.append([type(request).__name__, texts, more])
+        number = pick(repr(record[-1]))
+        if isinstance(request, Generate) and request.token_logprobs:
+            return reflect(number, request.token_logprobs)
+        is_text = isinstance(request, Generate)
+        return Generation(replies[number % len(replies)]) if is_text else Score(-(number % 97) / 10)
+
+    result, _ = play(plan, serve)
+    return [*record, result]
 
 
 def reflect(number: int, tokens: Sequence[str]) -> Generation:

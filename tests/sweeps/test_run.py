@@ -28,6 +28,7 @@ from winnow.sweeps.run import (
     iter_jobs,
     run_cells,
 )
+from winnow.sweeps.searches import SearchRules
 from winnow.testing import make_context, make_question, run_scripted_plan
 
 QUESTIONS = [make_question(question_id=name) for name in ("a", "b", "c")]
@@ -58,6 +59,7 @@ class Spec:
     weighting: Weighting = Weighting()
     retrieval: Path = Path("retrieval.parquet")
     config: Any = field(default_factory=dict)
+    searches: SearchRules = field(default_factory=SearchRules)
 
     def place(self, question: Question, rankings: object) -> PlacedContexts:
         """Return both contexts."""

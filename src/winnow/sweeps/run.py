@@ -23,6 +23,7 @@ from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy
 from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Role
 from winnow.steps import READER, Outcome
+from winnow.sweeps.searches import SearchRules
 from winnow.sweeps.spec import CellSpec
 
 _MIN_TEXT = 20
@@ -87,12 +88,15 @@ class LoadedCell:
             self.started = time.time()
         placed = self.place(question)
         self.placed[question.question_id] = placed
+        spec = self.spec
         plan = self.strategy.plan(question, placed.contexts)
         is_own = is_in_winnow(type(self.strategy).__module__)
-        strictly = not is_own and not self.spec.config.get("prompt", {}).get("shots")
+        strictly = not is_own and not spec.config.get("prompt", {}).get("shots")
         if placed.contexts or strictly:
             plan = check_named_passages(plan, placed.contexts, question.question_id, strictly=strictly)
-        return Job((self.spec.key, question.question_id), plan, self.engine_set)
+        if spec.searches != SearchRules():
+            plan = spec.searches.apply(plan, question, self.rankings, spec.distractors, spec.placement)
+        return Job((spec.key, question.question_id), plan, self.engine_set)
 
 
 def check_named_passages(

@@ -22,6 +22,7 @@ from winnow.predictions import Price
 from winnow.protocols import Engine, Strategy
 from winnow.records import Question, Role
 from winnow.sweeps.labels import CellLabels
+from winnow.sweeps.searches import SearchRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class CellSpec:
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
         ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
+        searches: Rules for the searches of plans.
         pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
 
     """
@@ -143,6 +145,7 @@ class CellSpec:
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     ranking_engines: tuple[EngineSpec, ...] = ()
     pool: Path | None = None
+    searches: SearchRules = field(default_factory=SearchRules)
 
     @property
     def rank_by(self) -> RankBy:

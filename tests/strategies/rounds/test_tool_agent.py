@@ -107,7 +107,7 @@ def test_the_oldest_passages_are_left_out_of_a_conversation_that_is_too_long() -
     ]
     answer, requests = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, PLACED), _serve(replies))
     shown = [message.content for message in requests[-1].messages if message.role == "tool"]  # type: ignore[union-attr]
-    assert shown == ["Left out, because the conversation was too long.", "<text of Y>"]
+    assert shown == ["(left out)", "<text of Y>"]
     assert [passage.text for passage in answer.used] == ["placed", "text of Y"]
     assert answer.trace[-1] == "left out: 1 passages"
     answer, _ = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, PLACED), _serve([TooLong("9")]))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from winnow.records import Context, Failed, Passage, Plan, Search
+from winnow.records import BUDGET, Context, Failed, Passage, Plan, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,11 @@ class Found:
     passages: tuple[Passage, ...] = ()
     problem: str = ""
 
+    @property
+    def is_over_budget(self) -> bool:
+        """Return whether nothing was searched for, because the question's budget of searches is spent."""
+        return self.problem == BUDGET
+
 
 def search(query: str, n: int) -> Plan[Found]:
     """Search for the `n` best passages. A query without text is not searched for, and a search that fails finds nothing."""
@@ -27,7 +32,7 @@ def search(query: str, n: int) -> Plan[Found]:
         return Found(problem="empty query")
     (result,) = yield [Search(query, n)]
     if isinstance(result, Failed):
-        return Found(problem=f"search failed: {result.reason[:100]}")
+        return Found(problem=BUDGET if result.reason == BUDGET else f"search failed: {result.reason[:100]}")
     return Found(result.passages, "" if result.passages else "nothing found")
 
 

@@ -1,51 +1,24 @@
 """Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which goes on with what was found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Answer, Context, Decoding, Generate, Generation, Message, Passage, Plan, Question, TooLong
+from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import extract_answer, is_unknown
-from winnow.strategies.rounds.searching import search
-from winnow.text.normalization import UNKNOWN
-
-_LEFT_OUT = "(left out)"
-_NO_MORE = "No further search is possible. Answer the question."
+from winnow.strategies.replies import extract_answer
+from winnow.strategies.rounds.history import NO_MORE, History, Observation
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
-    """What the model wrote up to the end of a query, and what the search gave, with its passages."""
+    """What the model wrote up to the end of a query, and what the search gave."""
 
     written: str
-    found: str
-    passages: tuple[Passage, ...] = ()
-
-
-@dataclass(slots=True)
-class _Reply:
-    """A reply that is interrupted by searches."""
-
-    parts: list[_Part] = field(default_factory=list)
-    shown: tuple[Passage, ...] = ()
-    left_out: dict[Passage, None] = field(default_factory=dict)
-
-    def format(self, result: str) -> str:
-        """Return the reply so far, in which each result has its template."""
-        return "".join(part.written + result.replace("{contexts}", part.found) for part in self.parts)
-
-    def forget(self) -> bool:
-        """Leave out the passages of the oldest search that shows some; return whether there was one."""
-        oldest = next((part for part in self.parts if part.passages), None)
-        if oldest is None:
-            return False
-        self.left_out |= dict.fromkeys(oldest.passages)
-        oldest.passages, oldest.found = (), _LEFT_OUT
-        return True
+    found: Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,51 +73,39 @@ class TaggedSearch:
         """Request the reply up to its next query or its answer, and search."""
         placed = tuple(context.passage for context in contexts)
         first = self.template.format(question=question.text, contexts=self.prompt.format_passages(placed)).strip()
-        reply, trace, num_searches = _Reply(), list[str](), 0
-        for _ in range(self.max_searches + 2):
-            result = yield from self._ask(first, placed, reply)
-            if result is None:
-                return self._end(reply, "", trace, "prompt too long")
-            text = result.text
-            query = _find_open(text, *self.query) if result.finish != "length" else None
+        history, parts, trace = History(placed), list[_Part](), list[str]()
+        for num_searches in range(self.max_searches + 2):
+            reply = yield from history.ask(lambda passages: self._build_request(first, parts, passages))
+            if reply is None:
+                return self._end(history, parts, "", trace, "prompt too long")
+            text = reply.text
+            query = _find_open(text, *self.query) if reply.finish != "length" else None
             if query is None or self.answer[0] in query:  # the last tag is that of the answer
-                return self._end(reply, text, trace, "answer" if self.answer[0] in text else "no marker")
-            is_allowed = num_searches < self.max_searches
-            num_searches += is_allowed
+                return self._end(history, parts, text, trace, "answer" if self.answer[0] in text else "no marker")
             trace.append(f"query: {query[:200]}")
-            part = _Part(text + self.query[1], _NO_MORE)
-            if is_allowed:
-                found = yield from search(query, self.n)
-                part.found = self.prompt.format_passages(found.passages) or f"No result ({found.problem})."
-                part.passages = found.passages
-            reply.parts.append(part)
-        return self._end(reply, "", trace, "max rounds")
+            if num_searches < self.max_searches:
+                found = yield from history.search(query, self.n, self.prompt)
+            else:
+                found = history.observe(NO_MORE)
+            parts.append(_Part(text + self.query[1], found))
+        return self._end(history, parts, "", trace, "max rounds")
 
-    def _ask(self, first: str, placed: tuple[Passage, ...], reply: _Reply) -> Plan[Generation | None]:
-        """Request the next part of the reply; leave out the oldest results until the prompt fits, or return None."""
+    def _build_request(self, first: str, parts: Sequence[_Part], passages: tuple[Passage, ...]) -> Generate:
+        """Build the request for the next part of the reply."""
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1]))
-        system = (Message("system", self.prompt.system),) if self.prompt.system else ()
-        while True:
-            begun = reply.format(self.result)
-            messages = (*system, Message("user", first), *((Message("assistant", begun),) if begun else ()))
-            found = (passage for part in reply.parts for passage in part.passages)
-            passages = tuple(dict.fromkeys((*placed, *found)))
-            result: Generation | TooLong
-            (result,) = yield [Generate(messages, decoding, passages=passages, may_be_too_long=True)]
-            if isinstance(result, Generation):
-                reply.shown = passages
-                return result
-            if not reply.forget():
-                return None
+        messages = [Message("system", self.prompt.system)] if self.prompt.system else []
+        messages.append(Message("user", first))
+        messages += [Message("assistant", self._format(parts))] if parts else []
+        return Generate(tuple(messages), decoding, passages=passages, may_be_too_long=True)
 
-    def _end(self, reply: _Reply, last: str, trace: Sequence[str], stop: str) -> Answer:
+    def _format(self, parts: Sequence[_Part]) -> str:
+        """Return the reply so far, in which each result has its template."""
+        return "".join(part.written + self.result.replace("{contexts}", part.found.text) for part in parts)
+
+    def _end(self, history: History, parts: Sequence[_Part], last: str, trace: Sequence[str], stop: str) -> Answer:
         tagged = last.rpartition(self.answer[0])[2] if self.answer[0] in last else None
         text = extract_answer(last) if tagged is None else tagged.strip()
-        num_left_out = len(reply.left_out.keys() - set(reply.shown))
-        left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
-        whole = reply.format(self.result) + last
-        text = text or UNKNOWN
-        return Answer(text, is_unknown(text), used=reply.shown, reply=whole, trace=(*trace, *left_out), stop=stop)
+        return history.build_answer(text, self._format(parts) + last, trace, stop)
 
 
 def _find_open(text: str, begin: str, end: str) -> str | None:

@@ -2,32 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.records import (
-    Answer,
-    Context,
-    Decoding,
-    Generate,
-    Generation,
-    Message,
-    Passage,
-    Plan,
-    Question,
-    Tool,
-    ToolCall,
-    TooLong,
-)
+from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question, Tool, ToolCall
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import is_unknown
-from winnow.strategies.rounds.searching import search
+from winnow.strategies.rounds.history import NO_MORE, History, Observation
 from winnow.strategies.sampling import check_one_path
 from winnow.text.final import extract_final_text
-from winnow.text.normalization import UNKNOWN
 
 SEARCH = "search"
 """Name of the tool."""
@@ -36,51 +21,14 @@ _PARAMETERS = {
     "properties": {"query": {"type": "string", "description": "What to search for"}},
     "required": ["query"],
 }
-_LEFT_OUT = "Left out, because the conversation was too long."
-_NO_MORE = "No further search is possible. Answer the question."
 
 
-@dataclass(slots=True)
-class _Result:
-    """The result of a call: the passages that it shows, and the text of its message."""
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A reply, and each of its calls with its result."""
 
-    call: ToolCall
-    text: str
-    passages: tuple[Passage, ...] = ()
-
-
-@dataclass(slots=True)
-class _Conversation:
-    """The prompt of an agent, and the turns that follow it: replies with their calls, each with its result."""
-
-    prompt: tuple[Message, ...]
-    placed: tuple[Passage, ...]
-    turns: list[tuple[Message, list[_Result]]] = field(default_factory=list)
-    shown: tuple[Passage, ...] = ()
-    left_out: dict[Passage, None] = field(default_factory=dict)
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """Return the passages that the messages show, each once."""
-        found = (passage for _, results in self.turns for result in results for passage in result.passages)
-        return tuple(dict.fromkeys((*self.placed, *found)))
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """Return the messages."""
-        messages = list(self.prompt)
-        for turn, results in self.turns:
-            messages += [turn, *(Message("tool", result.text, call_id=result.call.call_id) for result in results)]
-        return tuple(messages)
-
-    def forget(self) -> bool:
-        """Leave out the passages of the oldest call that shows some; return whether there was one."""
-        oldest = next((result for _, results in self.turns for result in results if result.passages), None)
-        if oldest is None:
-            return False
-        self.left_out |= dict.fromkeys(oldest.passages)
-        oldest.passages, oldest.text = (), _LEFT_OUT
-        return True
+    message: Message
+    results: tuple[tuple[ToolCall, Observation], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +73,15 @@ class ToolAgent:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply in each turn, and search if it calls for it."""
         system = (Message("system", self.system),) if self.system else ()
-        placed = tuple(context.passage for context in contexts)
-        conversation = _Conversation((*system, *self.prompt.render(question, contexts)), placed)
-        num_searches, trace = 0, list[str]()
+        prompt = (*system, *self.prompt.render(question, contexts))
+        history = History(tuple(context.passage for context in contexts))
+        turns, num_searches, trace = list[_Turn](), 0, list[str]()
         for _ in range(self.max_searches + 2):
-            reply = yield from self._ask(conversation)
+            reply = yield from history.ask(lambda passages: self._build_request(prompt, turns, passages))
             if reply is None:
-                return self._end(conversation, "", trace, "prompt too long")
+                return history.build_answer("", "", trace, "prompt too long")
             if not reply.tool_calls:
-                return self._end(conversation, reply.text, trace, "answer")
+                return history.build_answer(extract_final_text(reply.text).strip(), reply.text, trace, "answer")
             results = []
             calls = tuple(_repair(call, number) for number, call in enumerate(reply.tool_calls, start=1))
             for written, call in zip(reply.tool_calls, calls, strict=True):
@@ -141,42 +89,28 @@ class ToolAgent:
                 is_allowed = num_searches < self.max_searches
                 num_searches += bool(query and query.strip() and is_allowed)
                 trace.append(f"{written.name or 'call'}: {(query or written.arguments)[:200]}")
-                results.append((yield from self._serve(call, query, is_allowed=is_allowed)))
+                results.append((call, (yield from self._serve(history, query, is_allowed=is_allowed))))
             turn = Message("assistant", extract_final_text(reply.text), tool_calls=calls)
-            conversation.turns.append((turn, results))
-        return self._end(conversation, "", trace, "max rounds")
+            turns.append(_Turn(turn, tuple(results)))
+        return history.build_answer("", "", trace, "max rounds")
 
-    def _ask(self, conversation: _Conversation) -> Plan[Generation | None]:
-        """Request a reply; leave out the oldest passages until the prompt fits, or return None."""
+    def _build_request(self, prompt: Sequence[Message], turns: Sequence[_Turn], passages: tuple[Passage, ...]) -> Generate:
+        """Build the request for the next reply."""
+        messages = list(prompt)
+        for turn in turns:
+            results = (Message("tool", result.text, call_id=call.call_id) for call, result in turn.results)
+            messages += [turn.message, *results]
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         tools = (Tool(SEARCH, self.description, json.dumps(_PARAMETERS)),)
-        while True:
-            passages = conversation.passages
-            request = Generate(conversation.messages, decoding, tools=tools, passages=passages, may_be_too_long=True)
-            reply: Generation | TooLong
-            (reply,) = yield [request]
-            if isinstance(reply, Generation):
-                conversation.shown = passages
-                return reply
-            if not conversation.forget():
-                return None
+        return Generate(tuple(messages), decoding, tools=tools, passages=passages, may_be_too_long=True)
 
-    def _serve(self, call: ToolCall, query: str | None, *, is_allowed: bool) -> Plan[_Result]:
+    def _serve(self, history: History, query: str | None, *, is_allowed: bool) -> Plan[Observation]:
         """Return the result of a call."""
         if query is None:
-            known = f'Call {SEARCH} with the arguments {{"query": "..."}}.'
-            return _Result(call, f"This call cannot be made. {known}")
+            return history.observe(f'This call cannot be made. Call {SEARCH} with the arguments {{"query": "..."}}.')
         if not is_allowed:
-            return _Result(call, _NO_MORE)
-        found = yield from search(query, self.n)
-        return _Result(call, self.prompt.format_passages(found.passages) or f"No result ({found.problem}).", found.passages)
-
-    def _end(self, conversation: _Conversation, reply: str, trace: Sequence[str], stop: str) -> Answer:
-        text = extract_final_text(reply).strip() or UNKNOWN
-        used = conversation.shown
-        num_left_out = len(conversation.left_out.keys() - set(used))
-        left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
-        return Answer(text, is_unknown(text), used=used, reply=reply, trace=(*trace, *left_out), stop=stop)
+            return history.observe(NO_MORE)
+        return (yield from history.search(query, self.n, self.prompt))
 
 
 def _repair(call: ToolCall, number: int) -> ToolCall:

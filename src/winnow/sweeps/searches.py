@@ -1,0 +1,136 @@
+"""The searches of plans as a cell wants them: within a budget, and with the cell's placement of what they find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeGuard
+
+from annotated_types import Ge
+from msgspec import structs
+
+from winnow.artifacts.rankings import Rankings
+from winnow.contexts.build import build_ranked_contexts
+from winnow.contexts.damage import Damage
+from winnow.contexts.distractors import Distractors
+from winnow.contexts.gold import mark_gold
+from winnow.contexts.placement import Placement
+from winnow.errors import ConfigError
+from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Plan, Question, Request, Score, Search
+from winnow.text.containment import has_answers
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRules:
+    """Rules for the searches of a question, which hold for every strategy.
+
+    A search beyond the budget is not made. The plan receives `Failed` with the reason `BUDGET`, and ends by its own rules: an
+    agent is told to answer, and other strategies answer from what they have. If found passages are placed, the distractors
+    and the placement of the cell select and order the result of each search as they do the contexts of the first prompt: for
+    example, a gold passage that was not found is inserted, or one that was found is removed and the next passage takes its
+    place. Searches are then for twice as many passages. A position beyond the result of a search is its end.
+
+    Args:
+        max_searches: Maximum number of searches of a question, or None.
+        max_tokens: Number of tokens that a question has used, in prompts and replies of all roles, from which no search is
+            made, or None.
+        placed: Whether found passages are placed.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    max_searches: Annotated[int, Ge(0)] | None = None
+    max_tokens: Annotated[int, Ge(0)] | None = None
+    placed: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a negative budget."""
+        for name in ("max_searches", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ConfigError(f"search.rules.{name} must be at least 0, or null for no limit; received {value}.")
+
+    def apply(
+        self,
+        plan: Plan[Answer],
+        question: Question,
+        rankings: Rankings,
+        distractors: Distractors,
+        placement: Placement | Damage,
+    ) -> Plan[Answer]:
+        """Run a plan, whose searches follow the rules.
+
+        Args:
+            plan: Plan of a strategy.
+            question: Question of the plan.
+            rankings: Rankings, whose gold passages are inserted and whose pool has random distractors.
+            distractors: Distractors of the cell.
+            placement: Placement of the cell.
+
+        """
+        num_searches = num_tokens = 0
+        results: Sequence[Any] | None = None
+        while True:
+            try:
+                requests = next(plan) if results is None else plan.send(results)
+            except StopIteration as stop:
+                answer: Answer = stop.value
+                return answer
+            received: list[Any] = [Failed(BUDGET)] * len(requests)
+            served: dict[int, Request] = {}
+            for index, request in enumerate(requests):
+                if _is_search(request):
+                    if self._is_spent(num_searches, num_tokens):
+                        continue
+                    num_searches += 1
+                served[index] = self._widen(request)
+            if served:
+                for index, result in zip(served, (yield list(served.values())), strict=True):
+                    received[index] = result
+            num_tokens += sum(_count_tokens(result) for result in received)
+            results = received
+            if self.placed:
+                results = [
+                    _place(result, request.n, question, rankings, distractors, placement)
+                    if _is_search(request) and isinstance(result, Pages)
+                    else result
+                    for request, result in zip(requests, received, strict=True)
+                ]
+
+    def _is_spent(self, num_searches: int, num_tokens: int) -> bool:
+        return (self.max_searches is not None and num_searches >= self.max_searches) or (
+            self.max_tokens is not None and num_tokens >= self.max_tokens
+        )
+
+    def _widen(self, request: Request) -> Request:
+        """Return a request that finds twice as many passages if it is a search whose results are placed."""
+        return structs.replace(request, n=2 * request.n) if self.placed and _is_search(request) else request
+
+
+def _is_search(request: Request) -> TypeGuard[Search]:
+    return isinstance(request, Search) and request.role == "search"
+
+
+def _count_tokens(result: object) -> int:
+    return result.usage.tokens_in + result.usage.tokens_out if isinstance(result, Generation | Score) else 0
+
+
+def _place(
+    pages: Pages, n: int, question: Question, rankings: Rankings, distractors: Distractors, placement: Placement | Damage
+) -> Pages:
+    """Return n of the found passages, selected and placed as the contexts of the first prompt are."""
+    scores = pages.scores or (None,) * len(pages.passages)
+    matches = has_answers([passage.text for passage in pages.passages], question.answers)
+    ranked = zip(pages.passages, scores, matches, strict=True)
+    found = [Context(passage, rank, score, match) for rank, (passage, score, match) in enumerate(ranked, start=1)]
+    ids = {context.passage.passage_id for context in found}
+    known = build_ranked_contexts(rankings, question)
+    gold = [replace(one, rank=0, score=None) for one in known if one.is_gold and one.passage.passage_id not in ids]
+    contexts: Sequence[Context] = mark_gold(question, [*found, *gold])
+    if isinstance(placement, Placement):
+        placement = replace(placement, order=min(placement.order, n)) if isinstance(placement.order, int) else placement
+        n = max(n, sum(context.is_gold for context in contexts)) if placement.gold == "insert_all" else n
+    contexts = distractors.replace_contexts(question, contexts, n, rankings.pool)
+    placed = placement.place(question, contexts, n).contexts
+    return structs.replace(
+        pages, passages=tuple(one.passage for one in placed), scores=tuple(one.score for one in placed if pages.scores)
+    )
