@@ -6,10 +6,12 @@ PYTHONPATH=. python tests/conf/experiment_table.py    # writes it; look at the d
 import csv
 import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from flows.settings.composition import list_options
 from flows.settings.door import compose
+from flows.settings.typed import Settings
 from winnow.artifacts.provenance import flatten
 
 TABLE = Path(__file__).parents[1] / "data" / "experiments.csv"
@@ -27,11 +29,17 @@ SETTINGS = (
 """Settings by which a cell may differ from what a paper says."""
 
 
+@cache
+def compose_experiment(name: str) -> Settings:
+    """Return the settings of an experiment, which several tests read."""
+    return compose([f"experiment={name}"])
+
+
 def iter_rows() -> Iterator[dict[str, str]]:
     """Yield a row for each distinct combination of the settings in the cells of each experiment."""
     for name in list_options("experiment"):
         known = set()
-        for cell in compose([f"experiment={name}"]).cells:
+        for cell in compose_experiment(name).cells:
             found = flatten(cell.plain)
             values = tuple(_format(found.get(setting, "")) for setting in SETTINGS)
             if values not in known:

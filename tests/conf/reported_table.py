@@ -11,7 +11,7 @@ from pathlib import Path
 from flows.project.artifacts import Project
 from flows.project.cells import build_labels
 from flows.settings.composition import list_options
-from flows.settings.door import compose
+from tests.conf.experiment_table import compose_experiment
 from winnow.reports.reported import find_value, load_paper_part
 
 TABLE = Path(__file__).parents[1] / "data" / "reported.csv"
@@ -34,7 +34,7 @@ COLUMNS = (
 def iter_rows() -> Iterator[tuple[str, ...]]:
     """Yield a row for each metric of the paper's table and each cell, with an empty value if the paper has none for it."""
     for name in list_options("experiment"):
-        cfg = compose([f"experiment={name}"])
+        cfg = compose_experiment(name)
         if not cfg.report.paper:
             continue
         paper = cfg.report.paper

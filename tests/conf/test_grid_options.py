@@ -10,6 +10,7 @@ from flows.settings.composition import list_options
 from flows.settings.door import compose, open_settings
 from flows.settings.overrides import complete_overrides, load_params
 from flows.settings.typed import Settings
+from tests.conf.experiment_table import compose_experiment
 from winnow.errors import ConfigError
 
 
@@ -92,9 +93,11 @@ def test_the_cells_of_a_composed_file_are_those_of_the_command(words: list[str],
     """Whatever refers to what the grid changes: an encoder, an estimator's scale, k."""
     path = tmp_path / "params.yaml"
     path.write_text(compose_params(words))
+    is_experiment = len(words) == 1 and words[0].startswith("experiment=")
+    command = compose_experiment(words[0].partition("=")[2]) if is_experiment else compose(complete_overrides(words))
     composed, loaded = (
         [{name: value for name, value in cell.plain.items() if value is not None} for cell in job.cells]
-        for job in (compose(complete_overrides(words)), open_settings(load_params(path, [])))
+        for job in (command, open_settings(load_params(path, [])))
     )
     assert composed == loaded
 
