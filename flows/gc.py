@@ -182,7 +182,7 @@ def _add_engines(use: Use, project: Project) -> None:
                 use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
-    engines = {"search": settings.strategy.engines, "corpus": settings.retriever.engines}
+    engines = {"search": settings.roles, "corpus": settings.retriever.engines}
     for role, is_used in (*((role, role in used) for role, used in engines.items()), ("nli", settings.nli is not None)):
         if is_used:
             use.engines.add(resolve_engine_spec(project, role).key)

@@ -28,7 +28,7 @@ _LAST_WITHOUT_READER = "retrieve"
 """The last of the stages that use no reader."""
 _GROUPS_WITHOUT_READER = ("corpus", "dataset", "retriever", "encoder", "search")
 """The groups of settings whose assets these stages need."""
-_READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "weighting", "rank_by", "decoding", "metric")
+_READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "context", "weighting", "rank_by", "decoding", "metric")
 """Settings that no stage before the sweep reads."""
 
 

@@ -141,8 +141,8 @@ def _dry_run(
 
 
 _SETTINGS = (
-    "strategy", "placement", "distractors", "k", "rank_by", "weighting", "metric", "breakdown", "search", "rewriting", "sweep",
-    "grid", *MODEL_ROLES[1:], "nli", "prices",
+    "strategy", "placement", "distractors", "context", "k", "rank_by", "weighting", "metric", "breakdown", "search",
+    "rewriting", "sweep", "grid", *MODEL_ROLES[1:], "nli", "prices",
 )  # fmt: skip
 STAGE = Stage(
     sweep,

@@ -70,7 +70,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
     artifact = resolve_cell_artifact(project)
     uses_relevance = needs_relevance(settings)
     relevance = resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
-    roles = settings.strategy.engines
+    roles = settings.roles
     return CellSpec(
         key=artifact.key,
         folder=artifact.folder,
@@ -83,6 +83,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
         distractors=settings.distractors.rule.build(),
         placement=settings.placement.rule.build(),
         weighting=settings.weighting.build(),
+        processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
         strategy=lambda: _build_strategy(project),
         engines=tuple(resolve_engine_spec(project, role) for role in roles),
@@ -96,7 +97,7 @@ def resolve_cell_artifact(project: Project) -> Artifact:
     """Return the artifact with the predictions of one cell."""
     settings = project.settings
     relevance = resolve_relevance(project).identity if needs_relevance(settings) else None
-    roles = settings.strategy.engines
+    roles = settings.roles
     inputs = {
         "questions": _identify_questions(project),
         "rankings": resolve_rankings(project).identity,
@@ -107,6 +108,8 @@ def resolve_cell_artifact(project: Project) -> Artifact:
         "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
         **{name: getattr(settings, name) for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
     }
+    if settings.context.plan:
+        inputs["context"] = settings.context
     if settings.k and not _keeps_contexts(settings):
         inputs["distractors"] = settings.distractors
     if "search" in roles and (rules := settings.search.rules.build()) != SearchRules():
@@ -160,7 +163,7 @@ def list_trainings_of(readers: Iterable[Reader], settings: Settings) -> list[str
 
 def list_stages_of_cell(settings: Settings) -> list[str]:
     """Return the stages whose artifacts a cell reads itself."""
-    uses_estimator = needs_relevance(settings) or "estimator" in settings.strategy.engines
+    uses_estimator = needs_relevance(settings) or "estimator" in settings.roles
     optional = {
         "rank": bool(settings.retriever.plan),
         "score": needs_relevance(settings),
@@ -276,6 +279,7 @@ def _describe_settings(settings: Settings) -> dict[str, str]:
         "filter": question_filter,
         "retriever": settings.retriever.name,
         "distractors": settings.distractors.name,
+        "context": settings.context.name,
         "ranked by": ranking,
         "weighted by": weighting,
         "reader": settings.reader.name,

@@ -157,7 +157,7 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
     for cell in cells:
         project = Project(cell)
         makers: list[Callable[[], list[EngineSpec]]] = [partial(resolve_judge_specs, project, build_metrics(cell))]
-        roles = dict.fromkeys([*cell.retriever.engines, *cell.strategy.engines])
+        roles = dict.fromkeys([*cell.retriever.engines, *cell.roles])
         makers += [partial(_resolve_role, project, role) for role in roles]
         if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
             makers.append(partial(_resolve_filter, project))

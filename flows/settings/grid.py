@@ -89,6 +89,7 @@ def _normalize_cell(cell: DictConfig) -> DictConfig:
         normalized.k = 0
         normalized.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
         normalized.distractors = load_option("distractors", "retrieved")
+        normalized.context = load_option("context", "none")
     if not uses_reader and not cell.retriever.get("engines"):  # by default, the reader serves the plan of a retriever
         normalized.training = load_option("training", "none")
     return normalized

@@ -186,6 +186,14 @@ class Rule(Section):
     rule: Component
 
 
+class ContextProcessing(Section):
+    """What changes the placed contexts before a strategy shows them, and the roles that it asks."""
+
+    name: str
+    engines: list[str] = []
+    plan: MaybeComponent = NOTHING
+
+
 class Teacher(Section):
     """A model whose replies or likelihoods train another one."""
 
@@ -302,73 +310,6 @@ class Sweep(Section):
     closed_book_filter: bool
     retry_empty: bool
     record_steps: bool
-
-
-class Paper(Section):
-    """A paper's table or figure beside ours."""
-
-    name: str
-    dataset: str
-    part: str = ""
-    model: str = ""
-
-
-class Report(Section):
-    """The pages of a sweep."""
-
-    out: str
-    seed: NonNegative
-    figures: list[Literal["svg", "pdf", "png", "csv"]]
-    cost: str
-    paper: Paper | None
-
-
-class Browse(Section):
-    """The page of questions."""
-
-    questions: NonNegative
-
-
-class Power(Section):
-    """The page of power."""
-
-    sizes: list[Count] | None
-    effects: list[PositiveFloat]
-
-
-class EvaluateEstimator(Section):
-    """The page on an estimator."""
-
-    out: str
-    dev: str
-    test: str
-    k: Count
-    sample: Count
-    paper: str | None
-    show: list[str] | None
-
-
-class EvaluateEvaluator(Section):
-    """The page on CRAG's evaluators."""
-
-    out: str
-    dev: str
-    test: str
-    limit: CountOrNull
-    alpha: NonNegativeNumber
-
-
-class ExportMaps(Section):
-    """Maps of mixtures in RAGE's format."""
-
-    out: str
-    split: str
-
-
-class Export(ExportMaps):
-    """Rankings in formats of other tools."""
-
-    format: Literal["trec", "fid", "beir"]
 
 
 class Shards(Section):

@@ -19,29 +19,24 @@ from flows.settings.components import (
     describe_expected,
     iter_mappings,
 )
+from flows.settings.pages import Browse, EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report
 from flows.settings.sections import (
     Answerable,
-    Browse,
     ClosedBook,
+    ContextProcessing,
     Corpus,
     Count,
     Dataset,
     Encoder,
     Estimator,
-    EvaluateEstimator,
-    EvaluateEvaluator,
-    Export,
-    ExportMaps,
     Facts,
     Joint,
     NonNegative,
     Paths,
     Pipeline,
-    Power,
     Prices,
     Rank,
     Reader,
-    Report,
     Retriever,
     Rewriting,
     Rule,
@@ -103,6 +98,7 @@ class Settings(Section):
     strategy: Strategy
     placement: Rule
     distractors: Rule
+    context: ContextProcessing
     training: Training
     method: Component
     joint: Joint
@@ -170,6 +166,11 @@ class Settings(Section):
     def cells(self) -> "list[Settings]":
         """The settings of each cell of the grid, for each training seed."""
         return self._list_cells()
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles that the plan of a cell asks: those of its context processor, and those of its strategy."""
+        return list(dict.fromkeys([*self.strategy.engines, *self.context.engines]))
 
     def get_model(self, role: str) -> Reader | None:
         """Return the model of a role that has one of its own, such as "judge"."""

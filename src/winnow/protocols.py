@@ -279,6 +279,14 @@ class RetrievalPlan(Protocol):
         ...
 
 
+class ContextProcessor(Protocol):
+    """Changes the placed contexts before a strategy shows them: selects sentences, summarizes, reorders."""
+
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
+        """Return the plan for one question, whose result replaces the contexts. A changed text names its sources."""
+        ...
+
+
 class Strategy(Protocol):
     """Answers a question with a language model: builds prompts from the contexts, and one answer from the replies."""
 

@@ -240,6 +240,7 @@ COMPONENTS = [
         "strategy",
         "placement",
         "distractors",
+        "context",
         "training",
         "joint",
     )

@@ -1,6 +1,7 @@
 """Outputs of retrieval plans and of damaged corpora."""
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,17 @@ from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
-from winnow.records import Generation, Pages, Passage, Search, ToolCall
+from winnow.records import Generation, Pages, Passage, Score, Search, ToolCall
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.retrievers.plans.rank_gpt import RankGpt
 from winnow.searchers.damage import SearchDamage
+from winnow.strategies.corrective.refinement import Refinement
+from winnow.strategies.processing.order import Reordering
+from winnow.strategies.processing.sentences import SentenceSelection
+from winnow.strategies.processing.summary import Summary
+from winnow.strategies.processing.words import WordSelection
 from winnow.strategies.rounds.adaptive import Adaptive
 from winnow.strategies.rounds.flare import Flare
 from winnow.strategies.rounds.iter_retgen import IterRetGen
@@ -144,10 +150,40 @@ def search_rules(_: Path) -> Any:
     ]
 
 
+def processor(component: type, *processors: Any) -> Golden:
+    """What context processors request, and the contexts that they return."""
+
+    def output(_: Path) -> Any:
+        return [
+            run_plan(processor.process(question, contexts(question))) for processor in processors for question in QUESTIONS
+        ]
+
+    return Golden(component, output)
+
+
+def word_selections(_: Path) -> Any:
+    """The words that are kept of each passage, whose tokens are improbable by their length."""
+
+    def serve(request: Any) -> Score:
+        tokens = tuple(re.findall(r" *\w{1,4}|\W", request.continuation))
+        given = len(request.messages[0].content)
+        logprobs = tuple(-float(len(token) * (n + given) % 7) for n, token in enumerate(tokens))
+        return Score(sum(logprobs), tokens=tokens, logprobs=logprobs)
+
+    rules = WordSelection("W"), WordSelection("W", 0.3, "{question}")
+    return [play(rule.process(question, contexts(question)), serve) for rule in rules for question in QUESTIONS]
+
+
 RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(SearchRules, search_rules),
+    Golden(WordSelection, word_selections),
+    processor(SentenceSelection, SentenceSelection(), SentenceSelection(Refinement(threshold=0.0, join="all"))),
+    processor(
+        Summary, Summary("{contexts} {question}", GREEDY), Summary("{contexts} {question}", GREEDY, "each", "{title} {text}")
+    ),
+    processor(Reordering, Reordering(), Reordering("reversed")),
     Golden(ToolAgent, tool_agents),
     *map(writers, (Flare, SelfAsk, TaggedSearch, Adaptive, Unsure)),
 ]

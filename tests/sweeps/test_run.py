@@ -60,6 +60,7 @@ class Spec:
     retrieval: Path = Path("retrieval.parquet")
     config: Any = field(default_factory=dict)
     searches: SearchRules = field(default_factory=SearchRules)
+    processor: Any = None
 
     def place(self, question: Question, rankings: object) -> PlacedContexts:
         """Return both contexts."""

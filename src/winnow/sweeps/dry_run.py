@@ -291,6 +291,8 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
         )
     if isinstance(request, Search):
         return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.goes_on else ())
+    if isinstance(request, Likelihood) and request.per_token:
+        return Score(placeholder.score, tokens=(request.continuation,), logprobs=(placeholder.score,))
     return Score(placeholder.score)
 
 

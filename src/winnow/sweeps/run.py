@@ -20,7 +20,7 @@ from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
 from winnow.predictions import Prediction, RoleUsage
-from winnow.protocols import MODEL_ROLES, Strategy
+from winnow.protocols import MODEL_ROLES, ContextProcessor, Strategy
 from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Role
 from winnow.steps import READER, Outcome
 from winnow.sweeps.searches import SearchRules
@@ -89,7 +89,7 @@ class LoadedCell:
         placed = self.place(question)
         self.placed[question.question_id] = placed
         spec = self.spec
-        plan = self.strategy.plan(question, placed.contexts)
+        plan = _answer(self.strategy, spec.processor, question, placed.contexts)
         is_own = is_in_winnow(type(self.strategy).__module__)
         strictly = not is_own and not spec.config.get("prompt", {}).get("shots")
         if placed.contexts or strictly:
@@ -97,6 +97,15 @@ class LoadedCell:
         if spec.searches != SearchRules():
             plan = spec.searches.apply(plan, question, self.rankings, spec.distractors, spec.placement)
         return Job((spec.key, question.question_id), plan, self.engine_set)
+
+
+def _answer(
+    strategy: Strategy, processor: ContextProcessor | None, question: Question, contexts: Sequence[Context]
+) -> Plan[Answer]:
+    """Process the contexts of a question, and answer it from the result."""
+    if processor is not None:
+        contexts = yield from processor.process(question, contexts)
+    return (yield from strategy.plan(question, contexts))
 
 
 def check_named_passages(

@@ -19,7 +19,7 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
 from winnow.predictions import Price
-from winnow.protocols import Engine, Strategy
+from winnow.protocols import ContextProcessor, Engine, Strategy
 from winnow.records import Question, Role
 from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.searches import SearchRules
@@ -119,6 +119,7 @@ class CellSpec:
         distractors: Rule that may replace the contexts beside the gold passage.
         placement: Placement of the contexts.
         weighting: Weighting of the contexts.
+        processor: Context processor, which changes the contexts before the strategy shows them; None leaves them as they are.
         strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
         engines: Specifications of the engines, one per role.
         config: Composed settings as plain values, stored for reference.
@@ -144,6 +145,7 @@ class CellSpec:
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     ranking_engines: tuple[EngineSpec, ...] = ()
+    processor: ContextProcessor | None = None
     pool: Path | None = None
     searches: SearchRules = field(default_factory=SearchRules)
 

@@ -1,0 +1,74 @@
+"""Sections of the settings for pages and exports: a paper beside ours, the report, the page of questions, power, maps."""
+
+from typing import Literal
+
+from pydantic import PositiveFloat
+
+from flows.settings.sections import Count, CountOrNull, NonNegative, NonNegativeNumber, Section
+
+
+class Paper(Section):
+    """A paper's table or figure beside ours."""
+
+    name: str
+    dataset: str
+    part: str = ""
+    model: str = ""
+
+
+class Report(Section):
+    """The pages of a sweep."""
+
+    out: str
+    seed: NonNegative
+    figures: list[Literal["svg", "pdf", "png", "csv"]]
+    cost: str
+    paper: Paper | None
+
+
+class Browse(Section):
+    """The page of questions."""
+
+    questions: NonNegative
+
+
+class Power(Section):
+    """The page of power."""
+
+    sizes: list[Count] | None
+    effects: list[PositiveFloat]
+
+
+class EvaluateEstimator(Section):
+    """The page on an estimator."""
+
+    out: str
+    dev: str
+    test: str
+    k: Count
+    sample: Count
+    paper: str | None
+    show: list[str] | None
+
+
+class EvaluateEvaluator(Section):
+    """The page on CRAG's evaluators."""
+
+    out: str
+    dev: str
+    test: str
+    limit: CountOrNull
+    alpha: NonNegativeNumber
+
+
+class ExportMaps(Section):
+    """Maps of mixtures in RAGE's format."""
+
+    out: str
+    split: str
+
+
+class Export(ExportMaps):
+    """Rankings in formats of other tools."""
+
+    format: Literal["trec", "fid", "beir"]

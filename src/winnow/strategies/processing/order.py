@@ -1,0 +1,37 @@
+"""Order of contexts: the best ones at both ends, where models read best (Liu et al. 2024), or the best one last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.records import Context, Plan, Question
+
+By = Literal["ends", "reversed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reordering:
+    """A context processor that changes the order of the contexts alone.
+
+    Args:
+        by: "ends" puts the first context first, the second one last, the third one second, and so on; "reversed" puts the
+            first one last.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    by: By = "ends"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown order."""
+        if self.by not in get_args(By):
+            raise ConfigError(f"context.plan.by must be ends or reversed; received {self.by!r}.")
+
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:  # noqa: ARG002
+        """Return the contexts in another order, without a request."""
+        yield []
+        if self.by == "reversed":
+            return tuple(contexts[::-1])
+        return (*contexts[::2], *contexts[1::2][::-1])

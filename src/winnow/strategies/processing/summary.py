@@ -1,0 +1,75 @@
+"""Summaries: RECOMP's abstractive compression (Xu et al. 2024), or by any language model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Context, Decoding, Generate, Generation, Message, Plan, Question, TooLong
+from winnow.strategies.processing.derived import derive_context
+from winnow.text.final import extract_final_text
+
+Of = Literal["all", "each"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A context processor that replaces the contexts by what the rewriter writes about them.
+
+    An empty summary leaves its contexts out, as in RECOMP, whose model writes nothing where they do not help. If a prompt is
+    too long, the lowest-ranked contexts are left out of it.
+
+    Args:
+        template: Template of the prompt, with the fields {contexts} and {question}.
+        decoding: Generation settings.
+        of: "all" writes one summary of all contexts, "each" one of each context, under its title.
+        passage: Template of a context in the prompt, with the field {text}, and {title} if it is to be shown.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    template: str
+    decoding: Decoding
+    of: Of = "all"
+    passage: str = "{text}"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, for an unknown `of`, and for several samples."""
+        check_fields("context.plan.template", self.template, {"contexts", "question"})
+        check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
+        if self.of not in ("all", "each"):
+            raise ConfigError(f"context.plan.of must be all or each; received {self.of!r}.")
+        if self.decoding.samples > 1:
+            raise ConfigError(f"context.plan.decoding.samples={self.decoding.samples}: a summary is one text; set it to 1.")
+
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
+        """Request the summaries, and return those that are not empty."""
+        parts: list[tuple[Context, ...]] = [tuple(contexts)]
+        if self.of == "each":
+            parts = [(context,) for context in contexts]
+        texts: dict[int, str] = {}
+        while waiting := [number for number, part in enumerate(parts) if part and number not in texts]:
+            replies: Sequence[Generation | TooLong]
+            replies = yield [self._build_request(question, parts[number]) for number in waiting]
+            for number, reply in zip(waiting, replies, strict=True):
+                if isinstance(reply, TooLong):
+                    lowest = max(parts[number], key=lambda context: context.rank)
+                    parts[number] = tuple(context for context in parts[number] if context is not lowest)
+                else:
+                    texts[number] = extract_final_text(reply.text).strip()
+        return tuple(
+            derive_context(question, part, texts[number], part[0].passage.title if self.of == "each" else "")
+            for number, part in enumerate(parts)
+            if texts.get(number)
+        )
+
+    def _build_request(self, question: Question, contexts: Sequence[Context]) -> Generate:
+        """Build the request for the summary of contexts."""
+        passages = tuple(context.passage for context in contexts)
+        shown = "\n".join(self.passage.format(title=passage.title, text=passage.text) for passage in passages)
+        prompt = self.template.format(contexts=shown, question=question.text)
+        may_shorten = len(contexts) > 1
+        return Generate(
+            (Message("user", prompt),), self.decoding, role="rewriter", passages=passages, may_be_too_long=may_shorten
+        )

@@ -1,0 +1,112 @@
+"""Selection of words by their information: Selective Context (Li et al. 2023) and LongLLMLingua (Jiang et al. 2024)."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Gt, Le
+
+from winnow.errors import ConfigError, ReaderError, check_fields
+from winnow.records import Context, Likelihood, Message, Plan, Question, Score
+from winnow.strategies.processing.derived import derive_context
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class WordSelection:
+    """A context processor that keeps the most informative words of each context.
+
+    The information of a word is the sum over its tokens of -log p(token | prompt, tokens before it), as in Selective Context.
+    With `conditional`, it is the sum of log p(token | conditional, ...) - log p(token | prompt, ...): what the question makes
+    more likely, as in LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases, tokens of
+    segments that were compressed before), and divide the budget over documents; here each context keeps the same share.
+
+    Args:
+        prompt: Text before a context, which the model reads in either case.
+        rate: Share of the words that are kept, rounded up.
+        conditional: Text before a context with the field {question}, or "" for Selective Context.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: str
+    rate: Annotated[float, Gt(0), Le(1)] = 0.5
+    conditional: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a share outside of (0, 1] and for a template without its field."""
+        if not 0 < self.rate <= 1:
+            raise ConfigError(f"context.plan.rate must be above 0 and at most 1; received {self.rate}.")
+        if self.conditional:
+            check_fields("context.plan.conditional", self.conditional, {"question"})
+
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
+        """Request the likelihood of every context, once or twice, and return the contexts with the words that are kept."""
+        readable = [context for context in contexts if context.passage.text.strip()]
+        prompts = [self.prompt, *([self.conditional.format(question=question.text)] if self.conditional else [])]
+        scores: Sequence[Score] = yield [
+            Likelihood(
+                (Message("user", prompt),),
+                context.passage.text.strip(),
+                include_eos=False,
+                per_token=True,
+                role="rewriter",
+                passages=(context.passage,),
+            )
+            for context in readable
+            for prompt in prompts
+        ]
+        kept = []
+        for number, context in enumerate(readable):
+            of_context = scores[number * len(prompts) : (number + 1) * len(prompts)]
+            text = self._select(context.passage.text.strip(), of_context)
+            kept.append(derive_context(question, [context], text, context.passage.title))
+        return tuple(kept)
+
+    def _select(self, text: str, scores: Sequence[Score]) -> str:
+        """Return the words of a text that have the most information, in their order."""
+        if any(not score.tokens for score in scores):
+            raise ReaderError(
+                "context.plan reads the log-probabilities of a passage's tokens, but the rewriter returned none. Use a model "
+                "on this machine with reader.engine.runtime=torch, or vLLM."
+            )
+        base = _sum_by_word(text, scores[0])
+        values = [-value for value in base]
+        if len(scores) > 1:
+            values = [given - value for given, value in zip(_sum_by_word(text, scores[1]), base, strict=True)]
+        words = text.split()
+        best = sorted(range(len(words)), key=lambda number: (-values[number], number))
+        return " ".join(words[number] for number in sorted(best[: math.ceil(self.rate * len(words))]))
+
+
+def _sum_by_word(text: str, score: Score) -> list[float]:
+    """Return the sum of the log-probabilities of each word's tokens.
+
+    A token belongs to the word in which its first letter is. Tokens that do not spell the text, such as parts of a letter, are
+    placed by their share of its length.
+    """
+    spelled = "".join(score.tokens)
+    scale = len(text) / max(len(spelled), 1)
+    shift = len(spelled) - len(spelled.lstrip()) if len(spelled.strip()) == len(text) else 0
+    scale = 1.0 if shift or len(spelled) == len(text) else scale
+    ends = [match.end() for match in _WORD.finditer(text)]
+    sums = [0.0] * len(ends)
+    word = 0
+    for start, logprob in zip(_iter_starts(score.tokens), score.logprobs, strict=True):
+        position = (start - shift) * scale
+        while word < len(ends) - 1 and position >= ends[word]:
+            word += 1
+        sums[word] += logprob
+    return sums
+
+
+def _iter_starts(tokens: Sequence[str]) -> Iterator[int]:
+    """Yield the position of each token's first letter that is not white space."""
+    position = 0
+    for token in tokens:
+        yield position + len(token) - len(token.lstrip())
+        position += len(token)
