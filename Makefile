@@ -22,8 +22,8 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 demo: .venv/installed-$(EXTRA)
 	python -m flows.demo
 
-# Two processes of one thread each; the tests of a file stay together, in the order of the files.
-TESTS := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three processes of one thread each, because some tests wait for servers; those of a file stay together, in the order of the files.
+TESTS := OMP_NUM_THREADS=1 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: check
 	$(TESTS)

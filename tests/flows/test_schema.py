@@ -1,6 +1,7 @@
 """Every setting of the configuration has a type, a closed list of words or a range, and is refused beyond it."""
 
 import copy
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -15,9 +16,18 @@ from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError
 
 ALL_METRICS = [f"metric=[{','.join(list_options('metric'))}]"]
-CHOICES = [[f"{group}={option}"] for group in list_groups() if group != "metric" for option in list_options(group)] + [
-    ALL_METRICS
+_OPTIONS = {
+    group: [f"{group}={option}" for option in list_options(group)]
+    for group in list_groups()
+    if group not in ("metric", "experiment")
+}
+CHOICES = [
+    *([word for word in words if word] for words in itertools.zip_longest(*_OPTIONS.values())),
+    ALL_METRICS,
+    *([f"experiment={name}"] for name in ("crag/published_biography", "rage/published_sft", "re_rag/published_table6")),
 ]
+"""Words with which each option of each group is composed once, and some experiments."""
+_OTHER_MODELS = ["reader@verifier=openai", "reader@reranker=openai", "reader@closed_book.reader=openai", "joint@generator=rag"]
 TYPICAL = [
     ["joint=re_rag", "reader=openai", "retriever=hybrid", "estimator=t5", "breakdown=retrieval_score", *ALL_METRICS],
     ["joint=fid", "reader=openai_batch", "encoder=dpr", "estimator=cross_encoder", "prompt=re_rag", "strategy=pruning"],
@@ -98,7 +108,7 @@ def _is_refused(plain: dict[str, Any], key: str, value: Any) -> bool:
 def test_every_setting_of_a_section_is_used_by_some_choice() -> None:
     """A renamed setting leaves none behind; an unknown one is refused wherever settings are loaded."""
     used = {(Estimator, "asset"), (Dataset, "sources")}  # of users' own options
-    for words in [*CHOICES, *TYPICAL, ["reader@verifier=openai", "reader@reranker=openai"]]:
+    for words in [*CHOICES, *TYPICAL, _OTHER_MODELS]:
         _collect_used(compose(words), used)
     known = {(section, name) for section in _list_sections(Settings) for name in section.model_fields}
     assert known - used == set()
