@@ -254,6 +254,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         samples=settings.decoding.build().samples,
         rank_by=settings.rank_by,
         weight_by=settings.weighting.build().by,
+        context=settings.context.name,
         questions="/".join(map(str, (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)))),
         seed=", ".join(str(seed) for seed in settings.seeds or ()),
     )

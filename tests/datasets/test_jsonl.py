@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.settings.door import compose
 from winnow.datasets.jsonl import JsonlQuestions
 from winnow.errors import InputError
 
@@ -78,3 +79,19 @@ def test_gold_passages_metadata_and_splits(tmp_path: Path) -> None:
     path.write_text(json.dumps(lines[0] | {"docs": ["p1", ""]}))
     with pytest.raises(InputError, match="expected a non-empty docs"):
         list(JsonlQuestions(str(path), gold="docs"))
+
+
+def test_flashrags_files_are_read_as_they_are(tmp_path: Path) -> None:
+    """By the columns of conf/dataset/flashrag.yaml, under the ids of the files."""
+    path = tmp_path / "test.jsonl"
+    path.write_text(
+        '{"id": "test_0", "question": "who got the first nobel prize", "golden_answers": ["Wilhelm R\\u00f6ntgen"]}\n'
+        '{"id": "test_1", "question": "is ice cold", "golden_answers": ["yes"], "metadata": {"supporting_facts": {}}}\n'
+    )
+    settings = compose(["dataset=flashrag", "dataset.name=hotpotqa", "dataset.split.all=dev"]).dataset
+    assert settings.asset is not None
+    assert settings.asset["address"].endswith("RUC-NLPIR/FlashRAG_datasets/resolve/main/hotpotqa/dev.jsonl")
+    assert settings.parser["path"] == "assets/flashrag/hotpotqa/dev.jsonl"
+    columns = {name: settings.parser[name] for name in ("question", "answers", "id", "gold", "meta", "split")}
+    questions = list(JsonlQuestions(str(path), **columns))
+    assert [(one.question_id, one.answers) for one in questions] == [("test_0", ("Wilhelm Röntgen",)), ("test_1", ("yes",))]

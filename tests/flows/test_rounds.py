@@ -12,7 +12,8 @@ from winnow.artifacts.tables import read_predictions
 METRICS = "em,rounds,searches,repeated_queries,evidence_first,evidence,first_hit,calls"
 WORDS = (
     "k=2", "sweep.closed_book_filter=false", "sweep.limit=4", f"metric=[{METRICS}]",
-    "grid={strategy:[concatenation,crag_minilm,iter_retgen,ircot,react,self_ask,flare,search_r1]}", "estimator=bi_encoder",
+    "grid={strategy:[concatenation,crag_minilm,iter_retgen,ircot,react,self_ask,flare,search_r1,sure]}",
+    "estimator=bi_encoder",
 )  # fmt: skip
 
 

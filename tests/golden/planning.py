@@ -33,6 +33,7 @@ from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.strategies.rounds.tagged import TaggedSearch
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.strategies.rounds.unsure import Unsure
+from winnow.strategies.sure import SuRe
 from winnow.sweeps.searches import SearchRules
 from winnow.testing import PASSAGES
 
@@ -174,11 +175,25 @@ def word_selections(_: Path) -> Any:
     return [play(rule.process(question, contexts(question)), serve) for rule in rules for question in QUESTIONS]
 
 
+def sure(_: Path) -> Any:
+    """Candidates, summaries and verdicts on them."""
+    templates = "{contexts} C {question}", "{contexts} S {question} {candidate}"
+    judging = "V {question} {candidate} {summary}", "R {question} {first} {second}"
+    parts = "(a) Paris, (b) Rome (c) Bern", "It is. [DONE] x", "It is not.", "True", "Passage 2", "passage 1", "?"
+    replies = list(map(Generation, parts))
+    strategy = SuRe(PROMPT, GREEDY, *templates, *judging, max_candidates=3)
+    return [
+        _play(strategy.plan(question, contexts(question)[:2]), replies[n:] + replies[:n])
+        for question in QUESTIONS[:2] for n in (0, 6)
+    ]  # fmt: skip
+
+
 RETRIEVAL_PLANS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(SearchRules, search_rules),
     Golden(WordSelection, word_selections),
+    Golden(SuRe, sure),
     processor(SentenceSelection, SentenceSelection(), SentenceSelection(Refinement(threshold=0.0, join="all"))),
     processor(
         Summary, Summary("{contexts} {question}", GREEDY), Summary("{contexts} {question}", GREEDY, "each", "{title} {text}")

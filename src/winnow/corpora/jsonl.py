@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from winnow.errors import ConfigError, InputError
 from winnow.formats.fields import read_title, require_text
 from winnow.formats.text import find_id_column, read_columns
 from winnow.identity.markers import InputFile
@@ -21,6 +22,7 @@ class JsonlCorpus:
         path: File of JSON lines, gzipped or not.
         text: Name of the column with the text.
         title: Name of the column with the title, or "" if passages have no titles.
+        title_line: Whether the first line of the text is its title, in double quotes or not, as in FlashRAG's corpora.
         id: Name of the column with the id of the passage, or "" to number the lines. By default, it is id, _id, docid or
             passage_id if the first line has such a column.
 
@@ -31,7 +33,13 @@ class JsonlCorpus:
     path: Annotated[str, InputFile]
     text: str = "text"
     title: str = ""
+    title_line: bool = False
     id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the title is said to be in two places."""
+        if self.title and self.title_line:
+            raise ConfigError(f"corpus.parser: set title={self.title!r} or title_line=true, not both.")
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
@@ -41,4 +49,20 @@ class JsonlCorpus:
         for line_number, row in read_columns(path, {"text": self.text} | optional_columns, "corpus.parser"):
             passage_id = require_text(row.get("id", line_number), path, line_number, id_column or "id")
             title = read_title(row.get("title"), path, line_number, column=self.title)
-            yield Passage(passage_id, title, require_text(row["text"], path, line_number, self.text))
+            text = require_text(row["text"], path, line_number, self.text)
+            if self.title_line:
+                title, text = _divide(text, path, line_number)
+            yield Passage(passage_id, title, text)
+
+
+def _divide(text: str, path: Path, line_number: int) -> tuple[str, str]:
+    """Return the title in the first line of a text, without quotes around it, and the rest."""
+    title, _, rest = text.strip().partition("\n")
+    title = title.strip()
+    if not rest.strip():
+        raise InputError(
+            f"{path}, line {line_number}: expected a title in the first line of the text, and the passage below it; received "
+            f"{text[:80]!r}. Set corpus.parser.title_line=false if passages have no titles."
+        )
+    is_quoted = len(title) > 1 and title[0] == title[-1] == '"'
+    return (title[1:-1] if is_quoted else title), rest.strip()

@@ -63,7 +63,7 @@ def _compute_difference(
     )
     stated_labels = {*reported.of, *reported.less}
     varied_labels = {name for name in stated_labels if reported.of.get(name) != reported.less.get(name)}
-    names = ("strategy", "k", "gold", "samples", "seed", "rank_by", "weight_by")
+    names = ("strategy", "k", "gold", "samples", "seed", "rank_by", "weight_by", "context")
     equal_labels = [name for name in names if name not in stated_labels]
     pairs = [
         (first, second)

@@ -15,7 +15,7 @@ from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.intervals import UNDEFINED
 from winnow.sweeps.labels import CellLabels
 
-_LABELS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
+_LABELS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by", "context")
 """Labels of cells that an entry of `reported` or `values` in the YAML file may state."""
 
 
@@ -226,5 +226,5 @@ def find_value(reported: Sequence[ReportedValue], metric: str, labels: CellLabel
 
 
 def has_labels(labels: CellLabels, where: Mapping[str, Any]) -> bool:
-    """Return whether the labels of a cell include all labels in `where`."""
-    return all(getattr(labels, name) == value for name, value in where.items())
+    """Return whether the labels of a cell include all labels in `where`, by default those of passages as they are."""
+    return all(getattr(labels, name) == value for name, value in {"context": "none", **where}.items())

@@ -126,6 +126,26 @@ def _remove_title(template: str) -> str:
     return _TITLE.sub("", template)
 
 
+def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
+    """Return a prompt of one template, without demonstrations and without a beginning of the reply.
+
+    Args:
+        prompt: Prompt whose templates of a passage and of the system are used.
+        template: Template with the fields {contexts} and {question}, and those that are filled here.
+        fields: Texts of the other fields.
+
+    """
+    for name, text in fields.items():
+        template = template.replace(f"{{{name}}}", text.replace("{", "{{").replace("}", "}}"))
+    return Prompt(
+        with_contexts=template,
+        without_contexts=template.replace("{contexts}", ""),
+        with_candidates="{contexts}{candidates}{question}",
+        passage=prompt.passage,
+        system=prompt.system,
+    )
+
+
 def build_request(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
 ) -> Generate:

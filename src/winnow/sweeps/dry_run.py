@@ -46,8 +46,8 @@ class _Placeholder:
 
     Attributes:
         reply: Text of replies. Some plans request more after "unknown", others after an answer, after answers that differ,
-            after a segment that ends with Self-RAG's token for retrieval, or after an agent's search; some end with a reply
-            that concludes.
+            after a segment that ends with Self-RAG's token for retrieval, after an agent's search, or after candidates; some
+            end with a reply that concludes.
         score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
         token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
         goes_on: Whether replies call a tool, open the tag of a query and have an improbable token, and searches find a page,
@@ -65,7 +65,12 @@ _PLACEHOLDERS = (
     _Placeholder("unknown", 30.0, (0.0, 0.0)),
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
-    _Placeholder("answer {number}\nAction: Search[{number}]\nFollow up: {number}", -30.0, (0.0, -30.0), goes_on=True),
+    _Placeholder(
+        "answer {number}\nAction: Search[{number}]\nFollow up: {number}\n(a) {number} (b) answer",
+        -30.0,
+        (0.0, -30.0),
+        goes_on=True,
+    ),
     _Placeholder("So the answer is: an answer.\nAction: Finish[an answer]", -30.0, (-30.0, 0.0)),
     _Placeholder(f"answer {{number}}{RETRIEVE}", 30.0, (0.0, -30.0)),
 )

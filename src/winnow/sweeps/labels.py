@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 SAMPLES = "samples"
 """Name of the setting that is the label `samples`."""
-_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", SAMPLES: "samples"}
+_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", "context": "context", SAMPLES: "samples"}
 """Settings that follow from a label."""
 
 
@@ -21,6 +21,7 @@ class CellLabels:
         samples: Number of replies per prompt.
         rank_by: Source of the ranking, "retriever" or "estimator".
         weight_by: Source of the context weights, "none", "retriever" or "estimator".
+        context: Name of what changes the contexts before they are shown, "none" by default.
         questions: Identifier of the question selection. Cells with different selections are never compared, even if they
             share question ids.
         seed: Training seed, if cells with several seeds are compared; otherwise empty.
@@ -37,6 +38,7 @@ class CellLabels:
     samples: int = 1
     rank_by: str = "retriever"
     weight_by: str = "none"
+    context: str = "none"
     questions: str = ""
     seed: str = ""
     code: str = ""

@@ -19,13 +19,14 @@ _WORD = re.compile(r"\S+")
 class WordSelection:
     """A context processor that keeps the most informative words of each context.
 
-    The information of a word is the sum over its tokens of -log p(token | prompt, tokens before it), as in Selective Context.
-    With `conditional`, it is the sum of log p(token | conditional, ...) - log p(token | prompt, ...): what the question makes
-    more likely, as in LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases, tokens of
-    segments that were compressed before), and divide the budget over documents; here each context keeps the same share.
+    The information of a word is the sum of -log p(token | instruction, tokens before it) over its tokens, as in Selective
+    Context. With `conditional`, it is the sum of log p(token | conditional, ...) - log p(token | instruction, ...): what the
+    question makes more likely, as in LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases,
+    tokens of segments that were compressed before), and divide the budget over documents; here each context keeps the same
+    share.
 
     Args:
-        prompt: Text before a context, which the model reads in either case.
+        instruction: Text before a context, which the model reads in either case.
         rate: Share of the words that are kept, rounded up.
         conditional: Text before a context with the field {question}, or "" for Selective Context.
 
@@ -33,7 +34,7 @@ class WordSelection:
 
     revision: ClassVar[int] = 1
 
-    prompt: str
+    instruction: str
     rate: Annotated[float, Gt(0), Le(1)] = 0.5
     conditional: str = ""
 
@@ -47,7 +48,7 @@ class WordSelection:
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
         """Request the likelihood of every context, once or twice, and return the contexts with the words that are kept."""
         readable = [context for context in contexts if context.passage.text.strip()]
-        prompts = [self.prompt, *([self.conditional.format(question=question.text)] if self.conditional else [])]
+        prompts = [self.instruction, *([self.conditional.format(question=question.text)] if self.conditional else [])]
         scores: Sequence[Score] = yield [
             Likelihood(
                 (Message("user", prompt),),

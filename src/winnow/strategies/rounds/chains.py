@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from winnow.records import Context, Decoding, Generate, Question
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.prompt import Prompt, build_request, fill_template
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 _ABBREVIATION = re.compile(
@@ -33,15 +33,8 @@ def build_chain_request(
         decoding: Generation settings.
 
     """
-    filled = template.replace("{thoughts}", thoughts.replace("{", "{{").replace("}", "}}"))
-    templates = Prompt(
-        with_contexts=filled,
-        without_contexts=filled.replace("{contexts}", ""),
-        with_candidates="{contexts}{candidates}{question}",
-        passage=prompt.passage,
-        system=prompt.system,
-    )
-    return structs.replace(build_request(templates, question, contexts, decoding), may_be_too_long=True)
+    filled = fill_template(prompt, template, thoughts=thoughts)
+    return structs.replace(build_request(filled, question, contexts, decoding), may_be_too_long=True)
 
 
 def find_first_sentence(text: str) -> str:

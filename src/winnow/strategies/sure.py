@@ -1,0 +1,121 @@
+"""SuRe (Kim et al. 2024): candidate answers, a summary that supports each, and the one whose summary is best."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Answer, Context, Decoding, Generate, Generation, Message, Passage, Plan, Question
+from winnow.strategies.prompt import Prompt, build_request, fill_template
+from winnow.strategies.replies import is_unknown
+from winnow.strategies.sampling import check_one_path
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN
+
+_CANDIDATE = re.compile(r"\(\w+\)\s*([^()]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SuRe:
+    """A strategy that writes candidate answers and a summary for each, and chooses by the summaries.
+
+    A candidate scores 1 if the reader says that its summary supports it, and for each other candidate 1 if its summary is
+    said to be the more informative of the two, 0 if the other one is, and 0.5 if neither is named; pairs are compared with
+    either summary first, and the score counts for the first one. The first of the best candidates is the answer. Rules are
+    those of FlashRAG, except that candidates that are equal count once, and those after `max_candidates` do not count.
+
+    Args:
+        prompt: Templates of a passage and of the system.
+        decoding: Generation settings.
+        candidates: Prompt for candidates, with the fields {contexts} and {question}, which are read as "(a) ... (b) ...".
+        summary: Prompt for a summary, with the fields {contexts}, {question} and {candidate}.
+        support: Prompt with the fields {question}, {candidate} and {summary}, whose reply has the word "true" or not.
+        comparison: Prompt with the fields {question}, {first} and {second}, whose reply names "passage 1" or "passage 2".
+        max_candidates: Maximum number of candidates.
+        max_new_tokens: Maximum number of tokens of a summary.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    candidates: str
+    summary: str
+    support: str
+    comparison: str
+    max_candidates: Annotated[int, Ge(1)] = 2
+    max_new_tokens: Annotated[int, Ge(1)] = 256
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, limits below 1, and samples, on which nothing votes."""
+        check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
+        check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
+        check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})
+        check_fields("strategy.plan.comparison", self.comparison, {"question", "first", "second"})
+        if min(self.max_candidates, self.max_new_tokens) < 1:
+            raise ConfigError(
+                f"strategy.plan: max_candidates={self.max_candidates} and max_new_tokens={self.max_new_tokens} must be "
+                "at least 1."
+            )
+        check_one_path("sure", self.decoding)
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request candidates, then a summary of each, then verdicts on the summaries and on each ordered pair of them."""
+        (reply,) = yield [build_request(fill_template(self.prompt, self.candidates), question, contexts, self.decoding)]
+        used = reply.passages or tuple(context.passage for context in contexts)
+        found = _find_candidates(extract_final_text(reply.text))[: self.max_candidates]
+        if not found:
+            return Answer(UNKNOWN, unknown=True, used=used, reply=reply.text, stop="no candidate")
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
+        texts: Sequence[Generation] = yield [
+            build_request(fill_template(self.prompt, self.summary, candidate=candidate), question, contexts, decoding)
+            for candidate in found
+        ]
+        sources = tuple(context.passage.passage_id for context in contexts)
+        summaries = [
+            Passage(f"summary {number}", "", extract_final_text(text.text).partition("[DONE]")[0].strip(), sources)
+            for number, text in enumerate(texts, start=1)
+        ]
+        pairs = list(itertools.permutations(range(len(found)), 2))
+        verdicts: Sequence[Generation] = yield [
+            *(self._ask_support(question, *one) for one in zip(found, summaries, strict=True)),
+            *(self._ask_comparison(question, summaries[first], summaries[second]) for first, second in pairs),
+        ]
+        told = [extract_final_text(verdict.text).lower() for verdict in verdicts]
+        scores = [float("true" in text) for text in told[: len(found)]]
+        for (first, _), text in zip(pairs, told[len(found) :], strict=True):
+            scores[first] += 1.0 if "passage 1" in text else 0.0 if "passage 2" in text else 0.5
+        best = max(range(len(found)), key=lambda number: (scores[number], -number))
+        trace = [f"{candidate}: {score:g}" for candidate, score in zip(found, scores, strict=True)]
+        return Answer(
+            found[best],
+            is_unknown(found[best]),
+            candidates=tuple(found),
+            used=used,
+            reply=summaries[best].text,
+            trace=tuple(trace),
+            stop="answer",
+        )
+
+    def _ask_support(self, question: Question, candidate: str, summary: Passage) -> Generate:
+        text = self.support.format(question=question.text, candidate=candidate, summary=summary.text)
+        return self._ask(text, (summary,))
+
+    def _ask_comparison(self, question: Question, first: Passage, second: Passage) -> Generate:
+        text = self.comparison.format(question=question.text, first=first.text, second=second.text)
+        return self._ask(text, (first, second))
+
+    def _ask(self, text: str, passages: tuple[Passage, ...]) -> Generate:
+        system = (Message("system", self.prompt.system),) if self.prompt.system else ()
+        return Generate((*system, Message("user", text.strip())), self.decoding, passages=passages)
+
+
+def _find_candidates(reply: str) -> list[str]:
+    """Return the distinct candidates of a reply, each up to the end of its line and without commas."""
+    texts = [text.split("\n")[0].replace(",", "").strip() for text in _CANDIDATE.findall(reply)]
+    return list({text.lower(): text for text in reversed(texts) if text}.values())[::-1]
