@@ -68,34 +68,34 @@ class SuRe:
         """Request candidates, then a summary of each, then verdicts on the summaries and on each ordered pair of them."""
         (reply,) = yield [build_request(fill_template(self.prompt, self.candidates), question, contexts, self.decoding)]
         used = reply.passages or tuple(context.passage for context in contexts)
-        found = _find_candidates(extract_final_text(reply.text))[: self.max_candidates]
-        if not found:
+        candidates = _find_candidates(extract_final_text(reply.text))[: self.max_candidates]
+        if not candidates:
             return Answer(UNKNOWN, unknown=True, used=used, reply=reply.text, stop="no candidate")
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         texts: Sequence[Generation] = yield [
             build_request(fill_template(self.prompt, self.summary, candidate=candidate), question, contexts, decoding)
-            for candidate in found
+            for candidate in candidates
         ]
         sources = tuple(context.passage.passage_id for context in contexts)
         summaries = [
             Passage(f"summary {number}", "", extract_final_text(text.text).partition("[DONE]")[0].strip(), sources)
             for number, text in enumerate(texts, start=1)
         ]
-        pairs = list(itertools.permutations(range(len(found)), 2))
+        pairs = list(itertools.permutations(range(len(candidates)), 2))
         verdicts: Sequence[Generation] = yield [
-            *(self._ask_support(question, *one) for one in zip(found, summaries, strict=True)),
+            *(self._ask_support(question, *one) for one in zip(candidates, summaries, strict=True)),
             *(self._ask_comparison(question, summaries[first], summaries[second]) for first, second in pairs),
         ]
-        told = [extract_final_text(verdict.text).lower() for verdict in verdicts]
-        scores = [float("true" in text) for text in told[: len(found)]]
-        for (first, _), text in zip(pairs, told[len(found) :], strict=True):
+        verdict_texts = [extract_final_text(verdict.text).lower() for verdict in verdicts]
+        scores = [float("true" in text) for text in verdict_texts[: len(candidates)]]
+        for (first, _), text in zip(pairs, verdict_texts[len(candidates) :], strict=True):
             scores[first] += 1.0 if "passage 1" in text else 0.0 if "passage 2" in text else 0.5
-        best = max(range(len(found)), key=lambda number: (scores[number], -number))
-        trace = [f"{candidate}: {score:g}" for candidate, score in zip(found, scores, strict=True)]
+        best = max(range(len(candidates)), key=lambda number: (scores[number], -number))
+        trace = [f"{candidate}: {score:g}" for candidate, score in zip(candidates, scores, strict=True)]
         return Answer(
-            found[best],
-            is_unknown(found[best]),
-            candidates=tuple(found),
+            candidates[best],
+            is_unknown(candidates[best]),
+            candidates=tuple(candidates),
             used=used,
             reply=summaries[best].text,
             trace=tuple(trace),

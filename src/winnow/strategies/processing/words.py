@@ -61,12 +61,12 @@ class WordSelection:
             for context in readable
             for prompt in prompts
         ]
-        kept = []
+        selections = []
         for number, context in enumerate(readable):
             of_context = scores[number * len(prompts) : (number + 1) * len(prompts)]
             text = self._select(context.passage.text.strip(), of_context)
-            kept.append(derive_context(question, [context], text, context.passage.title))
-        return tuple(kept)
+            selections.append(derive_context(question, [context], text, context.passage.title))
+        return tuple(selections)
 
     def _select(self, text: str, scores: Sequence[Score]) -> str:
         """Return the words of a text that have the most information, in their order."""
