@@ -70,8 +70,7 @@ def _replay_question(settings: Settings, cell: LoadedCell, question: Question, p
     recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
     try:
         with open_ledger(settings) as ledger:
-            plan = cell.strategy.plan(question, placed.contexts)
-            return replay_plan(plan, identities, ledger, recorded.steps if recorded else ())
+            return replay_plan(cell.plan(question, placed.contexts), identities, ledger, recorded.steps if recorded else ())
     except LedgerError as error:
         if recorded is None:
             raise

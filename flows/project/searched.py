@@ -55,6 +55,12 @@ def list_indexed_retrievers(project: Project) -> list[Component]:
 def resolve_search_spec(project: Project) -> EngineSpec:
     """Resolve how to open the engine of the role "search": over an index of a corpus, or of the web."""
     search = project.settings.search
+    searches_rankings = issubclass(search.engine.component_class, LocalSearch) and search.corpus is None
+    if search.rules.build().placed and not searches_rankings:
+        raise ConfigError(
+            f"search={search.name} search.rules.placed=true: gold passages are known by their ids in the corpus of the "
+            "rankings, which is not searched here. Use search=local, or search.rules.placed=false."
+        )
     if issubclass(search.engine.component_class, LocalSearch):
         return _resolve_local_spec(project, resolve_searched_project(project), "search", search.name, search.engine)
     if search.damage:

@@ -95,7 +95,8 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult) -> None:
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
         names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
-        settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "decoding": spec.config["decoding"]}
+        settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "context": labels.context}
+        settings["decoding"] = spec.config["decoding"]
         params = {**_build_common_params(spec.config), **names, **settings}
         data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
         run = runs.start_run(title, params=params, tags=tags, data=[data], started=manifest.get("started"))

@@ -31,10 +31,15 @@ def test_every_processor_is_an_axis_beside_strategies(prepared: Run, tmp_path: P
     num_changed = 0
     for cell in cells:
         for row in pq.read_table(cell / "step_passages.parquet").to_pylist():
-            assert row["passage_id"] in texts
+            assert set(row["sources"] or [row["passage_id"]]) <= texts.keys()
             if row["text"] is not None and row["sources"]:
-                num_changed += row["text"] != texts[row["passage_id"]]
+                num_changed += row["text"] != texts[row["sources"][0]]
     assert num_changed
+    question = next(iter(pq.read_table(next(iter(cells)) / "predictions.parquet")["question_id"].to_pylist()))
+    shown = prepared("show", f"question={question}", "strategy=post_fusion", "context=summary", *WORDS).stdout
+    assert shown.index("Summary:") < shown.index("Round 2, request 1 of 1"), "the rewriter's call, and one of the reader"
+    (page,) = [prepared("browse", *words), *(tmp_path / "reports").rglob("browse.html")][1:]
+    assert "cannot be shown" not in page.read_text()
     for cell in cells:
         (cell / "predictions.parquet").unlink()
     assert f"{requested} calls requested: 0 made" in prepared("sweep", *words).stdout

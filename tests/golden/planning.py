@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,10 @@ from inputs import QUESTIONS, contexts
 from pure import run_plan
 
 from tests.plans import play
-from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
-from winnow.records import Generation, Pages, Passage, Score, Search, ToolCall
+from winnow.records import Context, Generation, Pages, Passage, Score, Search, ToolCall, TooLong
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
@@ -102,7 +102,7 @@ def _add_tokens(text: str) -> Generation:
     return Generation(text, logprobs=tuple(-0.1 if n % 3 else -3.0 for n in range(len(words))), tokens=tokens)
 
 
-def _play(plan: Any, replies: list[Generation]) -> list[Any]:
+def _play(plan: Any, replies: Sequence[Any]) -> list[Any]:
     """The requests of a plan with these replies in turn, and its result."""
     served = itertools.cycle(replies)
     result, requests = play(plan, lambda request: _find(request) if isinstance(request, Search) else next(served))
@@ -118,7 +118,10 @@ def tool_agents(_: Path) -> Any:
         Generation("<think>.</think>Paris"),
     ]
     agent = ToolAgent(PROMPT, GREEDY, system="S", n=2, max_searches=1)
-    return [_play(agent.plan(question, contexts(question)[:1]), turns) for question in QUESTIONS]
+    long = [turns[1], TooLong("9 tokens"), turns[2]]
+    return [
+        _play(agent.plan(question, contexts(question)[:1]), replies) for question in QUESTIONS for replies in (turns, long)
+    ]
 
 
 def _find(request: Search) -> Pages:
@@ -137,14 +140,14 @@ def search_damages(_: Path) -> Any:
 def search_rules(_: Path) -> Any:
     """The requests and answers of a plan whose searches are placed or have a budget."""
     question = replace(QUESTIONS[0], gold_passage_ids=(PASSAGES[1].passage_id,))
-    hits = [RankedHit(passage.passage_id, rank, 1.0, has_answer=False) for rank, passage in enumerate(PASSAGES, start=1)]
-    passages = {passage.passage_id: passage for passage in PASSAGES}
-    rankings = Rankings(Path(), {question.question_id: hits}, passages, {}, PASSAGES)
+    known = [Context(one, n, 1.0, has_answer=False, is_gold=n == 2) for n, one in enumerate(PASSAGES, start=1)]
     placements: list[Any] = [Placement("insert", "first"), Placement("remove"), Placement("insert_all", "last"), Damage(1.0)]
     rules = [*(SearchRules(placed=True) for _ in placements), SearchRules(max_searches=1), SearchRules(max_tokens=0)]
     return [
         _play(
-            rule.apply(IterRetGen(PROMPT, GREEDY, n=2).plan(question, ()), question, rankings, Distractors(), placement),
+            rule.apply(
+                IterRetGen(PROMPT, GREEDY, n=2).plan(question, ()), question, known, PASSAGES, Distractors(), placement
+            ),
             list(map(Generation, _PARTS)),
         )
         for rule, placement in zip(rules, [*placements, Placement(), Placement()], strict=True)

@@ -38,7 +38,7 @@ def test_a_value_is_of_passages_as_they_are_unless_it_names_another_context() ->
 
 @pytest.mark.parametrize(
     ("dataset", "context", "metric", "value"),
-    [("NQ", "none", "em", 35.1), ("NQ", "selective", "em", 30.5), ("PopQA", "longllmlingua", "f1", 38.7)],
+    [("nq", "none", "em", 35.1), ("nq", "selective", "em", 30.5), ("popqa", "longllmlingua", "f1", 38.7)],
 )
 def test_flashrags_values_are_told_apart_by_context(dataset: str, context: str, metric: str, value: float) -> None:
     """Its table names exact match for three data sets and F1 for the others."""

@@ -41,6 +41,7 @@ def test_each_candidate_has_a_summary_and_each_pair_of_summaries_is_compared_twi
         "R Which {city}? R is it. P is it.",
     ]
     assert [request.decoding.max_new_tokens for request in requests] == [8, 256, 256, 8, 8, 8, 8]
+    assert [request.role for request in requests] == ["reader"] * 3 + ["verifier"] * 4
     ids = tuple(context.passage.passage_id for context in PLACED)
     assert [passage.sources for passage in requests[-1].passages] == [ids, ids]
     assert (answer.text, answer.candidates, answer.reply) == ("{Rome}", ("Paris", "{Rome}"), "R is it.")

@@ -101,6 +101,38 @@ class Answers:
             yield Outcome(job.tag, answer, usage, dropped=1, steps=(step,), stop="stop")
 
 
+@dataclass(frozen=True)
+class Shortened:
+    """A processor that asks for a context's text, and keeps the first context alone."""
+
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
+        """Request one reply."""
+        (reply,) = yield [Generate((Message("user", "shorten"),), Decoding(), role="rewriter")]
+        return (replace(contexts[0], passage=replace(contexts[0].passage, text=reply.text)),)
+
+
+def test_a_replay_runs_the_plan_that_the_sweep_ran(tmp_path: Path) -> None:
+    """With the processor before the strategy; what the strategy says of positions is not kept, as they are others."""
+
+    class Positions:
+        def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+            text = " ".join(context.passage.text for context in contexts)
+            (reply,) = yield [Generate((Message("user", text),), Decoding(), passages=tuple(c.passage for c in contexts))]
+            return Answer(reply.text, unknown=False, trace=("answered: 1", "kept"))
+
+    loaded = cell(tmp_path, "x")
+    loaded.strategy = Positions()
+    processed = replace(loaded, spec=replace(cast("Any", loaded.spec), processor=Shortened()))
+    replies = [["short"], ["reply"]]
+    for plan in (processed.plan(QUESTIONS[0], CONTEXTS), processed.start(QUESTIONS[0]).plan):
+        answer, prompts = run_scripted_plan(plan, replies)
+        assert prompts == [["shorten"], ["short"]]
+        assert (answer.text, answer.trace) == ("reply", ("kept",))
+    answer, prompts = run_scripted_plan(loaded.plan(QUESTIONS[0], CONTEXTS), replies[1:])
+    assert prompts == [["one two"]]
+    assert answer.trace == ("answered: 1", "kept")
+
+
 def test_jobs_come_question_by_question(tmp_path: Path) -> None:
     """So that equal requests of several cells run at the same time; a cell with fewer questions leaves gaps."""
     jobs = list(iter_jobs([cell(tmp_path, "x"), cell(tmp_path, "y", QUESTIONS[:1]), cell(tmp_path, "z", QUESTIONS[:2])]))

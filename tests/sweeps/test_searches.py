@@ -1,18 +1,29 @@
 """Rules for the searches of plans: budgets, and the placement of what is found."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.plans import PROMPT, play
-from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
-from winnow.records import BUDGET, Decoding, Failed, Generate, Generation, Message, Pages, Passage, Plan, Search, Usage
+from winnow.records import (
+    BUDGET,
+    Context,
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Plan,
+    Search,
+    Usage,
+)
 from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.rounds.react import React
 from winnow.sweeps.searches import SearchRules
@@ -22,13 +33,8 @@ GOLD = Passage("gold", "", "Paris is the capital.")
 OTHERS = tuple(Passage(name, "", f"text {name}") for name in "abcdef")
 QUESTION = replace(make_question("Which?", ["Paris"]), gold_passage_ids=("gold",))
 RETRIEVED = Distractors()
-
-
-def _make_rankings() -> Rankings:
-    """A ranking of one passage, and a pool."""
-    hits = {QUESTION.question_id: [RankedHit("a", 1, 9.0, has_answer=False)]}
-    passages = {one.passage_id: one for one in (GOLD, *OTHERS)}
-    return Rankings(Path(), hits, passages, {}, pool=tuple(Passage(f"pool{n}", "", f"other words {n}") for n in range(9)))
+KNOWN = (Context(OTHERS[0], 1, 9.0, has_answer=False), Context(GOLD, 0, None, has_answer=True, is_gold=True))
+POOL = tuple(Passage(f"pool{n}", "", f"other words {n}") for n in range(9))
 
 
 def _search(n: int, times: int = 1) -> Plan[Any]:
@@ -43,7 +49,7 @@ def _find(
     found: tuple[Passage, ...], n: int, placement: Any, distractors: Distractors = RETRIEVED
 ) -> tuple[list[str], list[Any]]:
     """The ids that a plan of one search receives, and the requests that were served."""
-    plan = SearchRules(placed=True).apply(_search(n), QUESTION, _make_rankings(), distractors, placement)
+    plan = SearchRules(placed=True).apply(_search(n), QUESTION, KNOWN, POOL, distractors, placement)
     scores = tuple(float(-number) for number in range(len(found)))
     serve = lambda request: Pages(found, scores=scores) if isinstance(request, Search) else Generation("x")  # noqa: E731
     (pages,), requests = play(plan, serve)
@@ -86,21 +92,43 @@ def test_a_gold_passage_that_was_not_found_is_inserted() -> None:
 def test_all_gold_passages_are_inserted_even_beyond_the_result() -> None:
     """A search for one passage gives both."""
     question = replace(QUESTION, gold_passage_ids=("gold", "f"))
-    plan = SearchRules(placed=True).apply(_search(1), question, _make_rankings(), RETRIEVED, Placement("insert_all", "first"))
+    known = (*KNOWN, Context(OTHERS[5], 0, None, has_answer=False, is_gold=True))
+    plan = SearchRules(placed=True).apply(_search(1), question, known, POOL, RETRIEVED, Placement("insert_all", "first"))
     (pages,), _ = play(plan, lambda request: Pages(OTHERS[:2]) if isinstance(request, Search) else Generation("x"))
     assert [one.passage_id for one in pages.passages] == ["gold", "f"]
     assert pages.scores == (), "the search gave no scores"
 
 
-def test_without_an_annotation_the_first_found_passage_with_an_answer_is_gold() -> None:
-    """So it is in the first prompt."""
+def test_without_an_annotation_the_gold_passage_is_that_of_the_ranking_or_the_first_with_an_answer() -> None:
+    """So that what metrics call gold is moved and removed; another passage with an answer stays."""
     question = replace(QUESTION, gold_passage_ids=())
-    rules = SearchRules(placed=True)
-    for placement, expected in ((Placement("keep", "last"), ["a", "b", "gold"]), (Placement("remove"), ["a", "b", "c"])):
-        plan = rules.apply(_search(3), question, _make_rankings(), RETRIEVED, placement)
-        found = Pages((OTHERS[0], GOLD, *OTHERS[1:5]))
-        (pages,), _ = play(plan, lambda request, found=found: found if isinstance(request, Search) else Generation("x"))
+    other = Passage("other", "", "Paris, again.")
+    cases = [
+        ((OTHERS[0], other, GOLD, *OTHERS[1:4]), Placement("remove"), ["a", "other", "b"]),
+        ((OTHERS[0], other, *OTHERS[1:5]), Placement("remove"), ["a", "b", "c"]),
+        ((OTHERS[0], other, *OTHERS[1:5]), Placement("keep", "last"), ["a", "b", "other"]),
+        (OTHERS, Placement("insert", "first"), ["gold", "a", "b"]),
+    ]
+    for found, placement, expected in cases:
+        plan = SearchRules(placed=True).apply(_search(3), question, KNOWN, POOL, RETRIEVED, placement)
+        serve = lambda request, found=found: Pages(found) if isinstance(request, Search) else Generation("x")  # noqa: E731
+        (pages,), _ = play(plan, serve)
         assert [one.passage_id for one in pages.passages] == expected
+
+
+def test_each_search_has_random_passages_and_places_of_its_own() -> None:
+    """The same in every run."""
+    rules = SearchRules(placed=True)
+
+    def draw(placement: Placement, distractors: Distractors) -> list[list[str]]:
+        plan = rules.apply(_search(3, times=4), QUESTION, KNOWN, POOL, distractors, placement)
+        results, _ = play(plan, lambda request: Pages((GOLD, *OTHERS)) if isinstance(request, Search) else Generation("x"))
+        return [[one.passage_id for one in pages.passages] for pages in results]
+
+    for placement, distractors in ((Placement("keep", "shuffled"), RETRIEVED), (Placement(), Distractors("random"))):
+        drawn = draw(placement, distractors)
+        assert len(set(map(tuple, drawn))) > 1
+        assert drawn == draw(placement, distractors)
 
 
 def test_found_passages_are_replaced_by_distractors() -> None:
@@ -115,7 +143,7 @@ def test_searches_beyond_a_number_are_not_made(budget: int | None) -> None:
     """The plan receives why, and its other requests are served."""
     rules = SearchRules(max_searches=budget)
     results, requests = play(
-        rules.apply(_search(3, times=3), QUESTION, _make_rankings(), RETRIEVED, Placement()),
+        rules.apply(_search(3, times=3), QUESTION, KNOWN, POOL, RETRIEVED, Placement()),
         lambda request: Pages(OTHERS) if isinstance(request, Search) else Generation("x"),
     )
     made = 3 if budget is None else min(budget, 3)
@@ -128,7 +156,7 @@ def test_searches_beyond_a_number_are_not_made(budget: int | None) -> None:
 def test_nothing_is_searched_for_once_the_tokens_are_used(max_tokens: int, made: int) -> None:
     """Tokens of prompts and of replies count, those of the round before the search too."""
     results, _ = play(
-        SearchRules(max_tokens=max_tokens).apply(_search(1, times=3), QUESTION, _make_rankings(), RETRIEVED, Placement()),
+        SearchRules(max_tokens=max_tokens).apply(_search(1, times=3), QUESTION, KNOWN, POOL, RETRIEVED, Placement()),
         lambda request: Pages(OTHERS) if isinstance(request, Search) else Generation("x", usage=Usage(7, 4)),
     )
     assert [isinstance(result, Pages) for result in results] == [True] * made + [False] * (3 - made)
@@ -139,13 +167,13 @@ def test_strategies_end_by_their_rules_when_the_budget_is_spent() -> None:
     rules = SearchRules(max_searches=1)
     found = lambda request: Pages(OTHERS[:1]) if isinstance(request, Search) else Generation("Rome")  # noqa: E731
     plan = IterRetGen(PROMPT, Decoding(), rounds=4).plan(QUESTION, ())
-    answer, requests = play(rules.apply(plan, QUESTION, _make_rankings(), RETRIEVED, Placement()), found)
+    answer, requests = play(rules.apply(plan, QUESTION, KNOWN, POOL, RETRIEVED, Placement()), found)
     assert (answer.text, answer.stop, sum(isinstance(one, Search) for one in requests)) == ("Rome", BUDGET, 1)
 
     replies = iter(["t\nAction: Search[a]", "t\nAction: Search[b]", "t\nAction: Finish[Rome]"])
     plan = React(PROMPT, Decoding(), "{contexts}{question}").plan(QUESTION, ())
     serve = lambda request: Pages(OTHERS[:1]) if isinstance(request, Search) else Generation(next(replies))  # noqa: E731
-    answer, requests = play(rules.apply(plan, QUESTION, _make_rankings(), RETRIEVED, Placement()), serve)
+    answer, requests = play(rules.apply(plan, QUESTION, KNOWN, POOL, RETRIEVED, Placement()), serve)
     assert answer.text == "Rome"
     assert requests[-1].messages[0].content.count("Observation 2: No further search is possible. Answer the question.") == 1
 
@@ -158,7 +186,7 @@ def test_searches_of_the_ranking_are_left_alone() -> None:
 
     rules = SearchRules(max_searches=0, placed=True)
     results, requests = play(
-        rules.apply(plan(), QUESTION, _make_rankings(), RETRIEVED, Placement("insert", "first")), lambda _: Pages(OTHERS)
+        rules.apply(plan(), QUESTION, KNOWN, POOL, RETRIEVED, Placement("insert", "first")), lambda _: Pages(OTHERS)
     )
     assert results == [Pages(OTHERS)]
     assert requests[0].n == 3

@@ -79,7 +79,7 @@ def _replay_rounds(
     """Return a span per round of the replayed plan, or None if the ledger no longer yields the stored answer."""
     try:
         replayed = replay_plan(
-            cell.strategy.plan(sample.question, placed.contexts), identities, ledger, recorded.steps if recorded else ()
+            cell.plan(sample.question, placed.contexts), identities, ledger, recorded.steps if recorded else ()
         )
     except LedgerError:
         return None

@@ -23,9 +23,10 @@ _CANDIDATE = re.compile(r"\(\w+\)\s*([^()]+)")
 class SuRe:
     """A strategy that writes candidate answers and a summary for each, and chooses by the summaries.
 
-    A candidate scores 1 if the reader says that its summary supports it, and for each other candidate 1 if its summary is
+    A candidate scores 1 if its summary is said to support it, and for each other candidate 1 if its summary is
     said to be the more informative of the two, 0 if the other one is, and 0.5 if neither is named; pairs are compared with
-    either summary first, and the score counts for the first one. The first of the best candidates is the answer. Rules are
+    either summary first, and the score counts for the first one. These verdicts are asked of the role "verifier", because what
+    they show is what the reader wrote. The first of the best candidates is the answer. Rules are
     those of FlashRAG, except that candidates that are equal count once, and those after `max_candidates` do not count.
 
     Args:
@@ -76,9 +77,13 @@ class SuRe:
             build_request(fill_template(self.prompt, self.summary, candidate=candidate), question, contexts, decoding)
             for candidate in candidates
         ]
-        sources = tuple(context.passage.passage_id for context in contexts)
         summaries = [
-            Passage(f"summary {number}", "", extract_final_text(text.text).partition("[DONE]")[0].strip(), sources)
+            Passage(
+                f"summary {number}",
+                "",
+                extract_final_text(text.text).partition("[DONE]")[0].strip(),
+                tuple(passage.passage_id for passage in text.passages or used),
+            )
             for number, text in enumerate(texts, start=1)
         ]
         pairs = list(itertools.permutations(range(len(candidates)), 2))
@@ -112,7 +117,7 @@ class SuRe:
 
     def _ask(self, text: str, passages: tuple[Passage, ...]) -> Generate:
         system = (Message("system", self.prompt.system),) if self.prompt.system else ()
-        return Generate((*system, Message("user", text.strip())), self.decoding, passages=passages)
+        return Generate((*system, Message("user", text.strip())), self.decoding, role="verifier", passages=passages)
 
 
 def _find_candidates(reply: str) -> list[str]:

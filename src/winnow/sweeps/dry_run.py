@@ -21,6 +21,8 @@ from winnow.predictions import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import (
+    NO_USAGE,
+    Estimate,
     Generate,
     Generation,
     Likelihood,
@@ -36,6 +38,8 @@ from winnow.records import (
 )
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
+_SPREAD = 1e-3
+"""By how much estimates differ, so that not the first ones of a question are the best ones each time."""
 _MAX_RECENT = 20_000
 """Number of results that are kept for other plans that request them."""
 
@@ -52,6 +56,7 @@ class _Placeholder:
         token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
         goes_on: Whether replies call a tool, open the tag of a query and have an improbable token, and searches find a page,
             without which some plans end.
+        uses_tokens: Whether replies count as long as they may be, by which a budget of tokens is spent early.
 
     """
 
@@ -59,14 +64,15 @@ class _Placeholder:
     score: float
     token_logprobs: tuple[float, float]
     goes_on: bool = False
+    uses_tokens: bool = False
 
 
 _PLACEHOLDERS = (
-    _Placeholder("unknown", 30.0, (0.0, 0.0)),
+    _Placeholder("unknown", 30.0, (0.0, 0.0), uses_tokens=True),
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
     _Placeholder(
-        "answer {number}\nAction: Search[{number}]\nFollow up: {number}\n(a) {number} (b) answer",
+        "answer {number}\nAction: Search[{number}]\nFollow up: {number}\n(a) {number} (b) b (c) c (d) d (e) e (f) f",
         -30.0,
         (0.0, -30.0),
         goes_on=True,
@@ -293,11 +299,14 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
             token_logprobs=named or None,
             token_positions={} if named else None,
             tool_calls=tuple(calls) if placeholder.goes_on else (),
+            usage=_compute_max_usage(request) if placeholder.uses_tokens else NO_USAGE,
         )
     if isinstance(request, Search):
         return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.goes_on else ())
     if isinstance(request, Likelihood) and request.per_token:
         return Score(placeholder.score, tokens=(request.continuation,), logprobs=(placeholder.score,))
+    if isinstance(request, Estimate):
+        return Score(placeholder.score + _SPREAD * ((number * 61) % 97 - 48))
     return Score(placeholder.score)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from msgspec import structs
+
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.predictions import Prediction
@@ -78,9 +80,19 @@ def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore
             requests = next(plan) if results is None else plan.send(results)
         except StopIteration as stop:
             return Replay(rounds, stop.value)
+        if not requests:
+            results = []
+            continue
         number = len(rounds) + 1
         rounds.append([_find_call(request, identities, ledger, number, number in too_long) for request in requests])
-        results = [call.result for call in rounds[-1]]
+        results = [_deliver(call) for call in rounds[-1]]
+
+
+def _deliver(call: Call) -> Result | TooLong:
+    """Return a result as the driver gives it to a plan: with the passages of its prompt if some were dropped."""
+    if call.dropped and isinstance(call.result, Generation) and isinstance(call.request, Generate):
+        return structs.replace(call.result, dropped=call.dropped, passages=call.request.passages)
+    return call.result
 
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:

@@ -15,12 +15,14 @@ from winnow.artifacts.parquet import ArtifactWriter
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.steps import StepsWriter
 from winnow.artifacts.tables import build_prediction_row
+from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.placed import PlacedContexts
 from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
+from winnow.metrics.distraction import ANSWERED
 from winnow.predictions import Prediction, RoleUsage
-from winnow.protocols import MODEL_ROLES, ContextProcessor, Strategy
+from winnow.protocols import MODEL_ROLES, Strategy
 from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Role
 from winnow.steps import READER, Outcome
 from winnow.sweeps.searches import SearchRules
@@ -89,23 +91,40 @@ class LoadedCell:
         placed = self.place(question)
         self.placed[question.question_id] = placed
         spec = self.spec
-        plan = _answer(self.strategy, spec.processor, question, placed.contexts)
+        plan = self._answer(question, placed.contexts)
         is_own = is_in_winnow(type(self.strategy).__module__)
         strictly = not is_own and not spec.config.get("prompt", {}).get("shots")
         if placed.contexts or strictly:
             plan = check_named_passages(plan, placed.contexts, question.question_id, strictly=strictly)
-        if spec.searches != SearchRules():
-            plan = spec.searches.apply(plan, question, self.rankings, spec.distractors, spec.placement)
-        return Job((spec.key, question.question_id), plan, self.engine_set)
+        return Job((spec.key, question.question_id), self._apply_search_rules(question, plan), self.engine_set)
 
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Return the plan of a question with placed contexts, as `start` runs it, for a replay."""
+        return self._apply_search_rules(question, self._answer(question, contexts))
 
-def _answer(
-    strategy: Strategy, processor: ContextProcessor | None, question: Question, contexts: Sequence[Context]
-) -> Plan[Answer]:
-    """Process the contexts of a question, and answer it from the result."""
-    if processor is not None:
-        contexts = yield from processor.process(question, contexts)
-    return (yield from strategy.plan(question, contexts))
+    def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
+        """Return the plan that makes, of placed contexts, those that the strategy receives."""
+        if self.spec.processor is not None:
+            return (yield from self.spec.processor.process(question, contexts))
+        return tuple(contexts)
+
+    def _answer(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Process the contexts, and answer from the result.
+
+        What a strategy says of the contexts that it received by their positions is not true of those that were placed.
+        """
+        received = yield from self.process(question, contexts)
+        answer = yield from self.strategy.plan(question, received)
+        if self.spec.processor is None:
+            return answer
+        return replace(answer, trace=tuple(entry for entry in answer.trace if not entry.startswith(ANSWERED)))
+
+    def _apply_search_rules(self, question: Question, plan: Plan[Answer]) -> Plan[Answer]:
+        spec = self.spec
+        if spec.searches == SearchRules():
+            return plan
+        known = build_ranked_contexts(self.rankings, question, spec.rank_by)
+        return spec.searches.apply(plan, question, known, self.rankings.pool, spec.distractors, spec.placement)
 
 
 def check_named_passages(

@@ -7,14 +7,12 @@ from typing import Annotated, Any, ClassVar, TypeGuard
 from annotated_types import Ge
 from msgspec import structs
 
-from winnow.artifacts.rankings import Rankings
-from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.gold import mark_gold
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
-from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Plan, Question, Request, Score, Search
+from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Passage, Plan, Question, Request, Score, Search
 from winnow.text.containment import has_answers
 
 
@@ -53,7 +51,8 @@ class SearchRules:
         self,
         plan: Plan[Answer],
         question: Question,
-        rankings: Rankings,
+        known: Sequence[Context],
+        pool: Sequence[Passage],
         distractors: Distractors,
         placement: Placement | Damage,
     ) -> Plan[Answer]:
@@ -62,12 +61,14 @@ class SearchRules:
         Args:
             plan: Plan of a strategy.
             question: Question of the plan.
-            rankings: Rankings, whose gold passages are inserted and whose pool has random distractors.
+            known: Contexts of the question's ranking, with gold passages marked, which are inserted.
+            pool: Passages from which random distractors are drawn.
             distractors: Distractors of the cell.
             placement: Placement of the cell.
 
         """
-        num_searches = num_tokens = 0
+        gold = [replace(context, rank=0, score=None) for context in known if context.is_gold]
+        num_searches = num_tokens = num_placed = 0
         results: Sequence[Any] | None = None
         while True:
             try:
@@ -88,13 +89,11 @@ class SearchRules:
                     received[index] = result
             num_tokens += sum(_count_tokens(result) for result in received)
             results = received
-            if self.placed:
-                results = [
-                    _place(result, request.n, question, rankings, distractors, placement)
-                    if _is_search(request) and isinstance(result, Pages)
-                    else result
-                    for request, result in zip(requests, received, strict=True)
-                ]
+            for index, request in enumerate(requests):
+                if self.placed and _is_search(request) and isinstance(received[index], Pages):
+                    num_placed += 1
+                    drawn = replace(question, question_id=f"{question.question_id}/search {num_placed}")
+                    received[index] = _place(received[index], request.n, drawn, gold, pool, distractors, placement)
 
     def _is_spent(self, num_searches: int, num_tokens: int) -> bool:
         return (self.max_searches is not None and num_searches >= self.max_searches) or (
@@ -115,21 +114,33 @@ def _count_tokens(result: object) -> int:
 
 
 def _place(
-    pages: Pages, n: int, question: Question, rankings: Rankings, distractors: Distractors, placement: Placement | Damage
+    pages: Pages,
+    n: int,
+    question: Question,
+    gold: Sequence[Context],
+    pool: Sequence[Passage],
+    distractors: Distractors,
+    placement: Placement | Damage,
 ) -> Pages:
-    """Return n of the found passages, selected and placed as the contexts of the first prompt are."""
+    """Return n of the found passages, selected and placed as the contexts of the first prompt are.
+
+    Gold are the gold passages of the question's ranking. If none of them is annotated or found, it is the first passage that
+    contains an answer. Random choices are those of the question's id, so that each search has its own.
+    """
     scores = pages.scores or (None,) * len(pages.passages)
     matches = has_answers([passage.text for passage in pages.passages], question.answers)
     ranked = zip(pages.passages, scores, matches, strict=True)
     found = [Context(passage, rank, score, match) for rank, (passage, score, match) in enumerate(ranked, start=1)]
-    ids = {context.passage.passage_id for context in found}
-    known = build_ranked_contexts(rankings, question)
-    gold = [replace(one, rank=0, score=None) for one in known if one.is_gold and one.passage.passage_id not in ids]
-    contexts: Sequence[Context] = mark_gold(question, [*found, *gold])
+    ids, gold_ids = ({context.passage.passage_id for context in one} for one in (found, gold))
+    contexts: Sequence[Context] = [*found, *(context for context in gold if context.passage.passage_id not in ids)]
+    if question.gold_passage_ids or ids & gold_ids:
+        contexts = [replace(context, is_gold=context.passage.passage_id in gold_ids) for context in contexts]
+    else:
+        contexts = mark_gold(question, contexts)
     if isinstance(placement, Placement):
         placement = replace(placement, order=min(placement.order, n)) if isinstance(placement.order, int) else placement
         n = max(n, sum(context.is_gold for context in contexts)) if placement.gold == "insert_all" else n
-    contexts = distractors.replace_contexts(question, contexts, n, rankings.pool)
+    contexts = distractors.replace_contexts(question, contexts, n, pool)
     placed = placement.place(question, contexts, n).contexts
     return structs.replace(
         pages, passages=tuple(one.passage for one in placed), scores=tuple(one.score for one in placed if pages.scores)

@@ -59,5 +59,5 @@ def test_a_sentence_without_a_score_is_not_chosen() -> None:
 def test_joined_sentences_name_all_their_passages() -> None:
     """One context of all, gold as one of them is."""
     (only,) = _process(join="all")[0]
-    assert only.passage == Passage("a", "", "It is cold. Paris is large. Nothing here.", ("a", "b"))
+    assert only.passage == Passage("a+b", "", "It is cold. Paris is large. Nothing here.", ("a", "b"))
     assert only.is_gold

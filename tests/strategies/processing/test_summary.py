@@ -1,12 +1,13 @@
 """Summaries of contexts by the rewriter."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate, Generation, Passage, TooLong
+from winnow.records import Decoding, Generate, Generation, Passage
 from winnow.strategies.processing.summary import Summary
 from winnow.testing import make_context, make_question
 
@@ -18,7 +19,7 @@ TEMPLATE = "Q: {question} D: {contexts} S:"
 def _process(replies: list[Any], contexts: Any = CONTEXTS, **settings: Any) -> tuple[Any, list[Generate]]:
     served = iter(replies)
     plan = Summary(TEMPLATE, Decoding(max_new_tokens=9), **settings).process(QUESTION, contexts)
-    return play(plan, lambda _: reply if isinstance(reply := next(served), TooLong) else Generation(reply))  # type: ignore[return-value]
+    return play(plan, lambda _: Generation(next(served)))  # type: ignore[return-value]
 
 
 def test_one_summary_replaces_all_contexts() -> None:
@@ -28,7 +29,7 @@ def test_one_summary_replaces_all_contexts() -> None:
     assert (request.role, request.decoding.max_new_tokens) == ("rewriter", 9)
     assert request.passages == tuple(context.passage for context in CONTEXTS)
     ids = tuple(context.passage.passage_id for context in CONTEXTS)
-    assert only.passage == Passage(ids[0], "", "Paris is one.", ids)
+    assert only.passage == Passage("+".join(ids), "", "Paris is one.", ids)
     assert only.has_answer
 
 
@@ -51,16 +52,30 @@ def test_an_empty_summary_leaves_all_contexts_out() -> None:
     assert _process([], contexts=()) == ((), [])
 
 
-def test_the_lowest_ranked_contexts_are_left_out_of_a_long_prompt() -> None:
-    """Whatever their order; a prompt with a single one ends the run as any other."""
-    (only,), requests = _process([TooLong("9"), TooLong("9"), "s"], contexts=(CONTEXTS[2], CONTEXTS[0], CONTEXTS[1]))
-    assert [request.messages[-1].content for request in requests] == [
+def test_the_lowest_ranked_contexts_are_dropped_from_a_long_prompt_and_gold_ones_last() -> None:
+    """By the driver, which counts them; the summary names those that were read."""
+    gold = replace(CONTEXTS[2], is_gold=True)
+    _, (request,) = _process(["s"], contexts=(gold, CONTEXTS[0], CONTEXTS[1]))
+    shorter = request.drop_passage()
+    assert shorter is not None
+    shortest = shorter.drop_passage()
+    assert shortest is not None
+    assert [one.messages[-1].content for one in (request, shorter, shortest)] == [
         "Q: Which city? D: three\none\ntwo S:",
-        "Q: Which city? D: one\ntwo S:",
-        "Q: Which city? D: one S:",
+        "Q: Which city? D: three\none S:",
+        "Q: Which city? D: three S:",
     ]
-    assert [request.may_be_too_long for request in requests] == [True, True, False]
-    assert only.passage.sources == (CONTEXTS[0].passage.passage_id,)
+    assert shortest.drop_passage() is None
+    plan = Summary(TEMPLATE, Decoding()).process(QUESTION, (gold, *CONTEXTS[:2]))
+    (only,), _ = play(plan, lambda _: Generation("s", dropped=2, passages=shortest.passages))
+    assert only.passage.sources == (gold.passage.passage_id,)
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_contexts_stay_where_no_summary_could_be_written(finish: str) -> None:
+    """A reply of reasoning alone that was cut, or one that was filtered, does not say that they do not help."""
+    plan = Summary(TEMPLATE, Decoding()).process(QUESTION, CONTEXTS)
+    assert play(plan, lambda _: Generation("<think>Hm", finish=finish))[0] == CONTEXTS
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,22 @@ def test_tokens_belong_to_the_word_of_their_first_letter() -> None:
     assert _process(parts, "Éaris is a large city.", rate=0.2)[0][0].passage.text == "Éaris"
 
 
+def test_a_long_passage_is_read_in_pieces() -> None:
+    """Its words compete over all pieces."""
+    text = " ".join(f"w{n}" for n in range(700))
+    served: list[int] = []
+
+    def serve(request: Likelihood) -> Score:
+        words = request.continuation.split()
+        served.append(len(words))
+        tokens = tuple(word if n == 0 else f" {word}" for n, word in enumerate(words))
+        return Score(0.0, tokens=tokens, logprobs=tuple(-float(word[1:]) for word in words))
+
+    (context,), _ = play(WordSelection("Write.", rate=0.01).process(QUESTION, (make_context(1, text),)), serve)
+    assert served == [300, 300, 100]
+    assert context.passage.text == " ".join(f"w{n}" for n in range(693, 700))
+
+
 def test_scores_without_tokens_are_an_error() -> None:
     """With the setting that helps."""
     plan = WordSelection("Write.").process(QUESTION, (Context(Passage("a", "", "x"), 1, None, has_answer=False),))

@@ -136,7 +136,8 @@ def build_case(
     encoded = [_encode_context(context, texts) for context in contexts]
     normalized = normalize(prediction.answer)
     try:
-        replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger, steps.steps if steps else ())
+        replayed = replay_plan(cell.plan(question, contexts), identities, ledger, steps.steps if steps else ())
+        processed = replay_plan(cell.process(question, contexts), identities, ledger)
     except LedgerError as error:
         return Case(encoded, recorded, None, prediction.trace, normalized, f"The calls cannot be shown. {error}")
     if not is_same_answer(replayed.result, prediction):
@@ -145,9 +146,11 @@ def build_case(
             f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
         )
         return Case(encoded, recorded, None, prediction.trace, normalized, note)
-    passages = [context.passage for context in contexts]
+    passages = [context.passage for context in (*processed.result, *contexts)]
     rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
-    tally = build_tally(cell.strategy, contexts, replayed.rounds)
+    if cell.spec.processor is not None:
+        encoded = [_encode_context(context, texts) for context in processed.result]
+    tally = build_tally(cell.strategy, processed.result, replayed.rounds[len(processed.rounds) :])
     return Case(encoded, rounds, tally, prediction.trace, normalized)
 
 

@@ -9,7 +9,8 @@ from winnow.text.containment import has_answers
 def derive_context(question: Question, contexts: Sequence[Context], text: str, title: str = "") -> Context:
     """Return a context with a text that was made of other contexts.
 
-    It has the id, the scores and the weight of the first of them, names all as its sources, and is gold if one of them is.
+    It has the scores and the weight of the first of them, names all as its sources, and is gold if one of them is. A text of
+    one context keeps its id.
 
     Args:
         question: Question, for whose answers the text is searched.
@@ -21,7 +22,7 @@ def derive_context(question: Question, contexts: Sequence[Context], text: str, t
     first = contexts[0]
     sources = tuple(dict.fromkeys(context.passage.passage_id for context in contexts))
     return Context(
-        Passage(first.passage.passage_id, title, text, sources),
+        Passage("+".join(sources), title, text, sources),
         first.rank,
         first.score,
         has_answer=has_answers([text], question.answers)[0],

@@ -31,7 +31,7 @@ class Reordering:
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:  # noqa: ARG002
         """Return the contexts in another order, without a request."""
-        yield []
+        yield from ()
         if self.by == "reversed":
             return tuple(contexts[::-1])
         return (*contexts[::2], *contexts[1::2][::-1])

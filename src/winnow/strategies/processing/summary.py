@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Context, Decoding, Generate, Generation, Message, Plan, Question, TooLong
+from winnow.records import Context, Decoding, Generate, Generation, Message, Plan, Question
 from winnow.strategies.processing.derived import derive_context
 from winnow.text.final import extract_final_text
 
@@ -16,8 +16,8 @@ Of = Literal["all", "each"]
 class Summary:
     """A context processor that replaces the contexts by what the rewriter writes about them.
 
-    An empty summary leaves its contexts out, as in RECOMP, whose model writes nothing where they do not help. If a prompt is
-    too long, the lowest-ranked contexts are left out of it.
+    An empty summary leaves its contexts out, as in RECOMP, whose model writes nothing where they do not help; one that is
+    empty because it was cut or filtered keeps them as they are.
 
     Args:
         template: Template of the prompt, with the fields {contexts} and {question}.
@@ -45,31 +45,36 @@ class Summary:
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
         """Request the summaries, and return those that are not empty."""
+        if not contexts:
+            return ()
         parts: list[tuple[Context, ...]] = [tuple(contexts)]
         if self.of == "each":
             parts = [(context,) for context in contexts]
-        texts: dict[int, str] = {}
-        while waiting := [number for number, part in enumerate(parts) if part and number not in texts]:
-            replies: Sequence[Generation | TooLong]
-            replies = yield [self._build_request(question, parts[number]) for number in waiting]
-            for number, reply in zip(waiting, replies, strict=True):
-                if isinstance(reply, TooLong):
-                    lowest = max(parts[number], key=lambda context: context.rank)
-                    parts[number] = tuple(context for context in parts[number] if context is not lowest)
-                else:
-                    texts[number] = extract_final_text(reply.text).strip()
-        return tuple(
-            derive_context(question, part, texts[number], part[0].passage.title if self.of == "each" else "")
-            for number, part in enumerate(parts)
-            if texts.get(number)
-        )
+        replies: Sequence[Generation] = yield [self._build_request(question, part) for part in parts]
+        summaries: list[Context] = []
+        for part, reply in zip(parts, replies, strict=True):
+            text = extract_final_text(reply.text).strip()
+            if text:
+                read = [one for one in part if one.passage in reply.passages] if reply.dropped else part
+                summaries.append(derive_context(question, read, text, part[0].passage.title if self.of == "each" else ""))
+            elif reply.finish in ("length", "content_filter"):
+                summaries += part
+        return tuple(summaries)
 
     def _build_request(self, question: Question, contexts: Sequence[Context]) -> Generate:
-        """Build the request for the summary of contexts."""
+        """Build the request for the summary of contexts, which loses the lowest-ranked first, gold passages last."""
         passages = tuple(context.passage for context in contexts)
         shown = "\n".join(self.passage.format(title=passage.title, text=passage.text) for passage in passages)
         prompt = self.template.format(contexts=shown, question=question.text)
-        may_shorten = len(contexts) > 1
+
+        def shorten() -> Generate:
+            lowest = max(contexts, key=lambda context: (not context.is_gold, context.rank))
+            return self._build_request(question, [context for context in contexts if context is not lowest])
+
         return Generate(
-            (Message("user", prompt),), self.decoding, role="rewriter", passages=passages, may_be_too_long=may_shorten
+            (Message("user", prompt),),
+            self.decoding,
+            role="rewriter",
+            passages=passages,
+            shorter=shorten if len(contexts) > 1 else None,
         )

@@ -10,9 +10,12 @@ from annotated_types import Gt, Le
 
 from winnow.errors import ConfigError, ReaderError, check_fields
 from winnow.records import Context, Likelihood, Message, Plan, Question, Score
+from winnow.strategies.corrective.segments import FixedWords
 from winnow.strategies.processing.derived import derive_context
 
 _WORD = re.compile(r"\S+")
+_PIECES = FixedWords(size=300, min_words=50)
+"""Division of long passages, so that a model with a short context can read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class WordSelection:
     Context. With `conditional`, it is the sum of log p(token | conditional, ...) - log p(token | instruction, ...): what the
     question makes more likely, as in LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases,
     tokens of segments that were compressed before), and divide the budget over documents; here each context keeps the same
-    share.
+    share, and one of more than 350 words is read in pieces.
 
     Args:
         instruction: Text before a context, which the model reads in either case.
@@ -47,41 +50,49 @@ class WordSelection:
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
         """Request the likelihood of every context, once or twice, and return the contexts with the words that are kept."""
-        readable = [context for context in contexts if context.passage.text.strip()]
         prompts = [self.instruction, *([self.conditional.format(question=question.text)] if self.conditional else [])]
+        pieces = [(context, piece) for context in contexts for piece in _PIECES.divide(context.passage.text)]
+        if not pieces:
+            return ()
         scores: Sequence[Score] = yield [
             Likelihood(
                 (Message("user", prompt),),
-                context.passage.text.strip(),
+                piece,
                 include_eos=False,
                 per_token=True,
                 role="rewriter",
                 passages=(context.passage,),
             )
-            for context in readable
+            for context, piece in pieces
             for prompt in prompts
         ]
-        selections = []
-        for number, context in enumerate(readable):
-            of_context = scores[number * len(prompts) : (number + 1) * len(prompts)]
-            text = self._select(context.passage.text.strip(), of_context)
-            selections.append(derive_context(question, [context], text, context.passage.title))
-        return tuple(selections)
+        values: dict[Context, list[float]] = {}
+        for number, (context, piece) in enumerate(pieces):
+            of_piece = scores[number * len(prompts) : (number + 1) * len(prompts)]
+            values.setdefault(context, []).extend(_measure_words(piece, of_piece))
+        return tuple(
+            derive_context(question, [context], self._select(context.passage.text, of_words), context.passage.title)
+            for context, of_words in values.items()
+        )
 
-    def _select(self, text: str, scores: Sequence[Score]) -> str:
-        """Return the words of a text that have the most information, in their order."""
-        if any(not score.tokens for score in scores):
-            raise ReaderError(
-                "context.plan reads the log-probabilities of a passage's tokens, but the rewriter returned none. Use a model "
-                "on this machine with reader.engine.runtime=torch, or vLLM."
-            )
-        base = _sum_by_word(text, scores[0])
-        values = [-value for value in base]
-        if len(scores) > 1:
-            values = [given - value for given, value in zip(_sum_by_word(text, scores[1]), base, strict=True)]
+    def _select(self, text: str, values: Sequence[float]) -> str:
+        """Return the words of a text that have the largest values, in their order."""
         words = text.split()
         best = sorted(range(len(words)), key=lambda number: (-values[number], number))
         return " ".join(words[number] for number in sorted(best[: math.ceil(self.rate * len(words))]))
+
+
+def _measure_words(text: str, scores: Sequence[Score]) -> list[float]:
+    """Return the information of each word of a text, from its score alone or from that and the one given the question."""
+    if any(not score.tokens for score in scores):
+        raise ReaderError(
+            "context.plan reads the log-probabilities of a passage's tokens, but the rewriter returned none. Use a model on "
+            "this machine with reader.engine.runtime=torch, or vLLM."
+        )
+    base = _sum_by_word(text, scores[0])
+    if len(scores) == 1:
+        return [-value for value in base]
+    return [given - value for given, value in zip(_sum_by_word(text, scores[1]), base, strict=True)]
 
 
 def _sum_by_word(text: str, score: Score) -> list[float]:
