@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from winnow.artifacts.steps import QuestionSteps
@@ -40,9 +41,17 @@ class _Cell:
     """The part of a loaded cell that a replay uses."""
 
     strategy = STRATEGY
+    spec = SimpleNamespace(processor=None)
 
     def place(self, question: object) -> Any:
         return Placement().place(make_question(), CONTEXTS, 2)
+
+    def process(self, question: object, contexts: Any) -> Any:
+        yield from ()
+        return contexts
+
+    def plan(self, question: Any, contexts: Any) -> Any:
+        return self.strategy.plan(question, contexts)
 
 
 def _decode(texts: Texts, numbers: list[int]) -> str:
