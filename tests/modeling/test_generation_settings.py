@@ -74,8 +74,9 @@ def test_replies_that_such_settings_once_changed_have_another_key(
 
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "tokenizer_config.json", "model.gguf"])
-def test_a_template_with_a_date_is_found_in_every_file(tmp_path: Path, name: str) -> None:
-    """Its prompts had another date each day."""
+def test_a_template_with_a_date_is_found_in_every_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its prompts had another date each day. A hub that cannot be reached is not waited for."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     file = tmp_path / name
     path = str(file if name.endswith(".gguf") else tmp_path)
     file.write_text("{{ strftime_now('%d') }}")
