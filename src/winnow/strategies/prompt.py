@@ -175,14 +175,18 @@ def build_likelihood(prompt: Prompt, question: Question, contexts: Sequence[Cont
     return Likelihood(prompt.render(question, contexts), answer, passages=passages)
 
 
+def drop_lowest(contexts: Sequence[Context]) -> list[Context]:
+    """Return contexts without the one that a prompt which is too long loses: the lowest-ranked first, gold passages last."""
+    dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
+    return [context for context in contexts if context is not dropped]
+
+
 def _create_shortener(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
 ) -> Callable[[], Generate]:
     """Return a function that builds the request with one passage fewer, from several contexts."""
 
     def shorten() -> Generate:
-        dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
-        remaining = [context for context in contexts if context is not dropped]
-        return build_request(prompt, question, remaining, decoding, candidates)
+        return build_request(prompt, question, drop_lowest(contexts), decoding, candidates)
 
     return shorten

@@ -23,8 +23,9 @@ from winnow.identity.code import is_in_winnow
 from winnow.metrics.distraction import ANSWERED
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy
-from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Role
+from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Request, Role
 from winnow.steps import READER, Outcome
+from winnow.sweeps.rounds import intercept_rounds
 from winnow.sweeps.searches import SearchRules
 from winnow.sweeps.spec import CellSpec
 
@@ -123,7 +124,7 @@ class LoadedCell:
         spec = self.spec
         if spec.searches == SearchRules():
             return plan
-        known = build_ranked_contexts(self.rankings, question, spec.rank_by)
+        known = build_ranked_contexts(self.rankings, question, spec.rank_by) if spec.searches.placed else ()
         return spec.searches.apply(plan, question, known, self.rankings.pool, spec.distractors, spec.placement)
 
 
@@ -143,22 +144,20 @@ def check_named_passages(
 
     """
     known = {context.passage.passage_id: context.passage for context in contexts}
-    results: Sequence[Any] | None = None
-    while True:
-        try:
-            requests = next(plan) if results is None else plan.send(results)
-        except StopIteration as stop:
-            answer: Answer = stop.value
-            return answer
+
+    def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
         for request in requests:
             if isinstance(request, Generate | Likelihood) and request.role == READER and (strictly or not request.passages):
                 _check_names(request, known.values(), question_id)
             if strictly and isinstance(request, Generate | Likelihood) and request.role == READER:
                 _check_shown(request, question_id)
-        results = yield requests
+        results: list[Any] = yield requests
         for result in results:
             if isinstance(result, Pages):
-                known |= {passage.passage_id: passage for passage in result.passages}
+                known.update({passage.passage_id: passage for passage in result.passages})
+        return results
+
+    return intercept_rounds(plan, serve)
 
 
 def _check_names(request: Generate | Likelihood, known: Iterable[Passage], question_id: str) -> None:

@@ -13,6 +13,7 @@ from winnow.contexts.gold import mark_gold
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
 from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Passage, Plan, Question, Request, Score, Search
+from winnow.sweeps.rounds import intercept_rounds
 from winnow.text.containment import has_answers
 
 
@@ -69,13 +70,9 @@ class SearchRules:
         """
         gold = [replace(context, rank=0, score=None) for context in known if context.is_gold]
         num_searches = num_tokens = num_placed = 0
-        results: Sequence[Any] | None = None
-        while True:
-            try:
-                requests = next(plan) if results is None else plan.send(results)
-            except StopIteration as stop:
-                answer: Answer = stop.value
-                return answer
+
+        def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
+            nonlocal num_searches, num_tokens, num_placed
             received: list[Any] = [Failed(BUDGET)] * len(requests)
             served: dict[int, Request] = {}
             for index, request in enumerate(requests):
@@ -88,12 +85,14 @@ class SearchRules:
                 for index, result in zip(served, (yield list(served.values())), strict=True):
                     received[index] = result
             num_tokens += sum(_count_tokens(result) for result in received)
-            results = received
             for index, request in enumerate(requests):
                 if self.placed and _is_search(request) and isinstance(received[index], Pages):
                     num_placed += 1
                     drawn = replace(question, question_id=f"{question.question_id}/search {num_placed}")
                     received[index] = _place(received[index], request.n, drawn, gold, pool, distractors, placement)
+            return received
+
+        return intercept_rounds(plan, serve)
 
     def _is_spent(self, num_searches: int, num_tokens: int) -> bool:
         return (self.max_searches is not None and num_searches >= self.max_searches) or (

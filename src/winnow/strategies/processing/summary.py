@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from winnow.errors import ConfigError, check_fields
 from winnow.records import Context, Decoding, Generate, Generation, Message, Plan, Question
 from winnow.strategies.processing.derived import derive_context
+from winnow.strategies.prompt import drop_lowest
 from winnow.text.final import extract_final_text
 
 Of = Literal["all", "each"]
@@ -66,15 +67,10 @@ class Summary:
         passages = tuple(context.passage for context in contexts)
         shown = "\n".join(self.passage.format(title=passage.title, text=passage.text) for passage in passages)
         prompt = self.template.format(contexts=shown, question=question.text)
-
-        def shorten() -> Generate:
-            lowest = max(contexts, key=lambda context: (not context.is_gold, context.rank))
-            return self._build_request(question, [context for context in contexts if context is not lowest])
-
         return Generate(
             (Message("user", prompt),),
             self.decoding,
             role="rewriter",
             passages=passages,
-            shorter=shorten if len(contexts) > 1 else None,
+            shorter=(lambda: self._build_request(question, drop_lowest(contexts))) if len(contexts) > 1 else None,
         )

@@ -102,9 +102,9 @@ def _sum_by_word(text: str, score: Score) -> list[float]:
     placed by their share of its length.
     """
     spelled = "".join(score.tokens)
-    scale = len(text) / max(len(spelled), 1)
-    shift = len(spelled) - len(spelled.lstrip()) if len(spelled.strip()) == len(text) else 0
-    scale = 1.0 if shift or len(spelled) == len(text) else scale
+    spells = len(spelled.strip()) == len(text)
+    shift = len(spelled) - len(spelled.lstrip()) if spells else 0
+    scale = 1.0 if spells else len(text) / max(len(spelled), 1)
     ends = [match.end() for match in _WORD.finditer(text)]
     sums = [0.0] * len(ends)
     word = 0
