@@ -12,7 +12,7 @@ def test_a_function_may_withhold_requests_and_change_results() -> None:
     """The plan receives what the function returns, round by round, and its value is returned."""
     rounds: list[list[str]] = []
 
-    def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
+    def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
         rounds.append([request.messages[0].content for request in requests])  # type: ignore[union-attr]
         (reply,) = yield requests[:1]
         return [Generation(f"{reply.text}!") for _ in requests]
@@ -28,7 +28,7 @@ def test_a_function_may_withhold_requests_and_change_results() -> None:
 def test_a_round_that_nothing_serves_is_answered_at_once() -> None:
     """And a plan without a request returns at once."""
 
-    def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
+    def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
         yield from ()
         return [Generation("x") for _ in requests]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from winnow.records import Plan, Request, T
 
-ServeRound = Callable[[Sequence[Request]], Plan[list[Any]]]
+ServeRound = Callable[[Sequence[Request]], Plan[Sequence[Any]]]
 """Function that receives the requests of a round, requests what it will of them, and returns a result for each."""
 
 
 def intercept_rounds(plan: Plan[T], serve: ServeRound) -> Plan[T]:
     """Run a plan whose rounds are served by a function, and return what the plan returns."""
-    results: list[Any] | None = None
+    results: Sequence[Any] | None = None
     while True:
         try:
             requests = next(plan) if results is None else plan.send(results)

@@ -145,13 +145,13 @@ def check_named_passages(
     """
     known = {context.passage.passage_id: context.passage for context in contexts}
 
-    def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
+    def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
         for request in requests:
             if isinstance(request, Generate | Likelihood) and request.role == READER and (strictly or not request.passages):
                 _check_names(request, known.values(), question_id)
             if strictly and isinstance(request, Generate | Likelihood) and request.role == READER:
                 _check_shown(request, question_id)
-        results: list[Any] = yield requests
+        results = yield requests
         for result in results:
             if isinstance(result, Pages):
                 known.update({passage.passage_id: passage for passage in result.passages})

@@ -71,7 +71,7 @@ class SearchRules:
         gold = [replace(context, rank=0, score=None) for context in known if context.is_gold]
         num_searches = num_tokens = num_placed = 0
 
-        def serve(requests: Sequence[Request]) -> Plan[list[Any]]:
+        def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
             nonlocal num_searches, num_tokens, num_placed
             received: list[Any] = [Failed(BUDGET)] * len(requests)
             served: dict[int, Request] = {}
