@@ -32,7 +32,8 @@ from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Passage, Question
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import collect_in_processes, has_many_predictions
-from winnow.reports.page import build_report
+from winnow.reports.family import Family
+from winnow.reports.report import build_report
 from winnow.steps import Outcome
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
@@ -143,7 +144,7 @@ def report(folder: Path, _: str) -> None:
     cells = [CellResult(spec.labels, reader.read(spec), metrics, known=columns.get(spec.key)) for spec in specs]
     assert [cell.num_questions for cell in cells] == [QUESTIONS] * CELLS
     computed = time.perf_counter()
-    page = build_report("Winnow", cells, {}, 0)
+    page = build_report("Winnow", Family(cells, 0), {})
     texts = page.render_html() + page.render_markdown()
     seconds, metric_seconds = time.perf_counter() - started, computed - started
     child_gigabytes = read_peak_gigabytes(resource.RUSAGE_CHILDREN)

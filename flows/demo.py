@@ -72,8 +72,7 @@ def _print_summary(seconds: float) -> None:
     cells: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())
     Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")
-    print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
-    print(f"Questions:  {folder / 'browse.html'}, with every prompt, reply and vote")
+    print(f"Page:       {folder / 'index.html'}, with every chart, table, prompt and vote (and report.md, metrics.json)")
     print("MLflow UI:  make ui          prints the address of the sweep's page; mark runs and press Compare")
     print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
 

@@ -30,7 +30,7 @@ from winnow.metrics.answer import exact_match
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.parts import choose_parts
 from winnow.reports.estimator.scores import ScoredQuestion
-from winnow.reports.page import Report
+from winnow.reports.report import Report
 from winnow.sweeps.samples import SampleReader
 
 _UNSWEPT = (

@@ -1,4 +1,4 @@
-"""Run the stages that the settings need, from downloads to the report and the page of questions, but no finished stage again.
+"""Run the stages that the settings need, from downloads to the page of the sweep, but no finished stage again.
 
 A stage runs for the settings of each job and of each value of a grid's axes, such as several retrievers. What only another
 role's model needs, such as a fine-tuned teacher, is run by its own command.
@@ -33,7 +33,7 @@ _READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "context", "w
 
 
 def pipeline(jobs: Sequence[Settings]) -> Summary:
-    """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
+    """Run the stage that is the goal, by default the page of the sweep, and before it each stage whose artifact is missing."""
     goal = choose_stage("pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)).name
     uses_reader = goal not in (_LAST_WITHOUT_READER, *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)))
     prepared = list_prepared_settings(jobs)
@@ -45,13 +45,10 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     if uses_reader:
         check_ahead(pinned)
     _run_missing(goal, pinned, stages_run)
-    if goal != "browse":
-        summary = _run(get_stage(goal), pinned, stages_run)
-        return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
-    report, page = (_run(get_stage(stage), pinned, stages_run) for stage in ("report", "browse"))
-    if jobs[0].tracking.traces:
+    summary = _run(get_stage(goal), pinned, stages_run)
+    if goal == "report" and jobs[0].tracking.traces:
         _run(get_stage("traces"), pinned, stages_run)
-    return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
+    return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
 
 
 def list_prepared_settings(jobs: Sequence[Settings], is_needed: Callable[[Settings], bool] = lambda _: True) -> list[Settings]:

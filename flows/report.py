@@ -1,10 +1,13 @@
-"""Build the report of a sweep: a self-contained HTML page, and the same tables as Markdown and LaTeX (booktabs).
+"""Write the page of a sweep: the answer, charts, tables, and every question with its prompts, replies and votes.
 
-Its numbers are files too, which `winnow.load_report` reads: those of each cell, and those of each question.
+The page is one file, which needs no server and no network. Prompts are replayed from the ledger, and no model is loaded. The
+tables are also Markdown and LaTeX (booktabs), and the numbers of each cell and each question files that `winnow.load_report`
+reads. The sweep with the same settings must be finished.
 
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
-python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # the plots as files, or svg, png
+python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # plots as files, or svg, png
+python -m flows.report experiment=quick_start report.questions=500              # prompts of more questions than 200
 python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out=reports/mine
 """
 
@@ -17,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from flows.project.artifacts import Project
+from flows.project.cases import build_cases, describe_cases, describe_selection
 from flows.project.cells import needs_relevance, require_finished, resolve_cells
 from flows.project.inputs import ArtifactIndex, list_roots
-from flows.project.metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
+from flows.project.metrics import build_breakdown, build_cell_rows, read_results
 from flows.project.models import identify_reader_weights, is_trained
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -32,16 +36,20 @@ from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.artifacts.steps import count_control_tokens, count_models
 from winnow.records import Decoding
 from winnow.reports.cells import CellResult, name_cells
+from winnow.reports.family import Family
 from winnow.reports.notes import build_code_notes, build_control_token_notes, build_model_notes
-from winnow.reports.page import PLOTTED_METRICS, build_report
+from winnow.reports.page.cases import Texts
+from winnow.reports.page.page import Page, choose_questions
+from winnow.reports.page.story import build_story
 from winnow.reports.question_values import write_question_values
+from winnow.reports.report import PLOTTED_METRICS, build_report, draw_plots
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
 
 _GROUPS_OF_READERS = ("strategy", "reader", "training", "prompt", "joint", "dataset", "corpus", "retriever", "encoder")
 """Settings on which the weights of a reader depend."""
-BROWSER_FILE = "browse.html"
-"""File beside the report that flows.browse writes."""
+PAGE = "index.html"
+"""File of the page in the report's folder."""
 
 
 def report(jobs: Sequence[Settings]) -> Summary:
@@ -51,35 +59,41 @@ def report(jobs: Sequence[Settings]) -> Summary:
     paper = settings.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
     hidden_metrics = [*PLOTTED_METRICS, settings.report.cost, *(part.metrics if part else ()), *_list_difference_metrics(part)]
-    results = read_results(jobs, specs, hidden=hidden_metrics)
+    results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"), hidden=hidden_metrics)
+    chosen, texts = choose_questions(results, settings.report.questions, settings.report.seed), Texts()
+    cases = build_cases(settings, specs, results, chosen, texts) if chosen else {}
     breakdown = build_breakdown(settings)
-    page = build_report(
+    family = Family(results, settings.report.seed)
+    tables = build_report(
         f"Winnow: {settings.sweep.name}",
-        results,
+        family,
         describe_provenance(settings, specs, results),
-        settings.report.seed,
-        cost=settings.report.cost,
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),
-        browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs, results)}",
-        more_notes=_build_notes(settings, specs, results),
+        more_notes=[
+            *_build_notes(settings, specs, results),
+            *describe_selection(specs),
+            *describe_cases(cases, family.num_questions, len(chosen)),
+        ],
     )
     out = open_report_folder(settings)
-    texts = {
-        "report.html": page.render_html(),
-        "report.md": page.render_markdown(),
-        "tables.tex": page.render_latex(),
+    files = {
+        PAGE: Page(tables, family, texts, cases, settings.report.cost).render(),
+        "report.md": tables.render_markdown(),
+        "tables.tex": tables.render_latex(),
         CELL_VALUES: _format_metrics(results, settings.report.seed),
         "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }
-    write_texts(out, texts)
+    write_texts(out, files)
     write_question_values(results, out / QUESTION_VALUES)
-    for extension in settings.report.figures:
-        for plot in page.plots:
+    for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
+        for extension in settings.report.figures:
             plot.save(out, extension)
-    return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
+    story = build_story(family)
+    note = f"{story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
+    return Summary(f"{tables.title}, 95 % intervals", build_cell_rows(results), note)
 
 
 def _build_notes(settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:

@@ -23,8 +23,8 @@ from winnow.artifacts.provenance import read_content_digest, read_manifest
 from winnow.artifacts.steps import read_steps
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import CallStore
-from winnow.reports.browser.page import choose_questions
 from winnow.reports.cells import CellResult
+from winnow.reports.page.page import choose_questions
 from winnow.reports.traces import build_trace
 from winnow.reports.tracing import Trace, log_traces
 from winnow.sweeps.run import LoadedCell, load_cells

@@ -14,7 +14,7 @@ from flows.settings.composition import describe_missing_option, list_options
 from flows.settings.door import compose
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
-from winnow.artifacts.provenance import compute_key, describe_code, read_content_digest, read_manifest
+from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.artifacts.steps import has_steps
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
@@ -126,16 +126,6 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
     names = dict.fromkeys(name for row in rows for name in row)
     columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
     return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
-
-
-def compute_cells_digest(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> str:
-    """Compute a digest of the cells of a report, their predictions and what was computed of them.
-
-    A page knows by it whether the report that links to it shows the same numbers.
-    """
-    cells = sorted([spec.folder.name, read_content_digest(spec.folder)] for spec in specs)
-    numbers = [[metric.name, result.compute_interval(metric.name, 0).mean] for result in results for metric in result.metrics]
-    return compute_key(cells, [list(result.groups) for result in results], numbers)
 
 
 ModelCounts = Mapping[tuple[Role, str], int]

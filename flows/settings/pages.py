@@ -23,13 +23,8 @@ class Report(Section):
     seed: NonNegative
     figures: list[Literal["svg", "pdf", "png", "csv"]]
     cost: str
-    paper: Paper | None
-
-
-class Browse(Section):
-    """The page of questions."""
-
     questions: NonNegative
+    paper: Paper | None
 
 
 class Power(Section):

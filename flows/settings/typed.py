@@ -19,7 +19,7 @@ from flows.settings.components import (
     describe_expected,
     iter_mappings,
 )
-from flows.settings.pages import Browse, EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report
+from flows.settings.pages import EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report
 from flows.settings.sections import (
     Answerable,
     ClosedBook,
@@ -69,7 +69,6 @@ class Settings(Section):
     seeds: list[int] | None
     grid: Any = None
     report: Report
-    browse: Browse
     power: Power
     evaluate_estimator: EvaluateEstimator
     evaluate_evaluator: EvaluateEvaluator

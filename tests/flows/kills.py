@@ -26,7 +26,6 @@ _SERVER.set_forkserver_preload(
         "sklearn",
         "bm25s",
         "datasets",
-        "matplotlib.pyplot",
         "kills",
     ]
 )

@@ -25,7 +25,7 @@ _PRELOADED = (
     "flows.stages.tracking",
     "hydra.core.override_parser.overrides_parser",
     "jinja2",
-    "matplotlib.pyplot",
+    "altair",
     "mlflow",
     "mlflow.store.tracking.sqlalchemy_store",
     "orjson",
@@ -37,7 +37,7 @@ _PRELOADED = (
     "transformers.models.llama.modeling_llama",
     "transformers.generation",
     "winnow.readers.local",
-    "winnow.reports.page",
+    "winnow.reports.report",
 )
 
 

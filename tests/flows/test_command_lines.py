@@ -18,7 +18,7 @@ from winnow.artifacts.provenance import flatten
 
 COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "20"))
 STAGES = [
-    "acquire", "browse", "closed_book", "compose", "corpus", "evaluate_estimator", "export", "index", "power", "questions",
+    "acquire", "closed_book", "compose", "corpus", "evaluate_estimator", "export", "index", "power", "questions",
     "report", "retrieve", "score", "show", "sweep", "traces", "train_joint", "train_reader", "why",
 ]  # fmt: skip
 VALUES = [

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from conftest import Run
+from report_data import read_report_data
 
 WORDS = (
     "k=3", "sweep.closed_book_filter=false", "sweep.limit=4", "metric=[em,evidence,tokens]", "estimator=bi_encoder",
@@ -38,8 +39,11 @@ def test_every_processor_is_an_axis_beside_strategies(prepared: Run, tmp_path: P
     question = next(iter(pq.read_table(next(iter(cells)) / "predictions.parquet")["question_id"].to_pylist()))
     shown = prepared("show", f"question={question}", "strategy=post_fusion", "context=summary", *WORDS).stdout
     assert shown.index("Summary:") < shown.index("Round 2, request 1 of 1"), "the rewriter's call, and one of the reader"
-    (page,) = [prepared("browse", *words), *(tmp_path / "reports").rglob("browse.html")][1:]
-    assert "cannot be shown" not in page.read_text()
+    prepared("report", *words)
+    (page,) = (tmp_path / "reports").rglob("index.html")
+    cases = [case for cases in read_report_data(page.parent)["cases"].values() for case in cases.values()]
+    assert cases
+    assert {case["note"] for case in cases} == {""}
     for cell in cells:
         (cell / "predictions.parquet").unlink()
     assert f"{requested} calls requested: 0 made" in prepared("sweep", *words).stdout

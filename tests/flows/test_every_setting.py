@@ -22,7 +22,6 @@ from winnow.identity.markers import get_speed_only_settings
 NO_RESULT = {
     "artifact": "names what flows.why explains",
     "breakdown": "groups stored predictions when they are read",
-    "browse": "a page over stored predictions",
     "dry_run": "prints an estimate",
     "estimator.relevance_scale": "a strategy or training that uses it has it in its settings (a test of its own)",
     "evaluate_estimator": "a page over stored scores",

@@ -1,7 +1,5 @@
 """Every flow runs as a command, knows when it is done, and tells what it did."""
 
-import base64
-import gzip
 import json
 import subprocess
 import sys
@@ -12,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import Run, environment, overrides
 from mlflow import MlflowClient
+from report_data import read_report_data
 
 import winnow
 from winnow.artifacts.tables import read_predictions
@@ -28,7 +27,6 @@ STAGES = [
     "sweep",
     "calls",
     "report",
-    "browse",
 ]
 
 
@@ -41,8 +39,9 @@ def test_the_road_from_text_to_report(run: Run, tmp_path: Path) -> None:
         table = [line for line in outputs[stage].splitlines() if line[:1] in "┏┃┡│└"]
         assert len(table) == 25 + 4, "a row fits on one line"
         assert max(map(len, table)) <= 100
-    page = (tmp_path / "reports/quick_start/report.html").read_text()
-    assert page.count("<table") == 7
+    page = read_report_data(tmp_path / "reports/quick_start")
+    assert len(page["tables"]) == 8
+    assert page["story"]["headline"]["text"] in " ".join(outputs["report"].split())
     assert len(json.loads((tmp_path / "reports/quick_start/metrics.json").read_text())) == 25
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("quick_start").experiment_id], max_results=100)  # type: ignore[union-attr]
@@ -306,11 +305,13 @@ def test_show_replays_a_question_without_a_model(prepared: Run, world: Path, tmp
     assert "The ledger lacks a call of round 1" in missing
 
 
-def test_browse_replays_all_cells_without_a_model(prepared: Run, world: Path, tmp_path: Path) -> None:
+def test_a_report_replays_all_cells_without_a_model(prepared: Run, world: Path, tmp_path: Path) -> None:
     """One page with every answer, and prompts of as many questions as asked for; what is missing is named."""
     words = ("grid={strategy:[concatenation,post_fusion],k:[1,2]}",)
     prepared("sweep", *words)
-    page = read_page(prepared, tmp_path, *words)
+    folder = tmp_path / "reports/sweep"
+    assert "Page: reports/sweep/index.html" in prepared("report", *words).stdout
+    page = read_report_data(folder)
     assert [cell["name"] for cell in page["cells"]] == [
         f"{strategy} k={k} retrieved" for strategy in ("concatenation", "post_fusion") for k in (1, 2)
     ]
@@ -324,23 +325,18 @@ def test_browse_replays_all_cells_without_a_model(prepared: Run, world: Path, tm
     assert "there is nothing to show" in (tmp_path / "reports/sweep/power.md").read_text(), "this reader answers all alike"
     frame = winnow.load(next((tmp_path / "data/predictions").glob("post_fusion-*")))
     assert [page["questions"][index][1] for index in page["cells"][3]["questions"]] == list(frame["question"])
-    few = read_page(prepared, tmp_path, *words, "browse.questions=3")
+    prepared("report", *words, "report.questions=3")
+    few = read_report_data(folder)
     assert [len(cases) for cases in few["cases"].values()] == [3] * 4
-    assert "contexts and prompts of only 3 of 10 questions" in few["notes"][0]
+    assert any("contexts and prompts of only 3 of 10 questions" in note for note in few["notes"])
+    prepared("report", *words, "report.questions=0")
+    assert read_report_data(folder)["cases"] == {}
     (tmp_path / "data/ledger.sqlite").unlink()
-    without = read_page(prepared, tmp_path, *words)
+    prepared("report", *words)
+    without = read_report_data(folder)
     assert "The calls of 40 of 40 answers cannot be shown; each says why." in without["notes"]
-    missing = prepared("browse", "strategy=post_fusion", "k=3", check=False).stderr
+    missing = prepared("report", "strategy=post_fusion", "k=3", check=False).stderr
     assert "python -m flows.sweep" in missing
-
-
-def read_page(prepared: Run, folder: Path, *words: str) -> dict[str, Any]:
-    """Write the page with flows.browse, and return the data that are embedded in it."""
-    assert "reports/sweep/browse.html" in prepared("browse", *words).stdout
-    text = (folder / "reports/sweep/browse.html").read_text()
-    encoded = text.partition('id="data">')[2].partition("</script>")[0]
-    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(encoded)))
-    return data
 
 
 def test_dprs_filter_is_a_setting_and_counts_stand_beside_the_papers(run: Run, world: Path, tmp_path: Path) -> None:

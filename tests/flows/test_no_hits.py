@@ -37,7 +37,7 @@ def test_one_question_without_a_hit_ends_nothing(world: Path, run: Run, tmp_path
     run("score", *words)
     grid = f"grid={{strategy:[{','.join(STRATEGIES)}],placement:[retrieved,gold_first]}}"
     run("sweep", *words, grid)
-    assert "Report: r/report.html" in run("report", *words, grid, "breakdown=sufficiency", "report.out=r").stdout
+    assert "Page: r/index.html" in run("report", *words, grid, "breakdown=sufficiency", "report.out=r").stdout
     run("export", *words, "export.split=test", "export.format=fid", "export.out=fid")
     assert [] in [entry["ctxs"] for entry in json.loads((tmp_path / "fid" / "test.json").read_text())]
     cells = list(tmp_path.glob("data/predictions/*/predictions.parquet"))

@@ -46,12 +46,12 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
     assert "has only the split 'test' (dataset.split.all). Add reader=smollm2" in refused
     words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
     first = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, closed_book, sweep, report, browse" in first
-    assert (tmp_path / "reports/sweep/report.html").is_file()
+    assert "Stages run: acquire, closed_book, sweep, report" in first
+    assert (tmp_path / "reports/sweep/index.html").is_file()
     again = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, sweep, report, browse" in again
+    assert "Stages run: acquire, sweep, report" in again
     both = run("pipeline", *words, "grid={retriever:[bm25,dense]}", small=False).stdout
-    assert "Stages run: acquire, index, retrieve, sweep, report, browse" in both
+    assert "Stages run: acquire, index, retrieve, sweep, report" in both
     report = (tmp_path / "reports/sweep/report.md").read_text()
     assert "- Retriever: bm25, depth 10, ranked by retriever; dense (encoder folder), depth 10, ranked by retriever" in report
     assert "- Reader: tiny (" in report

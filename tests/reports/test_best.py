@@ -7,6 +7,7 @@ import numpy as np
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.metrics.majority import NotMajorityOfPools
 from winnow.reports.best import build_best_table, find_best
+from winnow.reports.family import Family
 from winnow.testing import make_cell_result
 
 RIGHT = [1.0] * 12
@@ -23,26 +24,26 @@ VOTES = [make_cell_result("post_fusion", k, "g", [1.0] * 6 + [0.0] * k) for k in
 
 def test_the_best_cell_is_compared_with_every_other() -> None:
     """Three p-values are corrected with those of the other three pairs of four cells; the closest cell comes first."""
-    best = find_best(CELLS, 0)
+    best = find_best(Family(CELLS, 0))
     assert best is not None
     assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
     assert [other.is_above for other in best.comparisons] == [True, False, True]
-    table = build_best_table(CELLS, 0)
+    table = build_best_table(Family(CELLS, 0))
     assert table is not None
     assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
     assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.016", "12"], ["<0.001", "0.003", "12"]]
     assert table.rows[0][1].startswith("+8.3 [")
-    assert "A is b k=5 g, which has the highest EM. It is significantly above 2 of 3 other cells" in table.caption
+    assert "A is b k=5 g, which has the highest EM of the cells whose prompts do not rest on gold" in table.caption
     assert table.num_shown == 1
 
 
 def test_equal_answers_are_no_tests() -> None:
     """They are named, and do not count in the correction; the first of two best cells is the best."""
     cells = [*CELLS, make_cell_result("e", 5, "g", RIGHT)]
-    best = find_best(cells, 0)
+    best = find_best(Family(cells, 0))
     assert best is not None
     assert (best.index, len(best.comparisons), list(best.equal)) == (1, 3, [4])
-    table = build_best_table(cells, 0)
+    table = build_best_table(Family(cells, 0))
     assert table is not None
     assert table.caption.endswith("The same answers as A, which are not compared: e k=5 g.")
 
@@ -50,10 +51,10 @@ def test_equal_answers_are_no_tests() -> None:
 def test_other_selections_of_questions_are_not_compared() -> None:
     """Nor is there a table for one comparison, which another table has."""
     other = replace(CELLS[0], labels=replace(CELLS[0].labels, questions="others"))
-    best = find_best([CELLS[1], other], 0)
+    best = find_best(Family([CELLS[1], other], 0))
     assert best is not None
     assert not best.comparisons
-    assert build_best_table(CELLS[1:3], 0) is None
+    assert build_best_table(Family(CELLS[1:3], 0)) is None
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,10 @@ def test_equal_answers_may_have_other_values() -> None:
         replace(make_cell_result(name, 5, "g", RIGHT), metrics=[Length("length", "Length", "number", mean=mean)])
         for name, mean in (("a", 2.0), ("b", 5.0), ("c", 4.0))
     ]
-    best = find_best(cells, 0)
+    best = find_best(Family(cells, 0))
     assert best is not None
     assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2], [])
-    table = build_best_table(cells, 0)
+    table = build_best_table(Family(cells, 0))
     assert table is not None
     assert [(row[0], row[1].split()[0]) for row in table.rows] == [("c k=5 g", "+1.0"), ("a k=5 g", "+3.0")]
     assert table.columns[1] == "Length: A - B"
@@ -85,8 +86,8 @@ def test_equal_answers_may_have_other_values() -> None:
 def test_a_metric_may_be_undefined() -> None:
     """Then there is no best cell."""
     cells = [make_cell_result("a", 5, "g", []), make_cell_result("b", 5, "g", [])]
-    assert find_best(cells, 0) is None
-    assert build_best_table(cells, 0) is None
+    assert find_best(Family(cells, 0)) is None
+    assert build_best_table(Family(cells, 0)) is None
 
 
 def test_the_selection_of_the_best_is_no_finding() -> None:
@@ -96,7 +97,7 @@ def test_the_selection_of_the_best_is_no_finding() -> None:
     for _ in range(num_sweeps):
         difficulty = random.beta(1, 1, 60)
         cells = [make_cell_result(f"s{n}", 5, "g", (random.random(60) < difficulty).astype(float)) for n in range(10)]
-        best = find_best(cells, 0)
+        best = find_best(Family(cells, 0))
         assert best is not None
         num_false += any(other.is_above for other in best.comparisons)
     assert num_false <= 0.05 * num_sweeps
@@ -105,12 +106,12 @@ def test_the_selection_of_the_best_is_no_finding() -> None:
 def test_the_caption_says_what_is_compared() -> None:
     """A ratio is compared by the questions' own values, and the best cell may be that of a lucky training."""
     ratio = [replace(cell, metrics=[NotMajorityOfPools("nm_pool", "%NM of pools")]) for cell in VOTES]
-    table = build_best_table(ratio, 0)
+    table = build_best_table(Family(ratio, 0))
     assert table is not None
     assert "A - B is the mean difference of the questions' own %NM of pools" in table.caption
     for seeds, is_said in (("1212", True), ("7777", False)):
         trained = [replace(cell, labels=replace(cell.labels, seed=seed)) for cell, seed in zip(CELLS, seeds, strict=True)]
-        table = build_best_table(trained, 0)
+        table = build_best_table(Family(trained, 0))
         assert table is not None
         assert ("A is the model of one training seed" in table.caption) == is_said
 
@@ -118,30 +119,26 @@ def test_the_caption_says_what_is_compared() -> None:
 def test_only_compared_cells_make_pairs() -> None:
     """A cell of other questions is in no pair, so that it makes no correction larger."""
     other = replace(make_cell_result("z", 5, "g", [0.0] * 12), labels=replace(CELLS[0].labels, questions="others"))
-    expected, ours = find_best(CELLS, 0), find_best([*CELLS, other, other], 0)
+    expected, ours = find_best(Family(CELLS, 0)), find_best(Family([*CELLS, other, other], 0))
     assert expected is not None
     assert ours is not None
     assert [one.adjusted_p_value for one in ours.comparisons] == [one.adjusted_p_value for one in expected.comparisons]
 
 
-def test_the_best_of_equals_and_one_with_the_gold_passage_in_it() -> None:
-    """A cell that is as high is named, and so is the highest one that shows what was retrieved."""
+def test_the_best_cell_needs_no_gold_labels() -> None:
+    """A control with the gold passage in it is higher, and nobody can deploy it; among controls alone, the best is one."""
     a, b, c = ([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0])
-    cells = [make_cell_result(name, 5, "gold_first", ems) for name, ems in (("a", a), ("b", b))]
-    table = build_best_table([*cells, make_cell_result("a", 5, "retrieved", c)], 0)
+    controls = [make_cell_result(name, 5, "gold_first", ems) for name, ems in (("a", a), ("b", b))]
+    retrieved = [
+        make_cell_result(name, 5, "retrieved", ems) for name, ems in (("a", c), ("b", [0.0] * 4), ("c", [0.0] * 3 + [1.0]))
+    ]
+    best = find_best(Family([*controls, *retrieved], 0))
+    assert best is not None
+    assert (best.index, [other.index for other in best.comparisons], best.is_deployable) == (2, [3, 4], True)
+    table = build_best_table(Family([*controls, *retrieved], 0))
     assert table is not None
-    assert "As high with other answers: b k=5 gold_first." in table.caption
-    assert "each of the 2 questions that have one; the highest of the others is a k=5 retrieved." in table.caption
-    removed = [replace(cell, labels=replace(cell.labels, gold="gold_removed")) for cell in cells]
-    table = build_best_table([*removed, make_cell_result("a", 5, "retrieved", c)], 0)
-    assert table is not None
-    assert "that have one" not in table.caption
-
-
-def test_the_family_has_pairs_of_different_results_alone() -> None:
-    """Two of the other cells with the same answers, and cells of other questions, add no test."""
-    assert find_best(CELLS, 0).num_tests == 6  # type: ignore[union-attr]
-    twin = replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))
-    assert find_best([*CELLS, twin], 0).num_tests == 9  # type: ignore[union-attr]  # its four pairs, but that with its twin
-    other = replace(CELLS[3], labels=replace(CELLS[3].labels, questions="others"))
-    assert find_best([*CELLS[:3], other], 0).num_tests == 3  # type: ignore[union-attr]
+    assert "A is a k=5 retrieved, which has the highest EM of the cells whose prompts do not rest on gold" in table.caption
+    assert "As high with other answers: c k=5 retrieved." in table.caption
+    alone = find_best(Family(controls, 0))
+    assert alone is not None
+    assert (alone.index, alone.is_deployable) == (0, False)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
+from winnow.reports.family import Family
 from winnow.testing import make_cell_result
 
 
@@ -16,7 +17,7 @@ def test_each_table_varies_one_thing() -> None:
         make_cell_result("concatenation", 10, "gold_first", [0.0, 0.0, 1.0, 1.0]),
         make_cell_result("concatenation", 5, "gold_last", [0.0, 0.0, 0.0, 1.0]),
     ]
-    tables = build_comparison_tables(cells, 0)
+    tables = build_comparison_tables(Family(cells, 0))
     assert [table.title.removeprefix("Differences between ") for table in tables] == [
         "strategies and settings", "k", "placements",
     ]  # fmt: skip
@@ -28,14 +29,14 @@ def test_each_table_varies_one_thing() -> None:
     assert tables[1].rows[0][3].startswith("-25.0 [")
 
 
-def test_p_values_are_corrected_within_a_table() -> None:
+def test_p_values_are_corrected_over_the_family() -> None:
     """Three strategies: the smallest of three p-values is multiplied by 3."""
     right = [1.0] * 12
     cells = [
         make_cell_result(name, 5, "g", ems)
         for name, ems in (("a", right), ("b", [0.0] * 9 + [1.0] * 3), ("c", [0.0, *right[1:]]))
     ]
-    (table,) = build_comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(Family(cells, 0))
     p = {(row[0], row[1]): (row[4], row[5]) for row in table.rows}
     assert p["b", "a"] == ("0.004", "0.012")
     assert p["c", "a"] == ("1.000", "1.000")
@@ -51,13 +52,13 @@ def test_identical_answers_are_no_tests() -> None:
     ems = [1.0] * 6 + [0.0] * 6
     other = [0.0] * 12
     cells = [make_cell_result("a", 5, "g", ems), make_cell_result("b", 5, "g", ems), make_cell_result("c", 5, "g", other)]
-    (table,) = build_comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(Family(cells, 0))
     assert "Identical answers, which are not compared: b = a (k 5, g)" in table.caption
     assert [(row[0], row[1], row[4], row[5]) for row in table.rows] == [
-        ("c", "a", "0.031", "0.062"),
-        ("c", "b", "0.031", "0.062"),
+        ("c", "a", "0.031", "0.031"),
+        ("c", "b", "0.031", "0.031"),
     ]
-    only_equal = build_comparison_tables(cells[:2], 0)
+    only_equal = build_comparison_tables(Family(cells[:2], 0))
     assert [len(table.rows) for table in only_equal] == [0]
 
 
@@ -65,13 +66,13 @@ def test_cells_of_other_questions_are_not_compared() -> None:
     """Not even if the ids are equal."""
     first, second = make_cell_result("a", 5, "g", [1.0, 0.0]), make_cell_result("b", 5, "g", [0.0, 1.0])
     moved = replace(second, labels=replace(second.labels, questions="other"))
-    assert build_comparison_tables([first, moved], 0) == []
+    assert build_comparison_tables(Family([first, moved], 0)) == []
 
 
 def test_a_table_without_a_pair_says_why() -> None:
     """Cells of equal answers are no tests, and no share of them is significant."""
     cells = [make_cell_result("a", k, "g", [1.0, 0.0]) for k in (1, 5)]
-    (table,) = build_comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(Family(cells, 0))
     assert table.rows == []
     assert table.caption == (
         "No two cells that differ in this alone have different answers. Identical answers, which are not compared: k 5 = k 1 "
@@ -88,7 +89,7 @@ def test_equal_answers_with_other_values_are_compared() -> None:
     ]
     tokens = [metric for metric in cells[0].metrics if metric.name == "tokens_in"]
     cells = [replace(cells[0], metrics=tokens), replace(cells[1], samples=dear, metrics=tokens)]
-    (table,) = build_comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(Family(cells, 0))
     assert len(table.rows) == 1
     assert table.rows[0][3].startswith("+796.5 [")
     assert "Identical" not in table.caption
@@ -103,7 +104,7 @@ def test_settings_that_were_varied_independently_are_compared_one_by_one() -> No
 
     ems = ([1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0])
     grid = [(("retriever", retriever), ("prompt", prompt)) for retriever in ("bm25", "dense") for prompt in ("a", "b")]
-    (table,) = build_comparison_tables([build(*pair) for pair in zip(grid, ems, strict=True)], 0)
+    (table,) = build_comparison_tables(Family([build(*pair) for pair in zip(grid, ems, strict=True)], 0))
     assert sorted((row[0][15:-1], row[1][15:-1]) for row in table.rows) == [
         ("retriever=bm25, prompt=b", "retriever=bm25, prompt=a"),
         ("retriever=dense, prompt=a", "retriever=bm25, prompt=a"),
@@ -112,12 +113,12 @@ def test_settings_that_were_varied_independently_are_compared_one_by_one() -> No
     ]
     mixed = [build(grid[0], ems[0]), build(grid[3], ems[3]), build(grid[1], ems[1])]
     mixed[2] = replace(mixed[2], labels=replace(mixed[2].labels, k=10))
-    others = [table for table in build_comparison_tables(mixed, 0) if "strategies" in table.title]
+    others = [table for table in build_comparison_tables(Family(mixed, 0)) if "strategies" in table.title]
     assert len(others[0].rows) == 1, "the cell between them is one of another k"
     mixed[2] = replace(mixed[2], labels=replace(mixed[2].labels, k=5, questions="others"))
-    assert len(build_comparison_tables(mixed, 0)[0].rows) == 1, "or of other questions"
+    assert len(build_comparison_tables(Family(mixed, 0))[0].rows) == 1, "or of other questions"
     joint = [(("reader", "base"), ("training", "none")), (("reader", "tuned"), ("training", "sft"))]
-    (table,) = build_comparison_tables([build(*pair) for pair in zip(joint, ems, strict=False)], 0)
+    (table,) = build_comparison_tables(Family([build(*pair) for pair in zip(joint, ems, strict=False)], 0))
     assert len(table.rows) == 1
 
 
@@ -125,7 +126,7 @@ def test_copies_of_a_result_are_said() -> None:
     """At k = 1 the gold passage is first and last at once: two significant differences are one result."""
     right, wrong = [1.0] * 12, [0.0] * 12
     placements = (("gold_first", right), ("gold_last", right), ("retrieved", wrong))
-    (table,) = build_comparison_tables([make_cell_result("a", 1, gold, ems) for gold, ems in placements], 0)
+    (table,) = build_comparison_tables(Family([make_cell_result("a", 1, gold, ems) for gold, ems in placements], 0))
     assert table.caption.startswith(
-        "2 of 2 differences are significant after Holm's correction; 1 of them compares the same answers as another. The cells"
+        "2 of 2 differences are significant after Holm's correction; 1 of them compares the same answers as another."
     )

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
@@ -76,12 +75,12 @@ def test_cells_of_a_placement_and_those_without_passages_are_plotted() -> None:
         ("concatenation, k = 3", 100.0, 50.0, "yes"),
         ("react, k = 3", 900.0, 50.0, "no"),
     ]
-    axes = Figure().add_subplot()
-    plot.draw(axes)
-    assert axes.get_xscale() == "log"
-    (step,) = [line for line in axes.get_lines() if len(line.get_xdata()) == 3]
-    assert list(step.get_xdata()) == [10.0, 100.0, 900.0]
-    assert list(step.get_ydata()) == [25.0, 50.0, 50.0]
+    area, step, *_ = plot.chart["layer"]
+    assert area["encoding"]["x"]["scale"]["type"] == "log"
+    (values,) = [data for data in plot.chart["datasets"].values() if "line" not in data[0]]
+    assert [(value["cost"], value["value"]) for value in values] == [(10.0, 25.0), (100.0, 50.0), (900.0, 50.0)]
+    assert step["mark"]["interpolate"] == "step-after"
+    assert plot.render_svg().startswith("<svg")
 
 
 def test_cells_of_other_questions_have_no_frontier() -> None:
@@ -89,7 +88,7 @@ def test_cells_of_other_questions_have_no_frontier() -> None:
     cells = [_build_cell("a", 10, [1, 0]), _build_cell("b", 20, [1, 1, 0])]
     plot: Any = plot_frontier(cells, "em", "tokens", "retrieved", 0)
     assert [row[5] for row in plot.rows] == ["no", "no"]
-    plot.draw(Figure().add_subplot())
+    assert len(plot.chart["layer"]) == 3, "intervals, points and texts alone"
     undefined = [_build_cell("a", 10, [1, 0]), _build_cell("b", 20, [1, 1])]
     undefined[0]._values["em"] = np.array([1.0, np.nan])
     plot = plot_frontier(undefined, "em", "tokens", "retrieved", 0)

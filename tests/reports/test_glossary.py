@@ -4,8 +4,9 @@ from winnow.metrics.answer_source import AnswerSource
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.replies import LongAnswers
+from winnow.reports.family import Family
 from winnow.reports.glossary import build_glossary, describe_metric
-from winnow.reports.page import build_report
+from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
 
 
@@ -23,7 +24,7 @@ def test_a_metric_is_described_by_its_documentation_and_its_settings() -> None:
 
 def test_a_report_explains_its_columns() -> None:
     """At the end of the page and of its Markdown."""
-    report = build_report("t", [make_cell_result("a", 5, "retrieved", [1.0, 0.0])], {"Data": "d"}, 0)
+    report = build_report("t", Family([make_cell_result("a", 5, "retrieved", [1.0, 0.0])], 0), {"Data": "d"})
     assert report.glossary == build_glossary(make_cell_result("a", 5, "retrieved", [1.0]).metrics)
     assert "## Columns\n\n- EM: Whether the normalized answer equals" in report.render_markdown()
     assert "<dt>%Unk</dt><dd>Share of questions whose final answer is" in report.render_html()

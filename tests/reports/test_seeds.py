@@ -5,7 +5,8 @@ from dataclasses import replace
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
-from winnow.reports.page import build_report
+from winnow.reports.family import Family
+from winnow.reports.report import build_report
 from winnow.reports.seeds import build_seeds_table
 from winnow.testing import make_cell_result
 
@@ -44,19 +45,19 @@ def test_the_spread_is_on_common_questions() -> None:
 def test_a_cell_that_rests_on_no_training_is_compared_with_every_seed() -> None:
     """It has no seed of its own."""
     baseline = cell("", "b", [1, 0, 0, 1])
-    (table,) = build_comparison_tables([*CELLS[:3], baseline], 0)
+    (table,) = build_comparison_tables(Family([*CELLS[:3], baseline], 0))
     assert [row[:2] for row in table.rows] == [["b", f"a (seed {n})"] for n in (1, 2, 3)]
 
 
 def test_only_cells_of_one_seed_are_compared() -> None:
     """Trainings are no settings: their spread has a table of its own."""
-    (table,) = build_comparison_tables(CELLS, 0)
+    (table,) = build_comparison_tables(Family(CELLS, 0))
     assert [row[:3] for row in table.rows] == [["b (seed 1)", "a (seed 1)", "k 5, g"]]
 
 
 def test_the_page_shows_both() -> None:
     """The seed is a column of the tables of all cells."""
-    page = build_report("t", CELLS, {}, seed=0)
+    page = build_report("t", Family(CELLS, 0), {})
     tables = {table.title: table for table in page.tables}
     assert tables["All questions"].columns[3] == "seed"
     assert "Spread over training seeds" in tables

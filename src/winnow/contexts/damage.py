@@ -36,6 +36,16 @@ class Damage:
         if not 0 <= self.share <= 1:
             raise ConfigError(f"placement.share must be from 0 to 1; received {self.share}.")
 
+    @property
+    def uses_gold(self) -> bool:
+        """Return whether a relevant context may be replaced, for which the labels say what is relevant."""
+        return self.share > 0
+
+    @property
+    def words(self) -> str:
+        """Return the rule in words, which follow those for the passages of a prompt."""
+        return f"with {self.share:.0%} of the relevant ones replaced" if self.share else "as retrieved"
+
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""
         ranked = [context for context in contexts if context.rank > 0]

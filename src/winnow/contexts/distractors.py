@@ -63,6 +63,11 @@ class Distractors:
                 f"received {self.words} for kind={self.kind}."
             )
 
+    @property
+    def uses_gold(self) -> bool:
+        """Return whether the gold labels decide which contexts are replaced."""
+        return self.kind != "retrieved"
+
     def replace_contexts(
         self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]
     ) -> tuple[Context, ...]:

@@ -58,6 +58,32 @@ class Placement:
                 f"{self.order!r}."
             )
 
+    @property
+    def uses_gold(self) -> bool:
+        """Return whether the contexts or their order depend on which of them are gold passages."""
+        return self.gold != "keep" or self.order not in ("retrieved", "shuffled")
+
+    @property
+    def words(self) -> str:
+        """Return the rules in words, which follow those for the passages of a prompt."""
+        match self.order:
+            case "retrieved":
+                order = "as retrieved" if self.gold == "keep" else ""
+            case "shuffled":
+                order = "in random order"
+            case "first" | "last":
+                order = self.order
+            case "random":
+                order = "at a random position"
+            case position:
+                order = f"at position {position}"
+        if not self.uses_gold:
+            return order
+        if self.gold == "remove":
+            return f"without the gold passage{f', {order}' if self.order == 'shuffled' else ''}"
+        which = "all gold passages" if self.gold == "insert_all" else "the gold passage"
+        return f"{order} with {which} among them" if self.order == "shuffled" else f"with {which} {order or 'inserted'}"
+
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order.
 

@@ -1,7 +1,7 @@
 """Tables that compare pairs of cells question by question.
 
 The two cells of a pair differ in one factor only: the strategy or another setting, k, or the placement of the gold passage.
-The p-values of each table are corrected for multiple testing.
+The p-values are corrected over the family of the page (see `Family`).
 """
 
 import itertools
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.base import MeanMetric, Metric
-from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
+from winnow.metrics.comparisons import Comparison, format_p
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale, have_equal_results
+from winnow.reports.cells import CellResult, TableView, can_compare, get_unit_scale, have_equal_results
+from winnow.reports.family import Family
 from winnow.sweeps.labels import CellLabels
 
 
@@ -72,14 +73,16 @@ class Pair:
         factor: Factor in which the cells differ.
         first: First cell.
         second: Second cell.
+        indices: Indices of both cells.
         comparison: Comparison of the first metric of the first cell with that of the second.
-        adjusted_p_value: P-value after Holm's correction over all pairs that differ in the same factor.
+        adjusted_p_value: P-value after Holm's correction over the family of the page.
 
     """
 
     factor: Factor
     first: CellResult
     second: CellResult
+    indices: tuple[int, int]
     comparison: Comparison
     adjusted_p_value: float
 
@@ -88,6 +91,11 @@ class Pair:
         """Return the name of the first cell, that of the second, and the labels that both share."""
         first, second = self.first.labels, self.second.labels
         return self.factor.format_value(first), self.factor.format_value(second), self.factor.format_shared(first)
+
+    @property
+    def is_significant(self) -> bool:
+        """Return whether the difference is significant after the correction."""
+        return self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,51 +114,41 @@ class FactorComparisons:
     identical: Sequence[str]
 
 
-def compare_by_factor(cells: Sequence[CellResult], seed: int) -> list[FactorComparisons]:
+def compare_by_factor(family: Family) -> list[FactorComparisons]:
     """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in the placement.
 
     A pair of cells is left out if it has no question in common or if the metric is undefined for either cell. A pair with
-    equal answers and values does not count as a test in the correction for multiple testing.
-
-    Args:
-        cells: Cells to compare.
-        seed: Seed of the bootstrap and of the permutation test.
+    equal answers and values is no test.
 
     Returns:
         Comparisons by factor, without factors in which no two cells differ.
 
     """
-    comparisons = [_compare_factor(factor, cells, seed) for factor in _FACTORS]
+    comparisons = [_compare_factor(factor, family) for factor in _FACTORS]
     return [one for one in comparisons if one.pairs or one.identical]
 
 
-def _compare_factor(factor: Factor, cells: Sequence[CellResult], seed: int) -> FactorComparisons:
-    compared: list[tuple[CellResult, CellResult, Comparison]] = []
+def _compare_factor(factor: Factor, family: Family) -> FactorComparisons:
+    pairs: list[Pair] = []
     identical: list[str] = []
-    metric = cells[0].metrics[0].name
-    for first, second in _iterate_pairs(factor, cells):
-        if have_equal_results(first, second, metric):
-            names = f"{factor.format_value(first.labels)} = {factor.format_value(second.labels)}"
-            identical.append(f"{names} ({factor.format_shared(first.labels)})")
-        elif (comparison := compare_cells(first, second, metric, seed)) is not None:
-            compared.append((first, second, comparison))
-    adjusted = adjust_p_values([comparison.p_value for _, _, comparison in compared])
-    pairs = [Pair(factor, *entry, p_value) for entry, p_value in zip(compared, adjusted, strict=True)]
+    for first, second in _iterate_pairs(factor, family.cells):
+        one, other = family.cells[first], family.cells[second]
+        if family.are_equal(first, second):
+            names = f"{factor.format_value(one.labels)} = {factor.format_value(other.labels)}"
+            identical.append(f"{names} ({factor.format_shared(one.labels)})")
+        elif (compared := family.compare(first, second)) is not None:
+            pairs.append(Pair(factor, one, other, (first, second), *compared))
     return FactorComparisons(factor, pairs, identical)
 
 
-def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[TableView]:
+def build_comparison_tables(family: Family) -> list[TableView]:
     """Build one table for cells that differ only in strategy or setting, one for k, and one for the placement.
-
-    Args:
-        cells: Cells to compare.
-        seed: Seed of the bootstrap and of the permutation test.
 
     Returns:
         Tables that have at least one pair of cells.
 
     """
-    return [_build_factor_table(one, cells[0].metrics[0]) for one in compare_by_factor(cells, seed)]
+    return [_build_factor_table(one, family.metric) for one in compare_by_factor(family)]
 
 
 def name_comparison_columns(metric: Metric) -> list[str]:
@@ -163,7 +161,7 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
 
     Args:
         comparison: Comparison of A with B.
-        adjusted_p_value: P-value after the correction over the table.
+        adjusted_p_value: P-value after the correction over the family of the page.
         scale: Factor that converts the values of the metric to its unit.
 
     """
@@ -204,18 +202,12 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
     pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
-    num_significant = sum(pair.adjusted_p_value < SIGNIFICANCE_LEVEL for pair in pairs)
+    num_significant = sum(pair.is_significant for pair in pairs)
     rows = [[*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)] for pair in pairs]
     verb = "are" if num_significant > 1 else "is"
     repeated = num_significant - len(group_equal_pairs(pairs[:num_significant]))
     same = f"; {repeated} of them compare{'s' if repeated == 1 else ''} the same answers as another" if repeated else ""
-    caption = (
-        f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction{same}. The cells "
-        "are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees with it. "
-        "Otherwise, the test is a permutation test, and the interval is a bootstrap. If they disagree, rely on the test. The "
-        "correction covers the p-values of this table. The column 'detectable' is the smallest difference that these "
-        "questions show with 80 % power."
-    )
+    caption = f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction{same}."
     caption += describe_difference(metric)
     if not pairs:
         caption = "No two cells that differ in this alone have different answers."
@@ -225,16 +217,16 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows, num_significant)
 
 
-def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
-    """Yield the pairs of comparable cells that differ only in the factor.
+def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[int, int]]:
+    """Yield the indices of the pairs of comparable cells that differ only in the factor, the later cell of each first.
 
     Cells with different training seeds are not paired. A cell without a training seed is paired with the cells of every seed.
     """
-    for second, first in itertools.combinations(cells, 2):
+    for (other, second), (one, first) in itertools.combinations(enumerate(cells), 2):
         seeds = {first.labels.seed, second.labels.seed} - {""}
         is_pair = len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second)
         if is_pair and not any(_is_between(cell, first, second) for cell in cells):
-            yield first, second
+            yield one, other
 
 
 def _is_between(cell: CellResult, first: CellResult, second: CellResult) -> bool:

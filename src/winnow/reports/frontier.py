@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from winnow.metrics.base import MeanMetric
 from winnow.metrics.intervals import compute_bounds, is_fraction, widen_bounds
 from winnow.reports.cells import CellResult, have_same_questions
-from winnow.reports.plots import Plot, describe_axis, draw_error_bars
+from winnow.reports.plots import Plot, build_plot, describe_axis, encode_axis
+from winnow.sweeps.labels import CellLabels
+
+if TYPE_CHECKING:
+    import altair as alt
 
 _RESAMPLES, _CHUNK_VALUES = 1000, 2_000_000
 _LOG_RATIO = 10
@@ -100,26 +104,50 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
     values = np.array([cell.compute_values(metric) for cell in plotted]) if has_values else None
     frontier = None if values is None or np.isnan(values).any() else compute_frontier(costs, values, seed)
 
-    def draw(axes: Any) -> None:
-        if frontier is not None:
-            low, high = scale * frontier.low, scale * frontier.high
-            axes.fill_between(frontier.costs, low, high, step="post", alpha=0.2, color="gray", label="frontier, 95 %")
-            axes.step(frontier.costs, scale * frontier.best, where="post", color="gray", marker="")
-        for line in dict.fromkeys(cell.labels.line for cell in plotted):
-            own = [index for index, cell in enumerate(plotted) if cell.labels.line == line]
-            draw_error_bars(axes, [(costs[index], intervals[index]) for index in own], scale, line, linestyle="none")
-        for cell, x, interval in zip(plotted, costs, intervals, strict=True):
-            text, place = f"k={cell.labels.k}" if cell.labels.k else "", (x, scale * interval.mean)
-            axes.annotate(text, place, xytext=(4, 4), textcoords="offset points", fontsize="small")
-        axes.set(title=title, xlabel=cost_unit, ylabel=unit, ylim=(0, None))
-        if min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO:
-            axes.set_xscale("log")
-        axes.grid(alpha=0.3)
-
     title = f"{heading} against {cost_heading} (gold: {gold})"
     on_frontier = set(frontier.cells) if frontier is not None else set()
     rows = [
         (name, x, scale * interval.mean, scale * interval.low, scale * interval.high, "yes" if index in on_frontier else "no")
         for index, (name, x, interval) in enumerate(zip(names, costs, intervals, strict=True))
     ]
-    return Plot(title, ("cell", cost_unit, unit, "low", "high", "on the frontier"), rows, draw)
+    chart = _draw(rows, [cell.labels for cell in plotted], frontier, cost_unit, unit, scale)
+    return build_plot(title, ("cell", cost_unit, unit, "low", "high", "on the frontier"), rows, chart)
+
+
+def _draw(
+    rows: Sequence[tuple[str, float, float, float, float, str]],
+    labels: Sequence[CellLabels],
+    frontier: Frontier | None,
+    cost_unit: str,
+    unit: str,
+    scale: float,
+) -> "alt.LayerChart | alt.FacetChart":
+    """Draw the cells with their intervals and, if there is one, the frontier with its band."""
+    import altair as alt
+
+    names = ("cell", "cost", "value", "low", "high")
+    cells = [
+        {**dict(zip(names, row, strict=False)), "line": label.line, "k": f"k={label.k}" if label.k else ""}
+        for row, label in zip(rows, labels, strict=True)
+    ]
+    costs = [row[1] for row in rows]
+    is_wide = min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO
+    x = alt.X(**encode_axis("cost", cost_unit, scale=alt.Scale(type="log" if is_wide else "linear", zero=False)))
+    y = alt.Y(**encode_axis("value", unit, scale=alt.Scale(zero=True)))
+    order = list(dict.fromkeys(label.line for label in labels))
+    layers: list[alt.Chart] = []
+    if frontier is not None:
+        band = [
+            {"cost": float(cost), "value": scale * float(best), "low": scale * float(low), "high": scale * float(high)}
+            for cost, best, low, high in zip(frontier.costs, frontier.best, frontier.low, frontier.high, strict=True)
+        ]
+        base = alt.Chart(alt.InlineData(band)).encode(x=x)
+        area = base.mark_area(interpolate="step-after", opacity=0.2, color="gray")
+        layers.append(area.encode(y=alt.Y(**encode_axis("low", unit)), y2="high:Q"))
+        layers.append(base.mark_line(interpolate="step-after", color="gray").encode(y=y))
+    color = alt.Color("line", type="nominal", sort=order)
+    base = alt.Chart(alt.InlineData(cells)).encode(x=x, color=color)
+    layers.append(base.mark_rule().encode(y=alt.Y(**encode_axis("low", unit)), y2="high:Q"))
+    layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=y))
+    layers.append(base.mark_text(align="left", dx=6, dy=-6).encode(y=y, text="k:N"))
+    return alt.layer(*layers)

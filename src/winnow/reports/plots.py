@@ -1,33 +1,36 @@
-"""Functions that draw the plots of a report, as SVG for its page and as PDF, PNG or CSV for a paper."""
+"""Plots of a report as Vega-Lite charts, for its page as SVG, and for a paper as SVG, PDF, PNG or a table of values.
+
+Altair checks a chart against Vega-Lite's schema, and vl-convert draws it without a browser and without a network.
+"""
 
 import csv
 import io
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult, get_unit_scale
 
-_PLACEMENTS = (
+if TYPE_CHECKING:
+    import altair as alt
+
+PLACEMENTS = (
     "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
     "gold_all_shuffled", "gold_last", "gold_all_last",
 )  # fmt: skip
 """Names of placements of the gold passage in the order in which they are plotted."""
-Points = list[tuple[float, Interval]]
-"""Points of a line: position on the x axis, and value with its 95 % interval."""
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008)."""
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_MOST_TICK_CHARACTERS = 50
-"""Number of characters in all labels of an x axis above which they are turned."""
-_MOST_LEGEND_CHARACTERS = 40
-"""Length of a name in the legend above which the legend has one column."""
+Points = list[tuple[str, Interval]]
+"""Points of a line: label of the place on the x axis, and value with its 95 % interval."""
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5b5b5b")
+"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, their yellow left out)."""
 FORMATS = ("svg", "pdf", "png", "csv")
 """Formats in which a plot can be saved."""
+_WIDTH, _HEIGHT, _PIXELS_PER_POINT = 420, 240, 2.0
+_LONGEST_LINE_NAME = 600
+"""Width in pixels beyond which the name of a line is cut in the legend."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,14 @@ class Plot:
         title: Title of the plot.
         columns: Names of the columns of the plotted values.
         rows: Plotted values.
-        draw: Function that draws the plot on the axes that it receives.
+        chart: Specification of the chart in Vega-Lite.
 
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
-    draw: Callable[[Any], None] = field(compare=False)
+    chart: dict[str, Any] = field(compare=False)
 
     @property
     def slug(self) -> str:
@@ -54,50 +57,54 @@ class Plot:
 
     def render_svg(self) -> str:
         """Return the plot as SVG text, which is the same in every run."""
-        svg = self._render("svg", {"Date": None, "Creator": None}).decode()
-        return svg[svg.index("<svg") :]  # leave out the XML declaration, because the text becomes part of an HTML page
+        import vl_convert
+
+        return str(vl_convert.vegalite_to_svg(self.chart))
 
     def save(self, folder: Path, extension: str) -> Path:
-        """Write the plot, or its values as CSV, to a folder, and return the path. Equal plots give equal files.
+        """Write the plot, or its values as CSV, to a folder, and return the path.
+
+        Equal plots give equal files, but for PDF, whose objects are in any order.
 
         Args:
             folder: Existing folder.
             extension: One of `FORMATS`.
 
         """
+        import vl_convert
+
         path = folder / f"{self.slug}.{extension}"
-        if extension == "csv":
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
-            path.write_text(text.getvalue(), encoding="utf-8")
-        elif extension == "svg":
-            path.write_text(self.render_svg(), encoding="utf-8")
-        else:
-            path.write_bytes(self._render(extension, {"CreationDate": None} if extension == "pdf" else {"Software": None}))
+        match extension:
+            case "csv":
+                text = io.StringIO()
+                csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+                path.write_text(text.getvalue(), encoding="utf-8")
+            case "svg":
+                path.write_text(self.render_svg(), encoding="utf-8")
+            case "pdf":
+                path.write_bytes(vl_convert.vegalite_to_pdf(self.chart))
+            case _:
+                path.write_bytes(vl_convert.vegalite_to_png(self.chart, scale=_PIXELS_PER_POINT))
         return path
 
-    def _render(self, extension: str, metadata: Mapping[str, None]) -> bytes:
-        import matplotlib as mpl
-        from cycler import cycler
-        from matplotlib.figure import Figure
 
-        style: Any = {
-            "svg.hashsalt": "winnow",
-            "svg.fonttype": "none",
-            "font.family": "sans-serif",
-            "axes.prop_cycle": cycler(color=_COLORS) + cycler(marker=_MARKERS),
-        }
-        with mpl.rc_context(style):
-            figure = Figure(figsize=(5.6, 3.6), layout="constrained")
-            axes: Any = figure.add_subplot()
-            self.draw(axes)
-            names = axes.get_legend_handles_labels()[1]
-            columns = 1 if max(map(len, names), default=0) > _MOST_LEGEND_CHARACTERS else 2
-            figure.set_size_inches(5.6, 3.6 + 0.2 * math.ceil(len(names) / columns))
-            figure.legend(loc="outside lower center", fontsize="small", ncols=columns, frameon=False)
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=extension, dpi=200, metadata=metadata)
-        return buffer.getvalue()
+def build_plot(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], chart: "alt.Chart | alt.LayerChart | alt.FacetChart"
+) -> Plot:
+    """Build a plot from a chart in Altair, to which the title and the style of all plots are added."""
+    styled = (
+        chart.properties(title=title, width=_WIDTH, height=_HEIGHT, background="white")
+        .configure_axis(gridOpacity=0.5, labelLimit=160)
+        .configure_legend(orient="bottom", columns=2, labelLimit=_LONGEST_LINE_NAME, title=None)
+        .configure_range(category=list(COLORS))
+        .configure_view(stroke=None)
+    )
+    return Plot(title, columns, rows, styled.to_dict())
+
+
+def encode_axis(name: str, title: str, kind: str = "quantitative", **options: Any) -> dict[str, Any]:
+    """Return an axis over a field; a field's name may contain what Vega-Lite reads as a path or a type."""
+    return {"field": name, "type": kind, "title": title, **options}
 
 
 def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> Plot:
@@ -112,31 +119,27 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
     """
     plotted = [cell for cell in cells if cell.labels.gold == gold and cell.labels.k]
     selected = sorted(plotted, key=lambda cell: cell.labels.k)
-    ticks = sorted({cell.labels.k for cell in selected})
     lines: dict[str, Points] = {}
     for name in dict.fromkeys(cell.labels.line for cell in plotted):
-        lines[name] = [
-            (float(ticks.index(cell.labels.k)), cell.compute_interval(metric, seed))
-            for cell in selected
-            if cell.labels.line == name
-        ]
+        own = [cell for cell in selected if cell.labels.line == name]
+        lines[name] = [(str(cell.labels.k), cell.compute_interval(metric, seed)) for cell in own]
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against k (gold: {gold})"
-    return _plot_error_bars(title, "passages per prompt (k)", lines, [str(tick) for tick in ticks], unit, scale)
+    ticks = [str(k) for k in sorted({cell.labels.k for cell in selected})]
+    return _plot_intervals(title, "passages per prompt (k)", lines, ticks, unit, scale)
 
 
 def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
     """Plot a metric with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
     selected = [cell for cell in cells if cell.labels.k == k]
-    placements = sorted({cell.labels.gold for cell in selected}, key=_placement_order)
+    placements = sorted({cell.labels.gold for cell in selected}, key=order_placement)
     lines: dict[str, Points] = {}
-    for cell in selected:
-        point = (float(placements.index(cell.labels.gold)), cell.compute_interval(metric, seed))
-        lines.setdefault(cell.labels.line, []).append(point)
-    ordered_lines = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
+    for cell in sorted(selected, key=lambda cell: order_placement(cell.labels.gold)):
+        lines.setdefault(cell.labels.line, []).append((cell.labels.gold, cell.compute_interval(metric, seed)))
+    ordered = {name: lines[name] for name in dict.fromkeys(cell.labels.line for cell in selected)}
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against the gold passage's position (k = {k})"
-    return _plot_error_bars(title, "placement of the gold passage", ordered_lines, placements, unit, scale)
+    return _plot_intervals(title, "placement of the gold passage", ordered, placements, unit, scale)
 
 
 def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
@@ -145,17 +148,16 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
     There is one line per strategy, setting, training seed and placement of the gold passage.
     """
     selected = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
-    ticks = sorted({cell.labels.samples for cell in selected})
     lines: dict[str, Points] = {}
     for cell in selected:
-        point = (float(ticks.index(cell.labels.samples)), cell.compute_interval(metric, seed))
         settings = map("=".join, cell.labels.select_other_settings(["samples"]).items())
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
         name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
-        lines.setdefault(name, []).append(point)
+        lines.setdefault(name, []).append((str(cell.labels.samples), cell.compute_interval(metric, seed)))
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against samples per prompt (k = {k})"
-    return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], unit, scale)
+    ticks = [str(samples) for samples in sorted({cell.labels.samples for cell in selected})]
+    return _plot_intervals(title, "samples per prompt", lines, ticks, unit, scale)
 
 
 def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Plot:
@@ -168,15 +170,22 @@ def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tupl
         lines: Values of x and y for each line, by the name of the line in the legend.
 
     """
-
-    def draw(axes: Any) -> None:
-        for name, (x, y) in lines.items():
-            axes.plot(x, y, marker="." if len(x) < 30 else "", label=name)
-        axes.set(title=title, xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, None))
-        axes.grid(alpha=0.3)
+    import altair as alt
 
     rows = [(name, *point) for name, (x, y) in lines.items() for point in zip(x, y, strict=True)]
-    return Plot(title, ("line", x_label, y_label), rows, draw)
+    values = [{"line": name, "x": float(x), "y": float(y)} for name, x, y in rows]
+    has_points = all(len(x) < 30 for x, _ in lines.values())
+    chart = (
+        alt.Chart(alt.InlineData(values))
+        .mark_line(point=has_points, clip=True)
+        .encode(
+            x=alt.X(**encode_axis("x", x_label, scale=alt.Scale(domain=[0, 1]))),
+            y=alt.Y(**encode_axis("y", y_label, scale=alt.Scale(zero=True))),
+            order=alt.Order("x", type="quantitative"),
+            color=alt.Color("line", type="nominal", sort=list(lines)),
+        )
+    )
+    return build_plot(title, ("line", x_label, y_label), rows, chart)
 
 
 def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
@@ -188,59 +197,47 @@ def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, flo
     return metric.heading, f"{metric.heading}, %" if scale == 100 else metric.heading, scale
 
 
-def draw_error_bars(axes: Any, points: Points, scale: float, label: str, **style: Any) -> None:
-    """Draw points with their intervals as error bars, in units of which there are `scale` in a value of 1."""
-    means = [scale * interval.mean for _, interval in points]
-    below = [scale * (interval.mean - interval.low) for _, interval in points]
-    above = [scale * (interval.high - interval.mean) for _, interval in points]
-    axes.errorbar([x for x, _ in points], means, yerr=[below, above], capsize=3, label=label, **style)
-
-
-def _placement_order(name: str) -> tuple[int, float]:
+def order_placement(name: str) -> tuple[int, float]:
     """Return a sort key that orders the named placements first, then the numbered ones."""
-    if name in _PLACEMENTS:
-        return _PLACEMENTS.index(name), 0
+    if name in PLACEMENTS:
+        return PLACEMENTS.index(name), 0
     number = name.rpartition("_")[2]
-    return len(_PLACEMENTS), float(number) if number.replace(".", "", 1).isdigit() else 0.0
+    return len(PLACEMENTS), float(number) if number.replace(".", "", 1).isdigit() else 0.0
 
 
-def _plot_error_bars(
-    title: str,
-    x_label: str,
-    lines: Mapping[str, Points],
-    ticks: Sequence[str],
-    unit: str,
-    scale: float,
-    *,
-    is_ordered: bool = True,
+def _plot_intervals(
+    title: str, x_label: str, lines: Mapping[str, Points], ticks: Sequence[str], unit: str, scale: float
 ) -> Plot:
-    """Plot lines whose points have error bars. The lines are shifted slightly so that their bars do not overlap.
+    """Plot lines whose points have their 95 % intervals, side by side so that the intervals do not cover each other.
 
     Args:
         title: Title of the plot.
         x_label: Label of the x axis.
         lines: Points of each line, by the name of the line in the legend.
-        ticks: Labels of the x positions 0, 1, 2 and so on.
+        ticks: Labels of the x axis in their order.
         unit: Label of the y axis.
         scale: Factor that converts the values to the unit.
-        is_ordered: Whether the positions have an order, so that a line joins the points.
 
     """
-    is_wide = sum(map(len, ticks)) > _MOST_TICK_CHARACTERS
-
-    def draw(axes: Any) -> None:
-        style = {} if is_ordered else {"linestyle": "none"}
-        for index, (name, points) in enumerate(lines.items()):
-            offset = 0.05 * (index - (len(lines) - 1) / 2)
-            draw_error_bars(axes, [(x + offset, interval) for x, interval in points], scale, name, **style)
-        axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
-        axes.grid(axis="y", alpha=0.3)
-        if is_wide:
-            axes.tick_params(axis="x", labelrotation=30)
+    import altair as alt
 
     rows = [
-        (name, ticks[round(x)], scale * interval.mean, scale * interval.low, scale * interval.high)
+        (name, tick, scale * interval.mean, scale * interval.low, scale * interval.high)
         for name, points in lines.items()
-        for x, interval in points
+        for tick, interval in points
     ]
-    return Plot(title, ("line", x_label, unit, "low", "high"), rows, draw)
+    names = ("line", "place", "value", "low", "high")
+    values = [dict(zip(names, row, strict=True)) for row in rows if row[2] == row[2]]
+    place = alt.X(**encode_axis("place", x_label, "ordinal", sort=list(ticks), axis=alt.Axis(labelAngle=0)))
+    base = alt.Chart(alt.InlineData(values)).encode(
+        x=place,
+        xOffset=alt.XOffset("line", type="nominal", sort=list(lines)),
+        color=alt.Color("line", type="nominal", sort=list(lines)),
+    )
+    value = alt.Y(**encode_axis("value", unit, scale=alt.Scale(zero=True)))
+    intervals = base.mark_rule().encode(y=alt.Y(**encode_axis("low", unit)), y2="high:Q")
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y=value, shape=alt.Shape("line", type="nominal", sort=list(lines))
+    )
+    chart = alt.layer(intervals, base.mark_line(opacity=0.4).encode(y=value), points)
+    return build_plot(title, ("line", x_label, unit, "low", "high"), rows, chart)

@@ -1,7 +1,6 @@
 """A report on power: how many questions it takes to order two cells, and to show a difference between them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +9,9 @@ from winnow.metrics.comparisons import compute_questions_needed
 from winnow.metrics.power import PowerPoint, compute_power, find_size
 from winnow.reports.cells import CellResult, TableView, get_common_values, get_unit_scale
 from winnow.reports.comparisons import Pair, compare_by_factor
-from winnow.reports.page import Report
-from winnow.reports.plots import Plot
+from winnow.reports.family import Family
+from winnow.reports.plots import Plot, build_plot, encode_axis
+from winnow.reports.report import Report
 
 _STABLE, _POWERFUL = 0.95, 0.8
 _MOST_LINES = 7
@@ -21,6 +21,11 @@ def choose_sizes(num_questions: int) -> list[int]:
     """Return the numbers of questions of a report: 50, 100, 200, 500 and so on, up to ten times as many as there are."""
     series = [factor * 10**power for power in range(1, 7) for factor in (1, 2, 5)]
     return sorted({*(size for size in series if 50 <= size <= 10 * num_questions), num_questions})
+
+
+def find_questions_needed(points: Sequence[PowerPoint]) -> int | None:
+    """Return the smallest number of questions from which on a test shows the difference, or None if no size does."""
+    return find_size(points, "significant", _POWERFUL)
 
 
 def build_power_report(
@@ -44,7 +49,7 @@ def build_power_report(
     """
     metric = cells[0].metrics[0]
     scale = get_unit_scale(metric)
-    pairs = [pair for comparisons in compare_by_factor(cells, seed) for pair in comparisons.pairs]
+    pairs = [pair for comparisons in compare_by_factor(Family(cells, seed)) for pair in comparisons.pairs]
     entries = []
     for pair in pairs:
         differences = _get_differences(pair, metric.name, seed)
@@ -77,7 +82,7 @@ def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
     """Build a table of the numbers of questions from which on the order is stable and the difference is shown."""
     rows = []
     for pair, _, points in entries:
-        stable, shown = find_size(points, "same_order", _STABLE), find_size(points, "significant", _POWERFUL)
+        stable, shown = find_size(points, "same_order", _STABLE), find_questions_needed(points)
         texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, shown)]
         rows.append([*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts])
     caption = (
@@ -107,16 +112,17 @@ def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], sc
 
 def _plot(entries: Sequence[Entry]) -> Plot:
     """Plot the share of draws with the same order against the number of questions, for the largest differences."""
+    import altair as alt
+
     lines = [(f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points) for pair, _, points in entries[:_MOST_LINES]]
-
-    def draw(axes: Any) -> None:
-        for name, points in lines:
-            axes.plot([point.n for point in points], [100 * point.same_order for point in points], label=name)
-        axes.axhline(100 * _STABLE, color="grey", linewidth=0.8, linestyle=":", marker="")
-        axes.set(
-            title="Draws with the same order", xlabel="questions", ylabel="share of draws, %", xscale="log", ylim=(None, 101)
-        )
-        axes.grid(alpha=0.3)
-
     rows = [(name, point.n, 100 * point.same_order, 100 * point.significant) for name, points in lines for point in points]
-    return Plot("Draws with the same order", ("pair", "questions", "same order, %", "significant, %"), rows, draw)
+    values = [{"line": name, "n": n, "share": share} for name, n, share, _ in rows]
+    base = alt.Chart(alt.InlineData(values)).mark_line(point=True)
+    lines_of_pairs = base.encode(
+        x=alt.X(**encode_axis("n", "questions", scale=alt.Scale(type="log"))),
+        y=alt.Y(**encode_axis("share", "share of draws, %", scale=alt.Scale(zero=False))),
+        color=alt.Color("line", type="nominal", sort=[name for name, _ in lines]),
+    )
+    bound = alt.Chart(alt.InlineData([{"share": 100 * _STABLE}])).mark_rule(strokeDash=[2, 3], color="gray")
+    chart = alt.layer(lines_of_pairs, bound.encode(y="share:Q"))
+    return build_plot("Draws with the same order", ("pair", "questions", "same order, %", "significant, %"), rows, chart)

@@ -11,7 +11,7 @@ from winnow.metrics.base import Sample
 from winnow.modeling.tool_calls import encode_messages
 from winnow.protocols import CallStore
 from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Message, Pages, Role, Search, TooLong
-from winnow.reports.browser.outcomes import OUTCOMES, classify
+from winnow.reports.page.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell

@@ -7,6 +7,7 @@ SAMPLES = "samples"
 """Name of the setting that is the label `samples`."""
 _SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", "context": "context", SAMPLES: "samples"}
 """Settings that follow from a label."""
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class CellLabels:
         code: Revision of the code and versions of the libraries that computed the cell, if they differ between the cells of
             a table; otherwise empty.
         varying: `setting` as pairs of a name and a value.
+        uses_gold: Whether the gold labels decide which contexts the prompts have or in which order, as no one can who only
+            has the question.
+        placed: Placement in words, such as "with the gold passage first"; empty without passages.
 
     """
 
@@ -43,12 +47,25 @@ class CellLabels:
     seed: str = ""
     code: str = ""
     varying: tuple[tuple[str, str], ...] = ()
+    uses_gold: bool = False
+    placed: str = ""
 
     @property
     def line(self) -> str:
         """Return the name of the line to which the cell belongs in a plot."""
         details = [text for text in (self.setting, self.seed and f"seed {self.seed}") if text]
         return f"{self.strategy} ({', '.join(details)})" if details else self.strategy
+
+    @property
+    def passages(self) -> str:
+        """Return the number of passages in words, such as "five passages"."""
+        number = _NUMBERS[self.k] if self.k < len(_NUMBERS) else str(self.k)
+        return f"{number} passage{'' if self.k == 1 else 's'}"
+
+    @property
+    def words(self) -> str:
+        """Return the cell in words, such as "post_fusion on five passages as retrieved"."""
+        return f"{self.line} on {self.passages} {self.placed or self.gold}" if self.k else f"{self.line} without passages"
 
     def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
         """Return the settings that distinguish the cell, without those that follow from one of these labels."""

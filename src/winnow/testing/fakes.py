@@ -204,7 +204,7 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
     Args:
         strategy: Name of the strategy.
         k: Number of contexts, or 0 for a closed-book cell.
-        gold: Name of the placement of the gold passage.
+        gold: Name of the placement of the gold passage. If it begins with "gold_", it uses the gold labels.
         ems: Exact match of each question, 0.0 or 1.0.
 
     """
@@ -217,4 +217,4 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
         fields["passage_ids"] = tuple(f"p{rank}" for rank in range(1, k + 1))
         answer = "x" if em else "unknown"
         samples.append(make_sample(answer, number, tokens_in=100 + number, calls=k or 1, **fields))
-    return CellResult(CellLabels(strategy, k, gold), samples, METRICS)
+    return CellResult(CellLabels(strategy, k, gold, uses_gold=bool(k) and gold.startswith("gold_")), samples, METRICS)

@@ -27,7 +27,7 @@ from winnow.records import (
     Search,
     TooLong,
 )
-from winnow.reports.browser.tallies import Tally, build_tally
+from winnow.reports.page.tallies import Tally, build_tally
 from winnow.sweeps.replay import Call, format_message, format_reply, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 from winnow.text.normalization import normalize

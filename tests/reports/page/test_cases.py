@@ -24,7 +24,7 @@ from winnow.records import (
     Search,
     Usage,
 )
-from winnow.reports.browser.cases import Texts, _encode_call, _encode_steps, build_case
+from winnow.reports.page.cases import Texts, _encode_call, _encode_steps, build_case
 from winnow.steps import Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt

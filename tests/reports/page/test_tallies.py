@@ -9,7 +9,7 @@ import pytest
 
 from winnow.contexts.marginalization import logsumexp
 from winnow.records import Context, Decoding, Generation, Likelihood, Plan, Score
-from winnow.reports.browser.tallies import Ballot, Tally, build_tally
+from winnow.reports.page.tallies import Ballot, Tally, build_tally
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.post_fusion import PostFusion

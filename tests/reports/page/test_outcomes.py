@@ -6,7 +6,7 @@ import pytest
 
 from winnow.metrics.base import Sample, Shown
 from winnow.predictions import RoleUsage
-from winnow.reports.browser.outcomes import OUTCOMES, classify, classify_all
+from winnow.reports.page.outcomes import OUTCOMES, classify, classify_all
 from winnow.testing import make_context, make_sample
 
 WITHOUT, WITH = make_context(1, "nothing"), make_context(2, "the answer", has_answer=True)

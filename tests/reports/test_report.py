@@ -4,15 +4,17 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, build_breakdown_table, build_metrics_table, compare_cells
+from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table, compare_cells
 from winnow.reports.comparisons import build_comparison_tables
-from winnow.reports.page import Report, build_report
+from winnow.reports.family import Family
+from winnow.reports.report import Report, build_report, draw_plots
 from winnow.testing import make_cell_result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -30,9 +32,14 @@ def _labeled(cell: CellResult, **labels: str) -> CellResult:
     return replace(cell, labels=replace(cell.labels, **labels))
 
 
+def _tables(cells: Sequence[CellResult]) -> Sequence[TableView]:
+    return build_report("t", Family(cells, 0), {}).tables
+
+
 def drawn() -> Report:
     """The report of the cells above."""
-    return build_report("Winnow: <test>", CELLS, {"Data": "made up", "Code": "rev & co"}, seed=0)
+    family = Family(CELLS, 0)
+    return replace(build_report("Winnow: <test>", family, {"Data": "made up", "Code": "rev & co"}), plots=draw_plots(family))
 
 
 def test_tables_hold_every_cell_with_intervals() -> None:
@@ -58,7 +65,7 @@ def test_tables_hold_every_cell_with_intervals() -> None:
     assert [row[3].split()[0] for row in against.rows] == ["+25.0"] * 4
     assert [len(table.rows) for table in equal] == [0, 0]
     assert equal[0].caption.count(" = ") == 4
-    assert best.caption.startswith("A is post_fusion k=1 retrieved, which has the highest EM.")
+    assert best.caption.startswith("A is post_fusion k=1 retrieved, which has the highest EM of the cells whose")
 
 
 def test_pairs_match_by_question_not_by_row() -> None:
@@ -66,8 +73,8 @@ def test_pairs_match_by_question_not_by_row() -> None:
     first, second = CELLS[1], CELLS[1]
     turned = replace(second, samples=list(reversed(second.samples)))
     assert compare_cells(first, turned, "em", 0).difference == 0
-    assert build_comparison_tables([CELLS[0]], 0) == []
-    assert "Differences between" not in build_report("title", [CELLS[0]], {}, seed=0).render_markdown()
+    assert build_comparison_tables(Family([CELLS[0]], 0)) == []
+    assert "Differences between" not in build_report("title", Family([CELLS[0]], 0), {}).render_markdown()
     assert build_metrics_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 
@@ -78,7 +85,7 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
         for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
         for setting in ("ranked by=retriever", "ranked by=estimator")
     ]
-    (table,) = build_comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(Family(cells, 0))
     assert [row[:2] for row in table.rows] == [
         ["b (ranked by=retriever)", "a (ranked by=retriever)"],
         ["b (ranked by=estimator)", "a (ranked by=estimator)"],
@@ -86,9 +93,9 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
     assert [row[3].split()[0] for row in table.rows] == ["+66.7", "+66.7"]
     assert "a (ranked by=estimator) = a (ranked by=retriever)" in table.caption
     assert "b (ranked by=estimator) = b (ranked by=retriever)" in table.caption
-    assert build_comparison_tables([cells[0], _labeled(cells[1], questions="another split")], 0) == []
+    assert build_comparison_tables(Family([cells[0], _labeled(cells[1], questions="another split")], 0)) == []
     other = [replace(one, question=replace(one.question, question_id=f"other {n}")) for n, one in enumerate(cells[1].samples)]
-    assert build_comparison_tables([cells[0], replace(cells[1], samples=other)], 0) == []
+    assert build_comparison_tables(Family([cells[0], replace(cells[1], samples=other)], 0)) == []
 
 
 def test_a_breakdown_has_a_column_per_group() -> None:
@@ -148,7 +155,9 @@ def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> No
         build("closed_book", 0, set(), "other"),
         build("concatenation", 5, {3}, "other"),
     ]
-    (gold,) = [table for table in build_report("t", cells, {}, 0).tables if table.title == "Questions with a gold passage"]
+    (gold,) = [
+        table for table in build_report("t", Family(cells, 0), {}).tables if table.title == "Questions with a gold passage"
+    ]
     assert gold.caption.startswith("1 to 3 of 4 questions")
     column = gold.columns.index("EM")
     assert [row[column].split()[0] for row in gold.rows] == ["66.7", "50.0", "100.0", "0.0", "0.0"]
@@ -156,9 +165,11 @@ def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> No
     assert "The rows are over different questions" in gold.caption
     none_in_the_first = [build("concatenation", 5, set(), "nq"), build("post_fusion", 5, {1, 2}, "nq")]
     (gold,) = [
-        table for table in build_report("t", none_in_the_first, {}, 0).tables if table.title == "Questions with a gold passage"
+        table
+        for table in build_report("t", Family(none_in_the_first, 0), {}).tables
+        if table.title == "Questions with a gold passage"
     ]
     assert gold.caption.startswith("0 to 2 of 4 questions")
     assert [row[gold.columns.index("EM")] for row in gold.rows] == [UNDEFINED, "100.0 [34.2, 100.0]"]
-    titles = [table.title for table in build_report("t", cells[:1], {}, 0).tables]
+    titles = [table.title for table in _tables(cells[:1])]
     assert "Questions with a gold passage" not in titles

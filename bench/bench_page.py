@@ -1,6 +1,6 @@
-"""Measure the page of flows.browse with 10,000 questions in 10 cells: how long it takes to build, its size, and how it loads.
+"""Measure the page of flows.report with 10,000 questions in 10 cells: how long it takes to build, its size, and how it loads.
 
-python -m bench.bench_browser
+python -m bench.bench_page
 
 The answers are drawn from 2,000 different ones. Needs Chromium (`apt-get install chromium`).
 """
@@ -17,11 +17,17 @@ from urllib.parse import quote
 
 from bench._measure import scale
 from winnow.records import Question
-from winnow.reports.browser.cases import Texts
-from winnow.reports.browser.page import BrowserPage
 from winnow.reports.cells import CellResult
+from winnow.reports.family import Family
+from winnow.reports.page.cases import Texts
+from winnow.reports.page.page import Page
+from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
 
+VIEWS = (
+    "view=answer", "view=explore", "view=explore&kind=matrix", "view=tables", "view=outcomes",
+    f"view=questions&a={quote('post_fusion k=1 retrieved')}", "view=compare",
+)  # fmt: skip
 QUESTIONS, CELLS = scale(10_000, 20), 10
 
 
@@ -60,7 +66,8 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     cells = [make_cell(number) for number in range(CELLS)]
     started = time.perf_counter()
-    text = BrowserPage("bench", cells, [], {}, Texts(), {}, 0).render()
+    family = Family(cells, 0)
+    text = Page(build_report("bench", family, {}), family, Texts(), {}).render()
     print(
         f"{QUESTIONS:,} questions in {CELLS} cells: built in {time.perf_counter() - started:.1f} s, {len(text) / 1e6:.1f} MB"
     )
@@ -68,10 +75,9 @@ def main() -> None:
         print("Skipped the loading: no Chromium here (apt-get install chromium).")
         return
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "browse.html"
+        file = Path(folder) / "index.html"
         file.write_text(text, encoding="utf-8")
-        name = quote("post_fusion k=1 retrieved")
-        for view in ("view=findings", "view=matrix", "view=outcomes", f"view=questions&a={name}", "view=compare"):
+        for view in VIEWS:
             milliseconds, heap, seconds = open_page(chromium, file, view)
             share = f"{milliseconds / 3000:.0%} of 3 s"
             print(f"{view:45} {milliseconds:6.0f} ms ({share})   {heap:5.0f} MB of memory   {seconds:.1f} s in all")

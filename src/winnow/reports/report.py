@@ -15,6 +15,7 @@ from winnow.reports.cells import (
 )
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
+from winnow.reports.family import Family
 from winnow.reports.frontier import plot_frontier
 from winnow.reports.glossary import build_glossary
 from winnow.reports.latex import format_latex_table
@@ -42,10 +43,10 @@ class Report:
         title: Title of the page.
         notes: Warnings that are shown above the tables.
         tables: Tables in the order in which they are shown.
-        plots: Plots, which Markdown leaves out.
+        plots: Plots, which Markdown leaves out. The page of a sweep has charts instead.
         provenance: Description of the data, models, seeds and code from which the report was built, by topic.
-        browser: Name of the file beside the page in which single questions can be looked up, or "" if there is none.
         glossary: Meaning of each column by its name.
+        how_to_read: How the differences of the tables are tested, or "" if there are none.
 
     """
 
@@ -54,8 +55,8 @@ class Report:
     tables: Sequence[TableView]
     plots: Sequence[Plot]
     provenance: Mapping[str, str]
-    browser: str = ""
     glossary: Mapping[str, str] = field(default_factory=dict)
+    how_to_read: str = ""
 
     @property
     def shortened_tables(self) -> list[TableView]:
@@ -67,7 +68,7 @@ class Report:
         from jinja2 import Environment, FileSystemLoader
 
         environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
-        return environment.get_template("page.html").render(report=self)
+        return environment.get_template("report.html").render(report=self)
 
     def render_markdown(self) -> str:
         """Render the notes, tables and provenance as Markdown, without the plots."""
@@ -77,6 +78,8 @@ class Report:
             rows.insert(1, ["---"] * len(table.columns))
             lines = [f"| {' | '.join(row)} |" for row in rows]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
+        if self.how_to_read:
+            sections.append(f"## How to read the differences\n\n{self.how_to_read}")
         for title, entries in (("Columns", self.glossary), ("Provenance", self.provenance)):
             if entries:
                 sections.append(f"## {title}\n\n" + "\n".join(f"- {name}: {value}" for name, value in entries.items()))
@@ -89,15 +92,12 @@ class Report:
 
 def build_report(
     title: str,
-    cells: Sequence[CellResult],
+    family: Family,
     provenance: Mapping[str, str],
-    seed: int,
     *,
-    cost: str = "tokens",
     breakdown: str = "",
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
-    browser: str = "",
     more_notes: Sequence[str] = (),
 ) -> Report:
     """Build the report of a sweep from its cells.
@@ -108,22 +108,20 @@ def build_report(
 
     Args:
         title: Title of the page.
-        cells: Cells of the sweep.
+        family: Cells of the sweep with the tests of their differences.
         provenance: Description of the data, models, seeds and code that produced the numbers, by topic.
-        seed: Seed of the bootstrap.
-        cost: Name of the metric against which the first metric is plotted.
         breakdown: What the questions are grouped by, for a table of the first metric by group. If it is empty, there is no
             such table.
         part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
         filtered: Number of questions before and after the closed-book filter, or None if there is no filter.
-        browser: Name of the file beside the report in which single questions can be looked up.
         more_notes: Notes on what only the stages know, such as the models and the code behind the cells.
 
     """
+    cells, seed = family.cells, family.seed
     gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
-    tables += build_comparison_tables(cells, seed)
-    best_table = build_best_table(cells, seed)
+    tables += build_comparison_tables(family)
+    best_table = build_best_table(family)
     if best_table:
         tables.append(best_table)
     if breakdown:
@@ -155,20 +153,20 @@ def build_report(
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
-    plots, glossary = _draw_plots(cells, gold_cells, cost, seed), build_glossary(cells[0].metrics)
-    return Report(title, notes, tables, plots, provenance, browser, glossary)
+    how_to_read = family.how_to_read if family.num_tests else ""
+    return Report(title, notes, tables, [], provenance, build_glossary(cells[0].metrics), how_to_read)
 
 
-def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], cost: str, seed: int) -> list[Plot]:
+def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
     """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells have.
 
     Args:
-        cells: Cells of the sweep.
-        gold_cells: The same cells with only the questions that have a gold passage, or empty if all cells are closed-book.
-        cost: Name of the metric of the cost.
-        seed: Seed of the bootstrap.
+        family: Cells of the sweep.
+        cost: Name of the metric against which the first metric is plotted.
 
     """
+    cells, seed = family.cells, family.seed
+    gold_cells = _select_gold_questions(cells)
     with_passages = [cell for cell in cells if cell.labels.k]
     if not with_passages:
         return []

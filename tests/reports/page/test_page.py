@@ -13,10 +13,12 @@ from urllib.parse import urlencode
 import pytest
 
 from winnow.metrics.base import Sample
-from winnow.reports.browser.cases import Case, Texts
-from winnow.reports.browser.page import BrowserPage, choose_questions
-from winnow.reports.browser.tallies import Ballot, Tally
 from winnow.reports.cells import CellResult
+from winnow.reports.family import Family
+from winnow.reports.page.cases import Case, Texts
+from winnow.reports.page.page import Page, choose_questions
+from winnow.reports.page.tallies import Ballot, Tally
+from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -51,21 +53,23 @@ def _call(texts: Texts, prompt: str, reply: str) -> dict[str, object]:
     }
 
 
-def build_page(cells: Sequence[CellResult] = CELLS) -> BrowserPage:
+def build_page(cells: Sequence[CellResult] = CELLS) -> Page:
     """A page with prompts of the question q0 in two cells."""
     texts = Texts(passages=[("Emma", "Emma is by x."), ("Other", "<b>not bold</b> & more")])
     contexts = [[0, 1, 2.5, None, 0.0, 1, 1], [1, 2, 1.5, 0.3, 0.0, 0, 0], [1, 0, None, None, -0.5, 0, 0]]
     first = Case(contexts, [[_call(texts, "same\nold line", "x")]], Tally("votes", False, BALLOTS), ["vote: x 2"], "x")
     second = Case(contexts, [[_call(texts, "same\nnew line", "y")]], None, [], "y", "The calls cannot be shown, or so.")
     cases = {(0, "q0"): first, (1, "q0"): second}
-    return BrowserPage("Winnow: <test>", cells, ["Take care."], {"Data": "small & made up"}, texts, cases, 0)
+    family = Family(cells, 0)
+    report = replace(build_report("Winnow: <test>", family, {"Data": "small & made up"}), notes=["Take care."])
+    return Page(report, family, texts, cases)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Open:
     """Opens a view of the page, and returns its elements as text after the script has run."""
     folder = tmp_path_factory.mktemp("browser")
-    file = folder / "browse.html"
+    file = folder / "index.html"
     file.write_text(build_page().render(), encoding="utf-8")
 
     def open_view(**state: str) -> str:
@@ -95,37 +99,89 @@ def _read_text(elements: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", elements).split())
 
 
+def _count_marks(elements: str, kind: str) -> int:
+    """Count the marks of a chart, which name themselves for screen readers."""
+    return len(re.findall(rf'aria-roledescription="{kind}"', elements))
+
+
 @needs_chromium
-def test_findings_come_first(page: Open) -> None:
-    """Notes, sentences with links to what they are about, and every cell's interval."""
+def test_the_answer_comes_first(page: Open) -> None:
+    """A sentence with a link, what it costs, one chart with a point for each cell with passages, and findings as bars."""
     elements = page()
     text = _read_text(elements)
+    assert "post_fusion on five passages retrieved has the highest EM: 66.7 % [30.0, 90.3]." in text
+    assert "not significantly more than closed_book without passages, the simplest setting" in text
+    assert "6 questions · 102 tokens read per question" in text
+    assert f"#{urlencode({'view': 'compare', 'a': A, 'b': CLOSED})}".replace("&", "&") in elements
+    assert _count_marks(elements, "point") == 2
+    assert "dashed: without passages" in text
     assert "Take care." in text
-    assert "The highest EM is 66.7 [30.0, 90.3], of post_fusion k=5 retrieved (6 questions" in text
-    assert f"#{urlencode({'view': 'questions', 'a': A})}" in elements
-    assert elements.count("<circle") == len(CELLS)
-    assert "small & made up" in text
+    assert "post_fusion on five passages retrieved; EM: 66.7 [30.0, 90.3]; questions: 6" in elements
+    assert "small & made up" in _read_text(page(view="about"))
 
 
 @needs_chromium
-def test_a_link_from_the_report_of_other_cells_warns(tmp_path: Path) -> None:
-    """The digest in the link is not the page's; the right one, and no digest, say nothing."""
-    file = tmp_path / "browse.html"
-    file.write_text(replace(build_page(), cells_digest="abc").render(), encoding="utf-8")
-    for query, is_warning in (("?cells=other", True), ("?cells=abc", False), ("", False)):
-        assert ("This page is of other cells" in open_page(file, query, "<header")) == is_warning
+def test_charts_are_chosen_by_the_address(page: Open) -> None:
+    """Each kind; a metric of another unit; cells that are held fixed are not drawn."""
+    assert _count_marks(page(view="explore"), "point") == 2
+    lines = page(view="explore", kind="lines", metric="tokens", x="strategy", facet="-")
+    assert _count_marks(lines, "point") == 2
+    assert "tokens: 104.5" in lines
+    differences = page(view="explore", kind="difference", baseline=B)
+    assert _count_marks(differences, "point") == 2
+    assert f"EM, %: difference to {B.replace(' k=5 ', ' on five passages ')}" in differences
+    assert "+33.3, −45.3, +85.0 (95 % interval), corrected p = 1.000" in differences
+    matrix = page(view="explore", kind="matrix")
+    assert _count_marks(matrix, "rect mark") == 3
+    assert ">66.7<" in matrix
+    costs = page(view="explore", kind="cost", cost="tokens_in")
+    assert "tokens in: 102.5" in costs
+    held = page(view="explore", **{"only strategy": "post_fusion"})
+    assert _count_marks(held, "point") == 1
+    assert _read_text(page(view="explore", metric="nm_pool")).count("undefined") == 0
 
 
 @needs_chromium
-def test_the_matrix_shows_any_metric(page: Open) -> None:
-    """A square per cell with its interval and a link; the second one has the positions to which the gold passage was moved."""
-    text = _read_text(page(view="matrix"))
-    assert "66.7 30.0–90.3" in text
-    assert "k=5, retrieved" in text
-    assert "strategy 1 3 concatenation, k=5 66.7 n=3 0.0 n=2 Questions with a gold passage" in text
-    tokens = _read_text(page(view="matrix", metric="tokens"))
-    assert "tokens by strategy, k and placement" in tokens
-    assert "104.5" in tokens
+def test_equal_cells_are_one_mark_of_differences(tmp_path: Path) -> None:
+    """The first of them, which says how many there are."""
+    cells = [*CELLS, replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))]
+    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
+    elements = open_page(tmp_path / "index.html", view="explore", kind="difference", baseline=CLOSED)
+    assert _count_marks(elements, "point") == 2
+    assert "post_fusion on five passages retrieved (+ 1 equal)" in elements
+
+
+@needs_chromium
+def test_settings_besides_the_strategy_make_own_rows(tmp_path: Path) -> None:
+    """Cells that differ in a setting alone do not lie on each other, and lines do not join them."""
+    cells = [
+        replace(
+            cell,
+            labels=replace(cell.labels, setting=f"retriever={name}", varying=(("retriever", name),), k=k, uses_gold=False),
+        )
+        for name in ("bm25", "dense")
+        for k in (1, 5)
+        for cell in CELLS[:1]
+    ]
+    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
+    elements = open_page(tmp_path / "index.html", view="explore")
+    assert "post_fusion (retriever=bm25)" in elements
+    lines = open_page(tmp_path / "index.html", view="explore", kind="lines", color="strategy")
+    assert _count_marks(lines, "line mark") == 2
+
+
+@needs_chromium
+def test_tables_are_sorted_and_filtered(page: Open) -> None:
+    """By the address; numbers as numbers, and rows of other words are left out."""
+    every = next(str(n) for n, table in enumerate(build_page().report.tables) if table.title == "All questions")
+    rising = _read_text(page(view="tables", table=every, by="1"))
+    assert rising.index("closed_book 0") < rising.index("concatenation 5")
+    falling = _read_text(page(view="tables", table=every, by="1", order="down"))
+    assert falling.index("concatenation 5") < falling.index("closed_book 0")
+    found = _read_text(page(view="tables", table=every, search="post_f", hide="2"))
+    assert "1 of 3 rows" in found
+    assert "gold_first" not in found
+    assert "McNemar" in found, "how to read"
 
 
 @needs_chromium
@@ -137,9 +193,9 @@ def test_positions_count_a_question_once(tmp_path: Path) -> None:
         _at_positions(make_cell_result("post_fusion", 1, "gold_last", [1, 0, 0, 1]), [1, 1, 0, 1]),
     ]
     (tmp_path / "page.html").write_text(build_page(cells).render(), encoding="utf-8")
-    assert "post_fusion, k=1 50.0 n=3" in _read_text(open_page(tmp_path / "page.html", view="matrix"))
+    assert "post_fusion, k=1 50.0 n=3" in _read_text(open_page(tmp_path / "page.html", view="explore"))
     (tmp_path / "page.html").write_text(build_page([cells[0], CELLS[2]]).render(), encoding="utf-8")
-    assert "position in the prompt" not in _read_text(open_page(tmp_path / "page.html", view="matrix"))
+    assert "position in the prompt" not in _read_text(open_page(tmp_path / "page.html", view="explore"))
 
 
 @needs_chromium
@@ -201,7 +257,7 @@ def test_rounds_are_a_timeline(tmp_path: Path) -> None:
     rounds = [[_call(texts, "Q", "look")], [found], [_call(texts, "Q", "x"), _call(texts, "Q", "y")]]
     cases = {(n, "q0"): Case([], some, None, [], "x") for n, some in enumerate([rounds, rounds[:1]])}
     page = replace(build_page(), texts=texts, cases=cases)
-    file = tmp_path / "browse.html"
+    file = tmp_path / "index.html"
     file.write_text(page.render(), encoding="utf-8")
     text = _read_text(open_page(file, view="questions", a=A, id="q0"))
     assert "3 rounds Round 1 reader, generate look Round 2 search “who wrote it” → by x found an answer" in text
@@ -246,7 +302,7 @@ def test_only_answers_of_the_passages_that_are_left_are_candidates(tmp_path: Pat
     ]
     page = build_page()
     case = replace(page.cases[0, "q0"], tally=Tally("log-probabilities", False, ballots))
-    file = tmp_path / "browse.html"
+    file = tmp_path / "index.html"
     file.write_text(replace(page, cases={(0, "q0"): case}).render(), encoding="utf-8")
     assert 'data-answer="B"' in open_page(file, view="questions", a=A, id="q0")
     assert 'data-answer="A"' in open_page(file, view="questions", a=A, id="q0", off="1")
@@ -256,8 +312,8 @@ def test_only_answers_of_the_passages_that_are_left_are_candidates(tmp_path: Pat
 def test_cells_are_paired_by_question(tmp_path: Path) -> None:
     """The order of the rows does not matter."""
     turned = replace(CELLS[1], samples=list(reversed(CELLS[1].samples)))
-    file = tmp_path / "browse.html"
-    file.write_text(replace(build_page(), cells=[CELLS[0], turned], cases={}).render(), encoding="utf-8")
+    file = tmp_path / "index.html"
+    file.write_text(replace(build_page([CELLS[0], turned]), cases={}).render(), encoding="utf-8")
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in _read_text(open_page(file, view="compare", a=A, b=B))
 
 
@@ -265,8 +321,8 @@ def test_cells_are_paired_by_question(tmp_path: Path) -> None:
 def test_cells_of_other_questions_are_not_compared(tmp_path: Path) -> None:
     """The page says so, and computes no test."""
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
-    file = tmp_path / "browse.html"
-    file.write_text(replace(build_page(), cells=[CELLS[0], other]).render(), encoding="utf-8")
+    file = tmp_path / "index.html"
+    file.write_text(build_page([CELLS[0], other]).render(), encoding="utf-8")
     text = _read_text(open_page(file, view="compare", a=A, b=B))
     assert "different selections of questions" in text
     assert "McNemar" not in text

@@ -1,0 +1,38 @@
+// The first screen: the setting to use, how sure that is, one chart, and what else the sweep found.
+
+function showAnswer() {
+  const { headline, findings, cost, limits } = data.story;
+  const reach = Math.max(...[headline, ...findings].flatMap((finding) => finding.interval.map(Math.abs)), 0);
+  const chart = h("div", { class: "chart", id: "chart" });
+  drawChart(chart, chooseChart({}));
+  return [
+    h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
+      [cost, "oracle placements, which need gold labels, are hollow", linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
+    h("div", { class: "first" },
+      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => !cell.k) ? "; dashed: without passages" : ""}; a point opens its questions. `,
+        h("a", { href: link({ view: "explore" }) }, "Other charts"))),
+      h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
+        finding.text, " ", linkFinding(finding), drawDifference(finding.interval, reach))))),
+    showNotes("What bounds these numbers", limits), showNotes("Warnings", data.notes),
+  ];
+}
+
+function showNotes(title, texts) {
+  if (!texts.length) return null;
+  return h("details", { class: "note", open: texts.length < 2 }, h("summary", {}, `${title} (${texts.length})`), texts.map((text) => h("p", {}, text)));
+}
+
+function linkFinding(finding) {
+  const [first, second] = finding.cells;
+  if (first === undefined) return null;
+  const target = second === undefined ? { view: "questions", a: cells[first].name } : { view: "compare", a: cells[first].name, b: cells[second].name };
+  return h("a", { href: link(target) }, second === undefined ? "its questions" : "compare their questions");
+}
+
+// A difference with its interval as a bar; zero is in the middle, and all bars have one scale.
+function drawDifference(interval, reach) {
+  if (!interval.length || !reach) return null;
+  const [value, low, high] = interval.map((bound) => 50 + (50 * bound) / reach);
+  return h("div", { class: "difference", role: "img", "aria-label": `${interval[0].toFixed(1)}, from ${interval[1].toFixed(1)} to ${interval[2].toFixed(1)}` },
+    h("i", { class: "zero" }), h("i", { class: "range", style: `left:${low}%;width:${high - low}%` }), h("i", { class: "value", style: `left:${value}%` }));
+}

@@ -1,0 +1,242 @@
+// Charts in Vega-Lite over the cells. The address holds every choice.
+
+const KINDS = { dots: "settings side by side", lines: "lines", difference: "differences to a baseline", matrix: "matrix", cost: "metric against cost" };
+const NONE = "-", LINE = "strategy and settings";
+
+// The fields in which the cells differ, such as strategy, k and placement, with their values in order.
+function listFields() {
+  const names = [...new Set(cells.flatMap((cell) => Object.keys(cell.fields)))];
+  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => cell.k || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
+  for (const field of fields) {
+    if (field.name === "placement") field.values.sort((x, y) => data.placements.indexOf(x) - data.placements.indexOf(y));
+    else if (field.values.every((value) => value !== "" && !isNaN(value))) field.values.sort((x, y) => x - y);
+  }
+  return fields.filter((field) => field.values.length > 1);
+}
+
+const findField = (name) => listFields().find((field) => field.name === name);
+
+// The chart that the address asks for; what it leaves open follows from the cells.
+function chooseChart(state) {
+  const names = listFields().map((field) => field.name);
+  const first = (...wanted) => wanted.find((name) => names.includes(name)) || NONE;
+  const allow = (name, fallback) => (name === NONE || names.includes(name) ? name : fallback);
+  const kind = KINDS[state.kind] ? state.kind : "dots";
+  const x = allow(state.x, kind === "lines" ? first("k", "samples", "placement", LINE, "strategy") : first(LINE, "strategy", ...names));
+  const color = allow(state.color, kind === "lines" ? first(...[LINE, "strategy", ...names].filter((name) => name !== x)) : first(...["k", ...names].filter((name) => name !== x)));
+  const facet = allow(state.facet, first(...["placement", ...names].filter((name) => name !== x && name !== color && (name === "placement" || name === "k"))));
+  const held = Object.fromEntries(names.filter((name) => state[`only ${name}`]).map((name) => [name, state[`only ${name}`]]));
+  const baseline = findCell(state.baseline) || cells[data.story.headline.cells[1] ?? data.story.headline.cells[0] ?? 0];
+  return { kind, x, color, facet, held, baseline, metric: getMetric(state.metric), cost: getMetric(state.cost || data.cost) };
+}
+
+// [difference, low, high, p, corrected p, questions] of a cell and the baseline, or null if the page does not hold it.
+function findDifference(cell, baseline) {
+  const [one, other] = [cell.first, baseline.first];
+  for (const [first, second, difference, low, high, p, corrected, n] of data.pairs) {
+    if (first === one && second === other) return [difference, low, high, p, corrected, n];
+    if (first === other && second === one) return [-difference, -high, -low, p, corrected, n];
+  }
+  return null;
+}
+
+function listPoints(choice) {
+  const { metric, held } = choice;
+  const scale = (m, value) => (m.unit === "percent" ? 100 * value : value);
+  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => !cell.k || String(cell.fields[name]) === value));
+  return shown.map((cell) => {
+    const [mean, low, high, n] = cell.intervals[metric.name];
+    const difference = metric === data.metrics[0] ? findDifference(cell, choice.baseline) : null;
+    const cost = cell.intervals[choice.cost.name];
+    const same = cells.filter((other) => other !== cell && other.first === cell.first).map((other) => other.words);
+    return {
+      cell: cell.name, first: cell.first, words: cell.words, k: cell.k, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
+      text: formatInterval(metric, cell.intervals[metric.name]), cost: cost ? scale(choice.cost, cost[0]) : null,
+      difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
+      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map(formatSigned).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
+      same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(listFields().map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
+    };
+  });
+}
+
+const label = (m) => (m.unit === "percent" ? `${m.title}, %` : m.title);
+
+function describeField(name, extra) {
+  const index = listFields().findIndex((field) => field.name === name);
+  return index < 0 ? undefined : { field: `f${index}`, type: "nominal", sort: listFields()[index].values, title: name, ...extra };
+}
+
+function buildTooltip(choice) {
+  return [{ field: "words", title: "setting" }, { field: "text", title: choice.metric.title }, { field: "n", title: "questions" },
+    ...(choice.metric === data.metrics[0] ? [{ field: "against", title: `against ${choice.baseline.words}` }] : []), { field: "same", title: "same answers" }];
+}
+
+// Points whose placement uses gold labels are hollow.
+const fillOracles = (color, key) => ({ fill: { condition: { test: "datum.oracle", value: style("--back") }, ...(color || { value: data.colors[0] }), legend: null }, ...(color ? { stroke: key } : { stroke: { value: data.colors[0] } }) });
+
+// Points with their intervals; cells without passages are dashed lines through all panels.
+function buildIntervals(choice, points, width) {
+  const isFlat = choice.kind === "dots";
+  const [place, value, second, offset] = isFlat ? ["y", "x", "x2", "yOffset"] : ["x", "y", "y2", "xOffset"];
+  const withPassages = points.filter((point) => point.k), without = withPassages.length ? points.filter((point) => !point.k) : [];
+  const drawn = withPassages.length ? withPassages : points;
+  const color = describeField(choice.color, { scale: { range: data.colors }, legend: null });
+  const key = color && { ...color, legend: { orient: "bottom", columns: 0, direction: "horizontal", titleOrient: "left", symbolType: "circle", symbolFillColor: "transparent" } };
+  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, title: isFlat ? null : choice.x });
+  const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.color, choice.facet].includes(name)).map((name) => describeField(name));
+  const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: color.field, type: "nominal", sort: color.sort } }), tooltip: buildTooltip(choice) };
+  const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
+  const marks = [
+    { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
+    ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45 }, encoding: { [value]: { field: "value", ...axis } } }]),
+    { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer", strokeWidth: 1.6 },
+      encoding: { [value]: { field: "value", ...axis }, color: undefined, ...fillOracles(color, key) } },
+  ].map((layer) => ({ ...layer, encoding: { ...shared, ...layer.encoding } }));
+  const references = without.length ? [{ data: { values: without }, mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
+  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
+  const panels = facet ? new Set(drawn.map((point) => point[facet.field])).size : 1;
+  const columns = Math.min(panels, 3), rest = isFlat ? 130 : 40;
+  const colors = color ? color.sort.length : 1, places = spot ? spot.sort.length : 1;
+  const size = { width: Math.max(120, (width - rest) / columns - (isFlat ? 24 : 60)), height: isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240 };
+  const layer = [...references, ...marks];
+  return facet ? { data: { values: drawn }, facet, columns, spec: { ...size, layer } } : { data: { values: drawn }, ...size, layer };
+}
+
+function buildDifferences(choice, points, width) {
+  const isFirst = (point, index) => points.findIndex((other) => other.first === point.first) === index;
+  const drawn = points.filter((point, index) => point.difference !== null && isFirst(point, index)).map((point) => ({ ...point, words: point.words + (point.numSame ? ` (+ ${point.numSame} equal)` : "") }));
+  const y = { field: "words", type: "nominal", sort: { field: "difference", order: "descending" }, title: null, axis: { labelLimit: 420 } };
+  const x = { type: "quantitative", axis: { tickCount: 9 }, title: `${label(choice.metric)}: difference to ${choice.baseline.words}` };
+  const color = { field: "significant", type: "nominal", title: "significant after correction", scale: { domain: [true, false], range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } };
+  const common = { y, color, tooltip: buildTooltip(choice) };
+  return { data: { values: drawn }, width: Math.max(200, width - 480), height: { step: 20 }, layer: [
+    { data: { values: [{ zero: 0 }] }, mark: { type: "rule", color: style("--muted") }, encoding: { x: { field: "zero", ...x } } },
+    { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { ...common, x: { field: "from", ...x }, x2: { field: "to" } } },
+    { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer" }, encoding: { ...common, x: { field: "difference", ...x } } }] };
+}
+
+function buildMatrix(choice, points, width) {
+  const column = (point) => (point.k ? `k=${point.k}, ${cells.find((cell) => cell.name === point.cell).fields.placement}` : "without passages");
+  const values = points.map((point) => ({ ...point, column: column(point), line: cells.find((cell) => cell.name === point.cell).strategy }));
+  const columns = [...new Set([...values].sort((x, y) => x.k - y.k).map((point) => point.column))];
+  const encoding = { x: { field: "column", type: "nominal", sort: columns, title: null, axis: { orient: "top", labelAngle: columns.length > 4 ? -30 : 0, labelLimit: 240 } },
+    y: { field: "line", type: "nominal", sort: null, title: null, axis: { labelLimit: 300 } }, tooltip: buildTooltip(choice) };
+  return { data: { values }, width: Math.min(width - 260, 130 * columns.length), height: { step: 34 }, encoding, layer: [
+    { mark: { type: "rect", cursor: "pointer" }, encoding: { color: { field: "value", type: "quantitative", title: label(choice.metric), scale: { scheme: "blues", zero: false } } } },
+    { mark: { type: "text", cursor: "pointer", fontSize: 12 }, encoding: { text: { field: "value", format: ".1f" }, color: { condition: { test: `datum.value > ${middle(values)}`, value: "white" }, value: "black" } } }] };
+}
+
+const middle = (values) => (Math.max(...values.map((point) => point.value)) + Math.min(...values.map((point) => point.value))) / 2;
+
+// The cells with their cost, and the best value that each cost buys.
+function buildCosts(choice, points, width) {
+  const drawn = points.filter((point) => point.cost !== null);
+  let best = -Infinity;
+  const frontier = [...drawn].sort((x, y) => x.cost - y.cost || y.value - x.value).filter((point) => !point.oracle && point.value > best && ((best = point.value), true));
+  const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
+  const steps = frontier.length ? [...frontier, { ...frontier.at(-1), cost: most }] : [];
+  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: { type: least > 0 && most / least >= 10 ? "log" : "linear", zero: false } };
+  const y = { type: "quantitative", title: label(choice.metric) };
+  const color = describeField(choice.x === NONE ? "strategy" : choice.x, { scale: { range: data.colors }, legend: { orient: "bottom", columns: 0 } });
+  const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "cost", title: choice.cost.title, format: ",.1f" }] };
+  return { width: Math.max(300, width - 90), height: 360, layer: [
+    { data: { values: steps }, mark: { type: "line", interpolate: "step-after", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "value", ...y } } },
+    ...["rule", "point", "text"].map((type) => ({ data: { values: drawn }, mark: { type, ...(type === "point" ? { filled: true, size: 70, opacity: 1, cursor: "pointer" } : type === "text" ? { dx: 8, dy: -6, align: "left" } : {}) },
+      encoding: { ...common, ...(color && { color: { ...color, legend: null } }), y: { field: type === "rule" ? "low" : "value", ...y }, ...(type === "rule" && { y2: { field: "high" } }), ...(type === "text" && { text: { field: "k" } }),
+        ...(type === "point" && { color: undefined, ...fillOracles(color, color) }) } }))] };
+}
+
+const BUILDERS = { dots: buildIntervals, lines: buildIntervals, difference: buildDifferences, matrix: buildMatrix, cost: buildCosts };
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Draw a chart into an element, which is part of the document by the time that the library has read the specification.
+function drawChart(element, choice) {
+  const points = listPoints(choice);
+  if (!points.length) { element.replaceChildren(muted(`${choice.metric.title} is undefined in every cell.`)); return points; }
+  requestAnimationFrame(() => {
+    const spec = BUILDERS[choice.kind](choice, points, element.clientWidth || 900);
+    const text = style("--text"), line = style("--line");
+    const config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
+      axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
+    vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` })
+      .then(({ view }) => {
+        view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell }, {}));
+        element.dataset.drawn = points.length;
+      });
+  });
+  return points;
+}
+
+function showExplore(state) {
+  const choice = chooseChart(state), fields = listFields();
+  const chart = h("div", { class: "chart", id: "chart" });
+  const points = drawChart(chart, choice);
+  const metrics = data.metrics.map((metric) => [metric.name, metric.title]);
+  const options = [[NONE, "none"], ...fields.map((field) => [field.name, field.name])];
+  const isFree = choice.kind === "dots" || choice.kind === "lines";
+  return [
+    h("div", { class: "controls" },
+      select("Chart", Object.entries(KINDS), choice.kind, (value) => go({ kind: value, x: "", color: "", facet: "" })),
+      select("Metric", choice.kind === "difference" ? metrics.slice(0, 1) : metrics, choice.metric.name, (value) => go({ metric: value })),
+      isFree && select(choice.kind === "dots" ? "Rows" : "x axis", options, choice.x, (value) => go({ x: value })),
+      isFree && select("Color", options, choice.color, (value) => go({ color: value })),
+      isFree && select("Panels", options, choice.facet, (value) => go({ facet: value })),
+      choice.kind === "cost" && select("Cost", metrics, choice.cost.name, (value) => go({ cost: value })),
+      select("Baseline", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
+    h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
+      (value) => go({ [`only ${field.name}`]: value })))),
+    chart,
+    muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
+    showPositions(choice.metric),
+  ];
+}
+
+// Save rows as a file of comma-separated values.
+function save(name, rows) {
+  const quote = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replace(/"/g, '""')}"` : String(value ?? ""));
+  const href = URL.createObjectURL(new Blob([rows.map((row) => row.map(quote).join(",")).join("\n") + "\n"], { type: "text/csv" }));
+  h("a", { href, download: name }).click();
+}
+
+// The metric by the position at which the gold passage stands in the prompt.
+
+function heat(share) {
+  const strength = 0.06 + 0.54 * Math.max(0, Math.min(1, share));
+  return `background: rgba(var(--heat), ${strength.toFixed(3)})`;
+}
+
+function heatCell(metric, value, scale, title, href, below) {
+  if (value === null || value === undefined) return h("td", { class: "value muted" }, "");
+  const content = [formatValue(metric, value), below && h("small", {}, below)];
+  return h("td", { class: "value", style: heat((value - scale[0]) / (scale[1] - scale[0] || 1)), title }, href ? h("a", { href }, content) : content);
+}
+
+function showPositions(metric) {
+  const groups = new Map();
+  let most = 0;
+  for (const cell of cells) {
+    if (!cell.k || cell.gold === "retrieved") continue;
+    const values = cell.values[metric.name];
+    values.forEach((value, index) => {
+      const position = cell.positions[index];
+      if (value === null || !position) return;
+      most = Math.max(most, position);
+      const key = `${cell.strategy}|${cell.k}`;
+      if (!groups.has(key)) groups.set(key, { strategy: cell.strategy, k: cell.k, sums: {} });
+      const sums = (groups.get(key).sums[position] ||= new Map());  // of a question, whose placements may be the same at this k
+      const [sum, n] = sums.get(cell.questions[index]) || [0, 0];
+      sums.set(cell.questions[index], [sum + value, n + 1]);
+    });
+  }
+  if (!most) return null;
+  const average = (sums) => [...sums.values()].reduce((total, [sum, n]) => total + sum / n, 0) / sums.size;
+  const all = [...groups.values()].flatMap((group) => Object.values(group.sums).map(average));
+  const scale = [Math.min(...all), Math.max(...all)];
+  const positions = Array.from({ length: most }, (_, index) => index + 1).filter((position) => [...groups.values()].some((group) => group.sums[position]));
+  const rows = [...groups.values()].map((group) => [h("th", { scope: "row" }, `${group.strategy}, k=${group.k}`), ...positions.map((position) => {
+    const entry = group.sums[position];
+    return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), null, `n=${entry.size}`) : heatCell(metric, null);
+  })]);
+  return [h("h2", {}, `${metric.title} by the gold passage's position in the prompt`),
+    table(["strategy", ...positions.map(String)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];
+}

@@ -1,0 +1,47 @@
+// Views, keys and the start of the page.
+
+function render() {
+  const state = readState();
+  const view = VIEWS[state.view] ? state.view : "answer";
+  const show = { answer: showAnswer, explore: showExplore, outcomes: showOutcomes, questions: showQuestions, compare: showCompare, tables: showTables, about: showAbout }[view];
+  document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([name, title]) =>
+    h("a", { href: link({ view: name, a: state.a, b: name === "compare" ? state.b : "", metric: state.metric }), "aria-current": name === view ? "page" : null }, title)));
+  document.getElementById("main").replaceChildren(...[show(state)].flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false));
+  document.body.dataset.view = view;
+  document.body.dataset.milliseconds = Math.round(performance.now() - started);
+  if (performance.memory) document.body.dataset.heap = performance.memory.usedJSHeapSize;
+}
+
+addEventListener("keydown", (event) => {
+  if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const follow = (id) => document.getElementById(id)?.click();
+  const view = Object.keys(VIEWS)[Number(event.key) - 1];
+  if (view) location.hash = link({ view, a: readState().a, metric: readState().metric });
+  else if (event.key === "j") follow("next");
+  else if (event.key === "k") follow("previous");
+  else if (event.key === "Escape") follow("back");
+  else if (event.key === "/" && document.getElementById("search")) { event.preventDefault(); document.getElementById("search").focus(); }
+});
+addEventListener("hashchange", () => { started = performance.now(); render(); scrollTo(0, 0); });
+
+async function inflate(id) {
+  const encoded = document.getElementById(id);
+  const bytes = Uint8Array.from(atob(encoded.textContent.trim()), (character) => character.charCodeAt(0));
+  encoded.remove();
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function load() {
+  document.head.append(h("script", {}, `(() => {${await inflate("library")}\n})();`));  // its names are its own
+  data = JSON.parse(await inflate("data"));
+  cells = data.cells;
+  render();
+}
+
+load().catch((error) => {
+  document.getElementById("main").replaceChildren(h("p", { class: "note" }, `The page could not be read: ${error.message}. It needs a browser of 2023 or later.`));
+});

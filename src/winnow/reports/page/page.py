@@ -1,0 +1,205 @@
+"""The page of a sweep: one HTML file with its answer, charts, tables, questions, prompts and votes, without a network."""
+
+import base64
+import gzip
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from winnow.metrics.answer import exact_match
+from winnow.metrics.base import Metric
+from winnow.reports.cells import CellResult, get_unit_scale, name_cells
+from winnow.reports.family import Family
+from winnow.reports.page.cases import Case, Texts
+from winnow.reports.page.outcomes import OUTCOMES, classify_all
+from winnow.reports.page.story import build_story
+from winnow.reports.plots import COLORS, order_placement
+from winnow.reports.report import Report
+from winnow.text.normalization import normalize
+
+_DIGITS = 6
+_FOLDER = Path(__file__).parent
+_SCRIPTS = ("elements", "answer", "explore", "outcomes", "questions", "question", "prompts", "compare", "tables", "main")
+"""Parts of the script, in the order in which they are joined."""
+_MOST_PAIRS = 400
+"""Number of tests up to which the page holds the difference of every pair of cells; above, those that its tables show."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of the cells of a sweep.
+
+    Attributes:
+        report: Tables, notes and provenance.
+        family: Cells, with all rows of their metrics, and the tests of their differences.
+        texts: Texts and passages of the cases.
+        cases: Replayed cases by the index of their cell and the id of their question.
+        cost: Name of the metric of the cost in charts.
+
+    """
+
+    report: Report
+    family: Family
+    texts: Texts
+    cases: Mapping[tuple[int, str], Case]
+    cost: str = "tokens"
+
+    def render(self) -> str:
+        """Render the page as HTML. The data and the chart library are embedded in compressed form."""
+        from jinja2 import Environment, FileSystemLoader
+
+        data = orjson.dumps(self._build_data(), option=orjson.OPT_NON_STR_KEYS)
+        environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True)
+        return environment.get_template("page.html").render(
+            title=self.report.title,
+            style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
+            script="\n".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+            library=_compress_library(),
+            data=_compress(data),
+        )
+
+    def _build_data(self) -> dict[str, Any]:
+        """Build what the script reads. Questions and answers are referred to by their numbers."""
+        cells, report = self.family.cells, self.report
+        names, metrics = name_cells(cells), self._list_metrics(cells[0])
+        questions = {s.question.question_id: s.question for cell in cells for s in cell.samples}
+        numbers = {question_id: number for number, question_id in enumerate(questions)}
+        answers = Texts()
+        entries = [self._build_cell(cell, name, numbers, answers) for cell, name in zip(cells, names, strict=True)]
+        cases: dict[int, dict[int, Case]] = {}
+        for (index, question_id), case in self.cases.items():
+            cases.setdefault(index, {})[numbers[question_id]] = case
+        return {
+            "title": report.title,
+            "story": build_story(self.family),
+            "pairs": self._list_pairs(),
+            "numTests": self.family.num_tests,
+            "notes": list(report.notes),
+            "provenance": dict(report.provenance),
+            "glossary": dict(report.glossary),
+            "howToRead": report.how_to_read,
+            "tables": [
+                {"title": t.title, "caption": t.caption, "columns": list(t.columns), "rows": [list(row) for row in t.rows]}
+                for t in report.shortened_tables
+            ],
+            "colors": COLORS,
+            "cost": self.cost,
+            "placements": list(
+                dict.fromkeys(
+                    cell.labels.placed or cell.labels.gold
+                    for cell in sorted(cells, key=lambda cell: order_placement(cell.labels.gold))
+                    if cell.labels.k
+                )
+            ),
+            "outcomes": OUTCOMES,
+            "metrics": [{"name": m.name, "title": m.heading, "unit": m.unit, "digits": m.digits} for m in metrics],
+            "questions": [
+                [
+                    q.question_id,
+                    q.text,
+                    list(q.answers),
+                    [normalize(answer) for answer in q.answers],
+                    int(bool(q.gold_passage_ids)),
+                ]
+                for q in questions.values()
+            ],
+            "answers": answers.texts,
+            "cells": [{**entry, "first": first} for entry, first in zip(entries, self.family.first_equal, strict=True)],
+            "texts": self.texts.texts,
+            "passages": self.texts.passages,
+            "cases": cases,
+        }
+
+    def _list_pairs(self) -> list[list[float]]:
+        """Return [first, second, difference, low, high, p, corrected p, questions] of pairs with different results."""
+        family, scale = self.family, get_unit_scale(self.family.metric)
+        if family.num_tests <= _MOST_PAIRS:
+            family.compare_all()
+        return [
+            [first, second, *(_round(scale * value) for value in (one.difference, one.low, one.high)),
+             _round(one.p_value), _round(adjusted), one.n]
+            for (first, second), (one, adjusted) in family.compared.items()
+        ]  # fmt: skip
+
+    def _build_cell(self, cell: CellResult, name: str, numbers: Mapping[str, int], answers: Texts) -> dict[str, Any]:
+        labels, seed = cell.labels, self.family.seed
+        intervals = {metric.name: cell.compute_interval(metric.name, seed) for metric in self._list_metrics(cell)}
+        return {
+            "name": name,
+            "words": labels.words,
+            "strategy": labels.line,
+            "k": labels.k,
+            "gold": labels.gold,
+            "oracle": labels.uses_gold,
+            "fields": {
+                **({"strategy and settings": labels.line} if labels.varying else {}),
+                "strategy": labels.strategy,
+                "k": labels.k,
+                "placement": (labels.placed or labels.gold) if labels.k else "without passages",
+                **dict(labels.varying),
+                **({"seed": labels.seed} if labels.seed else {}),
+            },
+            "selection": labels.questions,
+            "intervals": {
+                key: [_round(value.mean), _round(value.low), _round(value.high), value.n] if value.n else None
+                for key, value in intervals.items()
+            },
+            "questions": [numbers[question_id] for question_id in cell.columns.question_ids],
+            "answers": [answers.add(answer) for answer in cell.columns.answers],
+            "outcomes": classify_all(cell.samples),
+            "positions": [sample.prediction.gold_position for sample in cell.samples],
+            "values": {metric.name: self._list_values(cell, metric.name) for metric in self._list_metrics(cell)},
+        }
+
+    def _list_metrics(self, cell: CellResult) -> list[Metric]:
+        """Return the metrics of a cell, and the cost if it is not one of them."""
+        return [*cell.metrics, *(metric for metric in cell.hidden if metric.name == self.cost)]
+
+    def _list_values(self, cell: CellResult, name: str) -> list[float | None]:
+        return [None if math.isnan(value) else _round(value) for value in cell.compute_values(name).tolist()]
+
+
+def _round(value: float) -> float:
+    return round(float(value), _DIGITS)
+
+
+def _compress(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+@cache
+def _compress_library() -> str:
+    """Return Vega-Lite with what embeds it, as vl-convert has it, so that a page needs no network."""
+    import vl_convert
+
+    return _compress(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode())
+
+
+def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[str]:
+    """Choose the questions whose prompts the page holds: disagreements between cells first, then errors, then the others.
+
+    Args:
+        cells: Cells of the sweep.
+        most: Largest number of questions.
+        seed: Seed of the order within each of the three groups.
+
+    Returns:
+        Ids of the questions.
+
+    """
+    correct: dict[str, set[bool]] = {}
+    for cell in cells:
+        for sample in cell.samples:
+            answers = sample.question.answers
+            is_right = bool(answers) and exact_match(sample.prediction.answer, answers) == 1
+            correct.setdefault(sample.question.question_id, set()).add(is_right)
+    ids = sorted(correct)
+    random.Random(seed).shuffle(ids)
+    ids.sort(key=lambda question_id: 0 if len(correct[question_id]) > 1 else 1 if False in correct[question_id] else 2)
+    return ids[:most]

@@ -1,0 +1,252 @@
+"""The story of a sweep: the setting to use, how sure that is, what matters besides, and what the numbers cannot say.
+
+A headline names no setting whose prompts rest on gold labels: nobody has these for a new question.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from winnow.metrics.comparisons import format_p
+from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
+from winnow.metrics.power import compute_power
+from winnow.reports.best import Best, BestComparison, find_best, find_highest
+from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
+from winnow.reports.family import Family
+from winnow.reports.power import choose_sizes, find_questions_needed
+
+COST = "tokens_in"
+"""Metric by which the cheapest of several settings is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence about cells of the sweep.
+
+    Attributes:
+        text: Sentence.
+        cells: Indices of the cells of which the sentence speaks: none, one, or two that can be compared.
+        interval: Difference between the two cells, and the bounds of its 95 % interval, in the unit of the metric; empty
+            if the sentence states no difference.
+        is_significant: Whether the sentence states a difference that is significant after the correction.
+
+    """
+
+    text: str
+    cells: tuple[int, ...] = ()
+    interval: tuple[float, ...] = ()
+    is_significant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a reader sees first.
+
+    Attributes:
+        headline: The best setting, with its value and its difference to the baseline.
+        cost: Number of questions, and what the best setting costs.
+        findings: What else the sweep found, most important first.
+        limits: What bounds the numbers.
+
+    """
+
+    headline: Finding
+    cost: str
+    findings: Sequence[Finding]
+    limits: Sequence[str]
+
+
+def build_story(family: Family) -> Story:
+    """Build the story of the cells of a family."""
+    best = find_best(family)
+    if best is None:
+        return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
+    baseline = _choose_baseline(family, best)
+    findings = [
+        *_describe_cheaper(family, best, baseline),
+        *_describe_ceiling(family, best),
+        *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
+    ]
+    headline = _build_headline(family, best, baseline)
+    return Story(headline, _describe_cost(family, best, baseline), findings, list(_describe_limits(family, best)))
+
+
+def _get_cost(family: Family, index: int) -> float | None:
+    """Return the mean cost of a cell, or None if it is undefined."""
+    cell = family.cells[index]
+    if cell.find_metric(COST) is None:
+        return None
+    interval = cell.compute_interval(COST, family.seed)
+    return interval.mean if interval.n else None
+
+
+def _choose_baseline(family: Family, best: Best) -> BestComparison | None:
+    """Return the comparison with the cheapest setting with passages, or with one without if there is no other."""
+
+    def rank(other: BestComparison) -> tuple[bool, float, int]:
+        cost = _get_cost(family, other.index)
+        return not family.cells[other.index].labels.k, float("inf") if cost is None else cost, other.index
+
+    return min(best.comparisons, key=rank, default=None)
+
+
+def _build_headline(family: Family, best: Best, baseline: BestComparison | None) -> Finding:
+    cell, metric = family.cells[best.index], family.metric
+    sign = " %" if metric.unit == "percent" else ""
+    interval = cell.compute_interval(metric.name, family.seed)
+    scale = get_unit_scale(metric)
+    value = f"{metric.format_mean(interval)}{sign} [{scale * interval.low:.1f}, {scale * interval.high:.1f}]"
+    text = f"{cell.labels.words} has the highest {metric.heading}: {value}."
+    if not best.is_deployable:
+        text += " All settings use gold labels, which nobody has for a new question."
+    if baseline is None:
+        return Finding(text, (best.index,))
+    words = family.cells[baseline.index].labels.words
+    difference, p_value = _format_difference(family, baseline), _format_p(baseline.adjusted_p_value)
+    if baseline.is_above:
+        text += f" That is {difference} more than {words}, the simplest setting, has ({p_value})."
+    else:
+        text += (
+            f" That is not significantly more than {words}, the simplest setting: {difference}, {p_value.partition(',')[0]}."
+        )
+    return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
+
+
+def _describe_cost(family: Family, best: Best, baseline: BestComparison | None) -> str:
+    """Say over how many questions the headline is, and how many tokens the best setting reads for each."""
+    text = f"{family.cells[best.index].compute_interval(family.metric.name, family.seed).n:,} questions"
+    cost = _get_cost(family, best.index)
+    if cost is None:
+        return text
+    text += f" · {cost:,.0f} tokens read per question"
+    other = _get_cost(family, baseline.index) if baseline else None
+    return f"{text}, {cost / other:.1f} times those of the simplest setting" if other else text
+
+
+def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None) -> Iterator[Finding]:
+    """Name the cheapest setting that is not significantly below the best one, if it is not the baseline."""
+    own = _get_cost(family, best.index)
+    close = [
+        (cost, other)
+        for other in best.comparisons
+        if not other.is_above and (cost := _get_cost(family, other.index)) is not None and own and cost < own
+    ]
+    if not close:
+        return
+    cost, other = min(close, key=lambda entry: (entry[0], entry[1].index))
+    if other is baseline:
+        return
+    share = f"{100 * cost / own:.0f} %" if own else ""
+    yield Finding(
+        f"The cheapest setting that is not significantly lower is {family.cells[other.index].labels.words}, which reads "
+        f"{share} of the tokens; the best is {_format_difference(family, other)} above it "
+        f"({_format_p(other.adjusted_p_value)}).",
+        (best.index, other.index),
+        _get_interval(family, other),
+    )
+
+
+def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
+    """Say what the gold labels would bring."""
+    cells = family.cells
+    oracles = [index for index, cell in enumerate(cells) if cell.labels.uses_gold]
+    highest = find_highest(cells, oracles, family.metric, family.seed) if best.is_deployable else None
+    compared = None if highest is None else family.compare(highest, best.index)
+    if highest is None or compared is None or compared[0].difference <= 0:
+        return
+    comparison = BestComparison(highest, *compared)
+    value = cells[highest].format_metric(family.metric.name, family.seed)
+    certainty = f"{_format_difference(family, comparison)} above the best setting"
+    yield Finding(
+        f"With gold labels, {cells[highest].labels.words} reaches {value}, {certainty} "
+        f"({_format_p(comparison.adjusted_p_value)}): what a better ranking could bring.",
+        (highest, best.index),
+        _get_interval(family, comparison),
+        comparison.is_significant,
+    )
+
+
+def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best) -> Finding:
+    """Name the largest difference of one factor: a significant one of the best setting before any other."""
+    title, pairs = comparisons.factor.title, comparisons.pairs
+    significant = [pair for pair in pairs if pair.is_significant]
+
+    def rank(pair: Pair) -> tuple[bool, bool, float]:
+        return pair.is_significant, best.index in pair.indices, abs(pair.comparison.difference)
+
+    pair = max(pairs, key=rank)
+    is_turned = pair.comparison.difference < 0
+    indices = (pair.indices[1], pair.indices[0]) if is_turned else pair.indices
+    compared = family.compare(*indices)
+    assert compared is not None
+    comparison = BestComparison(indices[1], *compared)
+    higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
+    difference, p_value = _format_difference(family, comparison), _format_p(comparison.adjusted_p_value)
+    text = f"{family.metric.heading} is {difference} higher {higher} than {lower} ({shared}; {p_value})"
+    if significant:
+        text += f". {len(significant)} of {len(pairs)} differences between {title} are significant."
+    else:
+        none = f"The only difference between {title} is not"
+        if len(pairs) > 1:
+            none = f"None of {len(pairs)} differences between {title} is"
+        text += f". {none} significant{_format_needed(family, pair)}."
+    return Finding(text, indices, _get_interval(family, comparison), pair.is_significant)
+
+
+def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, str, str]:
+    """Return what differs between two cells, in words, and what both share."""
+    one, other = first.labels, second.labels
+    if title == "k":
+        return f"with {one.passages}", f"with {other.passages}", f"{one.line}, {one.placed or one.gold}"
+    if title == "placements":
+        return one.placed or one.gold, other.placed or other.gold, f"{one.line} on {one.passages}"
+    shared = one.words.removeprefix(one.line).strip().removeprefix("on ")
+    return f"with {one.line}", f"with {other.line}", shared
+
+
+def _format_needed(family: Family, pair: Pair) -> str:
+    """Say how many questions would show the difference of a pair, if it is as large as it seems."""
+    values = get_common_values(pair.first, pair.second, family.metric.name, family.seed)
+    if values is None or not (values[0] - values[1]).any():
+        return ""
+    sizes = choose_sizes(pair.comparison.n)
+    needed = find_questions_needed(compute_power(values[0] - values[1], sizes, seed=family.seed))
+    return f"; this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+
+
+def _describe_limits(family: Family, best: Best) -> Iterator[str]:
+    """Say what bounds the metric: questions without a stored answer, and gold passages that are only text."""
+    cell, metric = family.cells[best.index], family.metric
+    ranked = [sample for sample in cell.samples if sample.ranking]
+    answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
+    if ranked and len(answerable) < len(ranked):
+        text = f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context that holds an answer."
+        if answerable:
+            value = cell.select_questions(answerable).format_metric(metric.name, family.seed)
+            text += f" On the other {len(answerable)}, the best setting has {value}."
+        yield text
+    distant = sum(provenance == "distant" for provenance in cell.columns.provenances)
+    if distant:
+        yield (
+            f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
+            "because the data set names none. Some contain it by chance, and do not answer the question."
+        )
+
+
+def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:
+    scale, comparison = get_unit_scale(family.metric), other.comparison
+    return tuple(scale * value for value in (comparison.difference, comparison.low, comparison.high))
+
+
+def _format_difference(family: Family, other: BestComparison) -> str:
+    """Format a difference with its interval, in points for shares."""
+    difference, low, high = _get_interval(family, other)
+    unit = " points" if family.metric.unit == "percent" else ""
+    return f"{difference:.1f}{unit} [{low:.1f}, {high:.1f}]"
+
+
+def _format_p(p_value: float) -> str:
+    """Format a corrected p-value."""
+    text = format_p(p_value)
+    verdict = "" if p_value < SIGNIFICANCE_LEVEL else ", not significant"
+    return f"p {'' if text.startswith('<') else '= '}{text}{verdict}"

@@ -1,0 +1,51 @@
+// The tables of the report: sorted by a column, filtered, with the columns that one wants; and what made the numbers.
+
+function readNumber(text) {
+  const found = String(text).replace(/^</, "").match(/^[+\-−]?[\d,]*\.?\d+/);
+  return found ? Number(found[0].replace("−", "-").replace(/,/g, "")) : null;
+}
+
+function sortRows(rows, column, isDescending) {
+  const isNumeric = rows.every((row) => readNumber(row[column]) !== null || /^[–-]?$/.test(row[column].trim()));
+  const compare = isNumeric ? (x, y) => (readNumber(x[column]) ?? -Infinity) - (readNumber(y[column]) ?? -Infinity) : (x, y) => x[column].localeCompare(y[column]);
+  const sorted = [...rows].sort(compare);
+  return isDescending ? sorted.reverse() : sorted;
+}
+
+function showTables(state) {
+  const names = data.tables.map((entry, index) => [String(index), entry.title]);
+  const entry = data.tables[Number(state.table) || 0];
+  const hidden = new Set((state.hide || "").split(",").filter(Boolean).map(Number));
+  const words = (state.search || "").toLowerCase();
+  const found = entry.rows.filter((row) => !words || row.some((text) => text.toLowerCase().includes(words)));
+  const rows = state.by ? sortRows(found, Number(state.by), state.order === "down") : found;
+  const shown = entry.columns.map((name, index) => index).filter((index) => !hidden.has(index));
+  const heading = (index) => {
+    const isBy = state.by === String(index);
+    const order = isBy && state.order !== "down" ? "down" : "up";
+    return h("th", { class: "number", "aria-sort": isBy ? (state.order === "down" ? "descending" : "ascending") : "none", title: data.glossary[entry.columns[index]] },
+      h("a", { href: link({ by: String(index), order }, state) }, entry.columns[index], isBy ? (state.order === "down" ? " ↓" : " ↑") : ""));
+  };
+  return [
+    h("div", { class: "controls" }, select("Table", names, names[Number(state.table) || 0][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state),
+      h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("table.csv", [entry.columns, ...rows]); } }, "save as CSV"),
+      h("details", { class: "inline" }, h("summary", {}, "Columns"), entry.columns.map((name, index) => h("label", {}, h("input", { type: "checkbox", checked: !hidden.has(index), onchange: () => {
+        if (!hidden.delete(index)) hidden.add(index);
+        go({ hide: [...hidden].join(",") });
+      } }), ` ${name} `)))),
+    h("h2", {}, entry.title), h("p", { class: "muted" }, entry.caption),
+    h("div", { class: "tall" }, table(shown.map(heading), rows.map((row) => shown.map((index) => (index && readNumber(row[index]) !== null ? number(row[index]) : row[index]))))),
+    muted(`${rows.length} of ${entry.rows.length} rows`),
+    data.howToRead && h("details", {}, h("summary", {}, "How to read the differences"), h("p", {}, data.howToRead)),
+  ];
+}
+
+function showAbout() {
+  const list = (entries) => h("dl", {}, Object.entries(entries).map(([name, value]) => [h("dt", {}, h("b", {}, name)), h("dd", {}, value)]));
+  return [
+    data.notes.map((note) => h("p", { class: "note" }, note)), data.story.limits.map((note) => h("p", { class: "note" }, note)),
+    h("h2", {}, "What made the numbers"), list(data.provenance),
+    data.howToRead && [h("h2", {}, "How to read the differences"), h("p", {}, data.howToRead)],
+    h("h2", {}, "Columns"), list(data.glossary),
+  ];
+}

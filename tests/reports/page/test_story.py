@@ -1,0 +1,147 @@
+"""The story: what its sentences state follows from the tests of the cells."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.metrics.base import Shown
+from winnow.records import Context
+from winnow.reports.cells import CellResult
+from winnow.reports.family import Family
+from winnow.reports.page.story import Finding, Story, build_story
+from winnow.testing import make_cell_result, make_context
+
+N = 40
+
+
+def make(strategy: str, right: int, *, k: int = 5, gold: str = "retrieved", num: int = N, placed: str = "") -> CellResult:
+    """A cell that answers the first questions right."""
+    cell = make_cell_result(strategy, k, gold, [float(n < right) for n in range(num)])
+    return replace(cell, labels=replace(cell.labels, placed=placed or gold.replace("_", " ")))
+
+
+LOW, HIGH, CLOSE = make("concatenation", 4), make("post_fusion", 30), make("pf_concat", 29)
+
+
+def tell(*cells: CellResult) -> Story:
+    """The story of some cells."""
+    return build_story(Family(cells, 0))
+
+
+def _find(story: Story, *words: str) -> Finding:
+    (found,) = [finding for finding in story.findings if all(word in finding.text for word in words)]
+    return found
+
+
+def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
+    """30 of 40 is the highest, 26 more than 4 of 40; all read the same, so that the first is the cheapest."""
+    story = tell(LOW, HIGH, CLOSE)
+    assert story.headline.text.startswith("post_fusion on five passages retrieved has the highest EM: 75.0 % [59.8, 85.8].")
+    assert "That is 65.0 points [" in story.headline.text
+    assert story.headline.text.endswith(
+        "more than concatenation on five passages retrieved, the simplest setting, has (p <0.001)."
+    )
+    assert (story.headline.cells, story.headline.is_significant) == ((1, 0), True)
+    assert story.headline.interval[0] == pytest.approx(65)
+    assert story.cost == "40 questions · 120 tokens read per question, 1.0 times those of the simplest setting"
+
+
+def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
+    """One question of 40 is no difference; the cheaper cell is the baseline wherever it stands."""
+    cheap = replace(CLOSE, samples=[_consume(sample, 3) for sample in CLOSE.samples])
+    story = tell(HIGH, cheap)
+    assert "That is not significantly more than pf_concat on five passages retrieved, the simplest setting: 2.5 points" in (
+        story.headline.text
+    )
+    assert story.headline.text.endswith("p = 1.000.")
+    assert not story.headline.is_significant
+
+
+def _consume(sample, tokens: int):  # type: ignore[no-untyped-def]
+    """The sample with a number of tokens that were read."""
+    usage = tuple(replace(one, tokens_in=tokens) for one in sample.prediction.usage)
+    return replace(sample, prediction=replace(sample.prediction, usage=usage))
+
+
+def test_a_control_with_gold_labels_is_never_the_winner() -> None:
+    """It is what a better ranking could bring, with its own difference."""
+    control = make("concatenation", 38, gold="gold_first", placed="with the gold passage first")
+    story = tell(LOW, HIGH, control)
+    assert story.headline.text.startswith("post_fusion on five passages retrieved has")
+    finding = _find(story, "With gold labels, concatenation on five passages with the gold passage first reaches 95.0 [")
+    assert "20.0 points [" in finding.text
+    assert "above the best setting (p = 0.008)" in finding.text
+    assert (finding.cells, finding.is_significant) == ((2, 1), True)
+    alone = tell(control, make("post_fusion", 39, gold="gold_first", placed="with the gold passage first"))
+    assert "All settings use gold labels" in alone.headline.text
+    assert not any("could bring" in finding.text for finding in alone.findings)
+
+
+def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
+    """Lower than the best setting."""
+    assert not any("gold labels" in finding.text for finding in tell(HIGH, make("a", 20, gold="gold_last")).findings)
+
+
+def test_the_cheapest_setting_that_is_not_worse_is_named() -> None:
+    """It reads a third; the baseline reads less and is significantly below."""
+    cells = [
+        replace(cell, samples=[_consume(sample, tokens) for sample in cell.samples])
+        for cell, tokens in ((LOW, 10), (HIGH, 300), (CLOSE, 100))
+    ]
+    finding = _find(tell(*cells), "The cheapest setting that is not significantly lower is pf_concat on five passages")
+    assert "which reads 33 % of the tokens" in finding.text
+    assert finding.cells == (1, 2)
+    assert not any("cheapest" in finding.text for finding in tell(*cells[:2]).findings)
+
+
+def test_each_factor_has_one_finding() -> None:
+    """The largest significant difference in its direction; the higher cell comes first in the sentence and in the link."""
+    cells = [make("a", 4), make("a", 30, k=10), make("b", 5), make("b", 5, gold="shuffled", placed="in random order")]
+    cells[3] = replace(cells[3], samples=cells[1].samples)
+    story = tell(*cells)
+    k = _find(story, "with ten passages than with five passages (a, retrieved; p <0.001)")
+    assert (k.cells, k.is_significant) == ((1, 0), True)
+    assert "1 of 1 differences between k are significant" in k.text
+    placement = _find(story, "higher in random order than retrieved (b on five passages; p <0.001)")
+    assert placement.cells == (3, 2)
+    strategies = _find(story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)")
+    assert "The only difference between strategies and settings is not significant; this one would need" in strategies.text
+    assert len(story.findings) == 3
+
+
+def test_the_number_of_questions_is_that_of_the_power_report() -> None:
+    """One calculation: the draws of `flows.power`, whose sizes are steps."""
+    (finding,) = [f for f in tell(make("a", 20), make("b", 24)).findings if "would need" in f.text]
+    assert "would need about 100 questions" in finding.text
+    (rare,) = [f for f in tell(make("a", 20), make("b", 21)).findings if "would need" in f.text]
+    assert "would need over 200 questions" in rare.text
+
+
+def test_nothing_is_claimed_without_a_test() -> None:
+    """One cell has no comparison; other questions are not compared; without a defined value there is no best cell."""
+    only = tell(LOW)
+    assert only.headline.text == "concatenation on five passages retrieved has the highest EM: 10.0 % [4.0, 23.1]."
+    assert (only.headline.cells, only.findings) == ((0,), [])
+    other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
+    assert "significant" not in tell(LOW, other).headline.text
+    empty = replace(LOW, samples=[])
+    assert tell(empty).headline.text == "EM is undefined in every cell."
+
+
+def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
+    """The cell with contexts and a ranking for one question."""
+    samples = list(cell.samples)
+    samples[number] = replace(samples[number], placed=contexts, shown=Shown(tuple(contexts)), ranking=ranking)
+    return replace(cell, samples=samples)
+
+
+def test_the_limits_of_the_best_cell() -> None:
+    """Questions whose ranking has no answer, and gold passages that are only text."""
+    found, other = make_context(9, "x", is_gold=True, has_answer=True), make_context(1, "y")
+    best = _give(_give(HIGH, 0, [found], [other, found]), 1, [other], [other])
+    answerable, distant = tell(LOW, best, CLOSE).limits
+    assert answerable.startswith("1 of 2 questions have no stored context that holds an answer. On the other 1, the best")
+    assert "setting has 100.0 [" in answerable
+    assert distant.startswith("The gold passages of 20 questions are the first stored contexts that contain")
+    annotated = [replace(sample, prediction=replace(sample.prediction, provenance="annotated")) for sample in HIGH.samples]
+    assert tell(replace(HIGH, samples=annotated)).limits == []
