@@ -30,7 +30,8 @@ from winnow.artifacts.provenance import compute_key
 from winnow.driver.run import MAX_ACTIVE, Driver, Job
 from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
-from winnow.identity.code import declare_settings, get_ledger_identity, is_in_winnow
+from winnow.identity.code import declare_settings, get_ledger_identity
+from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map

@@ -18,7 +18,8 @@ from winnow.artifacts.provenance import compute_file_digest, compute_key
 from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
 from winnow.identity import hub, markers
-from winnow.identity.code import get_revision, is_in_winnow
+from winnow.identity.code import get_revision
+from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 
 _MAX_SLUG = 150

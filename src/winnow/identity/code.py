@@ -9,20 +9,18 @@ modules are not part of it.
 
 import ast
 import hashlib
-import importlib.util
 import sys
-import sysconfig
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from winnow.errors import ConfigError
+from winnow.identity.modules import find_source, identify_without_source, is_in_standard_library, is_in_winnow
 
 if TYPE_CHECKING:
     from winnow.protocols import Engine
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 EDITED = "edited while it ran"
 _STARTED = time.time()
 """Time at which this process began to import Winnow."""
-_STANDARD_LIBRARY = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 """Digest of a file without code."""
 
@@ -54,7 +51,7 @@ def get_revision(component: type) -> int | str:
         base_revision = base.__dict__.get("revision")
         if base_revision is not None and is_in_winnow(base.__module__):
             digest.update(f"{base.__qualname__}:{base_revision}".encode())
-        elif not _is_in_standard_library(base.__module__):
+        elif not is_in_standard_library(base.__module__):
             digest.update(f"{base.__qualname__}:{_compute_class_digest(base)}".encode())
     return f"source-{digest.hexdigest()[:12]}"
 
@@ -91,11 +88,6 @@ def declare_settings(engine: object, digest: str) -> None:
         ) from error
 
 
-def is_in_winnow(module: str) -> bool:
-    """Return whether a module is part of Winnow."""
-    return module.partition(".")[0] == "winnow"
-
-
 def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
     """Return the digest of the code of Winnow's modules behind these modules, themselves and all that they import, by name.
 
@@ -107,7 +99,7 @@ def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        path = None if name in seen else _find_source(name)
+        path = None if name in seen else find_source(name)
         seen.add(name)
         if path is None:
             continue
@@ -182,9 +174,9 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
     """
     if name in digests:
         return digests[name]
-    source = path or _find_source(name)
+    source = path or find_source(name)
     if source is None:
-        return _identify_without_source(name)
+        return identify_without_source(name)
     code = _read_loaded(source, name)
     if path is None and is_in_winnow(name) and code.revisions:
         digests[name] = ",".join(code.revisions)
@@ -205,48 +197,11 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
 
 def _is_empty(module: str) -> bool:
     """Return whether a module has no code, as most packages."""
-    path = _find_source(module)
+    path = find_source(module)
     if path is None:
-        return _identify_without_source(module) == ""
+        return identify_without_source(module) == ""
     code = _read_loaded(path, module)
     return code.digest == _EMPTY and not code.runs
-
-
-def _identify_without_source(name: str) -> str:
-    """Return what stands for a module without a source file to read: its name, or "" for a folder without `__init__.py`."""
-    spec = _find_spec(name)
-    is_folder = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
-    return "" if is_folder else f"module {name}"
-
-
-def _is_in_standard_library(name: str) -> bool:
-    """Return whether a module belongs to Python, by its place: a file of one's own may have the name of one of its modules."""
-    if name.partition(".")[0] not in sys.stdlib_module_names:
-        return False
-    spec = _find_spec(name)
-    origin = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
-    return origin in (None, "built-in", "frozen") or any(Path(origin).is_relative_to(folder) for folder in _STANDARD_LIBRARY)
-
-
-def _find_spec(name: str) -> ModuleSpec | None:
-    loaded = sys.modules.get(name)
-    try:
-        return getattr(loaded, "__spec__", None) or importlib.util.find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return None
-
-
-def _find_source(name: str) -> Path | None:
-    """Return the source file of a module, or None in the standard library, in an installed distribution, and without one."""
-    if not name or _is_in_standard_library(name):
-        return None
-    spec = _find_spec(name)
-    file = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
-    if file is None or not str(file).endswith(".py"):
-        return None
-    path = Path(file)
-    is_installed = not is_in_winnow(name) and {"site-packages", "dist-packages"} & set(path.parts)
-    return None if is_installed or not path.is_file() else path
 
 
 _LOADED: WeakKeyDictionary[ModuleType, dict[bool, _Code]] = WeakKeyDictionary()
@@ -370,7 +325,7 @@ def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[_
         if alias.name == "*":
             yield _Import("*", base)
             yield from (_Import("", submodule) for submodule in _list_submodules(base))
-        elif _find_source(inner) is not None:
+        elif find_source(inner) is not None:
             yield _Import(alias.asname or alias.name, inner)
             yield _Import("", base)
         else:
@@ -379,7 +334,7 @@ def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[_
 
 def _list_submodules(package: str) -> list[str]:
     """Return the names of the modules of a package, which `import *` imports if the package lists them."""
-    path = _find_source(package)
+    path = find_source(package)
     if path is None or path.name != "__init__.py":
         return []
     return [f"{package}.{file.stem}" for file in sorted(path.parent.glob("*.py")) if file.name != "__init__.py"]

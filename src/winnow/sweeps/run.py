@@ -19,7 +19,7 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.placed import PlacedContexts
 from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
-from winnow.identity.code import is_in_winnow
+from winnow.identity.modules import is_in_winnow
 from winnow.metrics.distraction import ANSWERED
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy

@@ -1,0 +1,78 @@
+"""Modules by their names: where the source of one is, and to whom it belongs."""
+
+import importlib.util
+import sys
+import sysconfig
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+_STANDARD_LIBRARY = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+
+
+def is_in_winnow(module: str) -> bool:
+    """Return whether a module is part of Winnow."""
+    return module.partition(".")[0] == "winnow"
+
+
+def identify_without_source(name: str) -> str:
+    """Return what stands for a module without a source file to read: its name, or "" for a folder without `__init__.py`."""
+    spec = _find_spec(name)
+    is_folder = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+    return "" if is_folder else f"module {name}"
+
+
+def is_in_standard_library(name: str) -> bool:
+    """Return whether a module belongs to Python, by its place: a file of one's own may have the name of one of its modules."""
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    spec = _find_spec(name)
+    origin = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
+    return origin in (None, "built-in", "frozen") or any(Path(origin).is_relative_to(folder) for folder in _STANDARD_LIBRARY)
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    """Return where a module is, or None; no module is imported for it but the packages around it."""
+    loaded = sys.modules.get(name)
+    parent = name.rpartition(".")[0]
+    try:
+        if loaded is None and parent and not _is_package(parent):
+            return None
+        return getattr(loaded, "__spec__", None) or importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def _is_package(name: str) -> bool:
+    """Return whether a module can have others within it."""
+    if (loaded := sys.modules.get(name)) is not None:
+        return hasattr(loaded, "__path__")
+    spec = _find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def find_source(name: str) -> Path | None:
+    """Return the source file of a module, or None in the standard library, in an installed distribution, and without one."""
+    if not name or is_in_standard_library(name) or (not is_in_winnow(name) and _is_installed(name.partition(".")[0])):
+        return None
+    spec = _find_spec(name)
+    file = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
+    if file is None or not str(file).endswith(".py"):
+        return None
+    path = Path(file)
+    return None if (not is_in_winnow(name) and _is_in_distribution(file)) or not path.is_file() else path
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a top-level package and all places of its modules belong to an installed distribution.
+
+    To ask for the place of a module within it instead would import the packages around that module, some for seconds.
+    """
+    spec = _find_spec(package)
+    if spec is None or spec.origin is None:
+        return False
+    places = getattr(sys.modules.get(package), "__path__", None) or spec.submodule_search_locations or ()
+    return all(_is_in_distribution(place) for place in (spec.origin, *places))
+
+
+def _is_in_distribution(path: str) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
