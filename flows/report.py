@@ -91,7 +91,7 @@ def report(jobs: Sequence[Settings]) -> Summary:
     for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
         for extension in settings.report.figures:
             plot.save(out, extension)
-    story = build_story(family)
+    story = build_story(family, settings.report.cost)
     note = f"{story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
     return Summary(f"{tables.title}, 95 % intervals", build_cell_rows(results), note)
 

@@ -111,7 +111,7 @@ def test_the_answer_comes_first(page: Open) -> None:
     text = _read_text(elements)
     assert "post_fusion on five passages retrieved has the highest EM: 66.7 % [30.0, 90.3]." in text
     assert "not significantly more than closed_book without passages, the simplest setting" in text
-    assert "6 questions · 102 tokens read per question" in text
+    assert "6 questions · tokens per question: 104.5" in text
     assert f"#{urlencode({'view': 'compare', 'a': A, 'b': CLOSED})}".replace("&", "&") in elements
     assert _count_marks(elements, "point") == 2
     assert "dashed: without passages" in text

@@ -34,8 +34,8 @@ def _find(story: Story, *words: str) -> Finding:
 
 
 def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
-    """30 of 40 is the highest, 26 more than 4 of 40; all read the same, so that the first is the cheapest."""
-    story = tell(LOW, HIGH, CLOSE)
+    """30 of 40 is the highest, 26 more than 4 of 40, which costs the least."""
+    story = tell(_spend(LOW, 20), _spend(HIGH, 60), _spend(CLOSE, 30))
     assert story.headline.text.startswith("post_fusion on five passages retrieved has the highest EM: 75.0 % [59.8, 85.8].")
     assert "That is 65.0 points [" in story.headline.text
     assert story.headline.text.endswith(
@@ -43,13 +43,12 @@ def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
     )
     assert (story.headline.cells, story.headline.is_significant) == ((1, 0), True)
     assert story.headline.interval[0] == pytest.approx(65)
-    assert story.cost == "40 questions · 120 tokens read per question, 1.0 times those of the simplest setting"
+    assert story.cost == "40 questions · tokens per question: 60.0, 3.0 times those of the simplest setting"
 
 
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
     """One question of 40 is no difference; the cheaper cell is the baseline wherever it stands."""
-    cheap = replace(CLOSE, samples=[_consume(sample, 3) for sample in CLOSE.samples])
-    story = tell(HIGH, cheap)
+    story = tell(HIGH, _spend(CLOSE, 3))
     assert "That is not significantly more than pf_concat on five passages retrieved, the simplest setting: 2.5 points" in (
         story.headline.text
     )
@@ -57,10 +56,22 @@ def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
     assert not story.headline.is_significant
 
 
-def _consume(sample, tokens: int):  # type: ignore[no-untyped-def]
-    """The sample with a number of tokens that were read."""
-    usage = tuple(replace(one, tokens_in=tokens) for one in sample.prediction.usage)
-    return replace(sample, prediction=replace(sample.prediction, usage=usage))
+def _spend(cell: CellResult, tokens: int) -> CellResult:
+    """The cell with a number of tokens for each question."""
+    samples = []
+    for sample in cell.samples:
+        usage = tuple(replace(one, tokens_in=tokens, tokens_out=0) for one in sample.prediction.usage)
+        samples.append(replace(sample, prediction=replace(sample.prediction, usage=usage)))
+    return replace(cell, samples=samples)
+
+
+def test_the_best_may_be_the_simplest() -> None:
+    """It is then compared with the next highest, and nobody else is called the simplest."""
+    story = tell(LOW, _spend(HIGH, 3), CLOSE)
+    assert "It also costs the least. That is not significantly more than pf_concat" in story.headline.text
+    assert "the next highest: 2.5 points [" in story.headline.text
+    assert "simplest" not in story.headline.text + story.cost
+    assert story.headline.cells == (1, 2)
 
 
 def test_a_control_with_gold_labels_is_never_the_winner() -> None:
@@ -84,12 +95,9 @@ def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
 
 def test_the_cheapest_setting_that_is_not_worse_is_named() -> None:
     """It reads a third; the baseline reads less and is significantly below."""
-    cells = [
-        replace(cell, samples=[_consume(sample, tokens) for sample in cell.samples])
-        for cell, tokens in ((LOW, 10), (HIGH, 300), (CLOSE, 100))
-    ]
+    cells = [_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 100)]
     finding = _find(tell(*cells), "The cheapest setting that is not significantly lower is pf_concat on five passages")
-    assert "which reads 33 % of the tokens" in finding.text
+    assert "at 33 % of the cost" in finding.text
     assert finding.cells == (1, 2)
     assert not any("cheapest" in finding.text for finding in tell(*cells[:2]).findings)
 

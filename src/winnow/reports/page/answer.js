@@ -7,7 +7,7 @@ function showAnswer() {
   drawChart(chart, chooseChart({}));
   return [
     h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
-      [cost, "oracle placements, which need gold labels, are hollow", linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
+      [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
       h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => !cell.k) ? "; dashed: without passages" : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),

@@ -86,9 +86,10 @@ function buildIntervals(choice, points, width) {
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.color, choice.facet].includes(name)).map((name) => describeField(name));
   const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: color.field, type: "nominal", sort: color.sort } }), tooltip: buildTooltip(choice) };
   const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
+  const plain = color ? {} : { color: data.colors[0] };
   const marks = [
-    { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
-    ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45 }, encoding: { [value]: { field: "value", ...axis } } }]),
+    { mark: { type: "rule", strokeWidth: 1.5, ...plain }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
+    ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45, ...plain }, encoding: { [value]: { field: "value", ...axis } } }]),
     { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer", strokeWidth: 1.6 },
       encoding: { [value]: { field: "value", ...axis }, color: undefined, ...fillOracles(color, key) } },
   ].map((layer) => ({ ...layer, encoding: { ...shared, ...layer.encoding } }));
@@ -135,7 +136,7 @@ function buildCosts(choice, points, width) {
   const frontier = [...drawn].sort((x, y) => x.cost - y.cost || y.value - x.value).filter((point) => !point.oracle && point.value > best && ((best = point.value), true));
   const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
   const steps = frontier.length ? [...frontier, { ...frontier.at(-1), cost: most }] : [];
-  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: { type: least > 0 && most / least >= 10 ? "log" : "linear", zero: false } };
+  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: least > 0 && most / least >= 10 ? { type: "log" } : { zero: false } };
   const y = { type: "quantitative", title: label(choice.metric) };
   const color = describeField(choice.x === NONE ? "strategy" : choice.x, { scale: { range: data.colors }, legend: { orient: "bottom", columns: 0 } });
   const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "cost", title: choice.cost.title, format: ",.1f" }] };
@@ -194,9 +195,10 @@ function showExplore(state) {
 // Save rows as a file of comma-separated values.
 function save(name, rows) {
   const quote = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replace(/"/g, '""')}"` : String(value ?? ""));
-  const href = URL.createObjectURL(new Blob([rows.map((row) => row.map(quote).join(",")).join("\n") + "\n"], { type: "text/csv" }));
-  h("a", { href, download: name }).click();
+  saveText(name, rows.map((row) => row.map(quote).join(",")).join("\n") + "\n");
 }
+
+const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();
 
 // The metric by the position at which the gold passage stands in the prompt.
 

@@ -77,7 +77,7 @@ class Page:
             cases.setdefault(index, {})[numbers[question_id]] = case
         return {
             "title": report.title,
-            "story": build_story(self.family),
+            "story": build_story(self.family, self.cost),
             "pairs": self._list_pairs(),
             "numTests": self.family.num_tests,
             "notes": list(report.notes),

@@ -90,7 +90,7 @@ function showContexts(state, entry, answers, canSwitch, isAnnotated) {
       if (!changed.delete(index)) changed.add(index);
       go({ off: [...changed].sort((x, y) => x - y).join(",") });
     } });
-    return h("details", {}, h("summary", {}, toggle, ` [${index + 1}] ${title} `, muted(facts), isGold ? h("span", { class: "tag good", title: isAnnotated ? "named by the data set" : "the first stored context that contains an accepted answer as text" },
+    return h("details", { open: Boolean(hasAnswer) && markAnswers(text, answers).length > 1 }, h("summary", {}, toggle, ` [${index + 1}] ${title} `, muted(facts), isGold ? h("span", { class: "tag good", title: isAnnotated ? "named by the data set" : "the first stored context that contains an accepted answer as text" },
       isAnnotated ? "gold" : "gold by its text") : null,
       hasAnswer ? h("span", { class: "tag good", title: "contains an accepted answer as text" }, "has answer") : null), h("pre", {}, markAnswers(text, answers)));
   });
@@ -120,6 +120,8 @@ function showTally(tally, off) {
   const text = !winners.length ? "unknown" : winners.length > 1 && tally.draws ? `a draw between ${winners.map((winner) => winner.text).join(", ")}` : winners[0].text;
   const unit = tally.rule === "votes" ? "votes" : "log-probability";
   const tie = winners.length > 1 && !tally.draws ? ` (a tie of ${winners.length}: the answer of the passage with the better rank)` : "";
+  const sorted = [...results].sort((x, y) => y.total - x.total);
+  const share = (total) => (tally.rule === "votes" ? total / (sorted[0].total || 1) : Math.exp(total - sorted[0].total));
   return h("div", { class: "note", id: "tally", "data-answer": text }, off.size ? `Without ${off.size} of the passages: ` : "With all passages: ", h("b", {}, text), tie,
-    muted(` — ${[...results].sort((x, y) => y.total - x.total).map((result) => `${result.text} ${result.total.toFixed(2)}`).join("; ") || "every answer is unknown"} (${unit}; no model is asked)`));
+    muted(` (${unit}; no model is asked)`), sorted.length ? sorted.map((result) => h("div", {}, h("span", { class: "bar", style: `width:${(12 * share(result.total)).toFixed(2)}rem` }), `${result.text} ${result.total.toFixed(2)}`)) : h("div", {}, "every answer is unknown"));
 }

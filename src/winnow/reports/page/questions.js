@@ -32,7 +32,8 @@ function listQuestions(state, cell, rows, extra) {
   const metric = data.metrics[0];
   const prompts = data.cases[cells.indexOf(cell)] || {};
   return [
-    muted(`${rows.length} of ${cell.questions.length} questions`),
+    muted(`${rows.length} of ${cell.questions.length} questions · `),
+    h("a", { href: "#", id: "export", onclick: (event) => { event.preventDefault(); saveText("questions.jsonl", rows.map((row) => JSON.stringify(describeRow(cell, row))).join("\n") + "\n"); } }, "save them as JSONL"),
     table(["id", "question", "accepted", "answer", "outcome", numberHeading(metric.title), "prompts"], rows.slice(0, most).map((row) => [
       h("a", { href: link({ view: "questions", a: cell.name, id: row.id, ...(extra || {}) }, keepFilters(state)) }, row.id),
       row.text, row.accepted.slice(0, 4).join("; "), row.answer, h("td", {}, outcomeTag(cell.outcomes[row.index])),
@@ -41,6 +42,10 @@ function listQuestions(state, cell, rows, extra) {
     rows.length > most && h("a", { href: link({ more: most + ROWS * 5 }, state) }, `Show ${Math.min(ROWS * 5, rows.length - most)} more`),
   ];
 }
+
+// What an annotator needs of a question, in the file that the list can be saved as.
+const describeRow = (cell, row) => ({ question_id: row.id, question: row.text, answers: row.accepted, cell: cell.name, answer: row.answer,
+  outcome: data.outcomes[cell.outcomes[row.index]].name, ...Object.fromEntries(data.metrics.map((metric) => [metric.name, cell.values[metric.name][row.index]])) });
 
 const keepFilters = (state) => ({ outcome: state.outcome, search: state.search, sort: state.sort, group: state.group });
 

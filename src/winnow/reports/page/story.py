@@ -15,9 +15,6 @@ from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_facto
 from winnow.reports.family import Family
 from winnow.reports.power import choose_sizes, find_questions_needed
 
-COST = "tokens_in"
-"""Metric by which the cheapest of several settings is found."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -56,41 +53,53 @@ class Story:
     limits: Sequence[str]
 
 
-def build_story(family: Family) -> Story:
-    """Build the story of the cells of a family."""
+def build_story(family: Family, cost: str = "tokens") -> Story:
+    """Build the story of the cells of a family, whose cheapest setting is that with the least of the metric `cost`."""
     best = find_best(family)
     if best is None:
         return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
-    baseline = _choose_baseline(family, best)
+    baseline = _choose_baseline(family, best, cost)
     findings = [
-        *_describe_cheaper(family, best, baseline),
+        *_describe_cheaper(family, best, baseline, cost),
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    headline = _build_headline(family, best, baseline)
-    return Story(headline, _describe_cost(family, best, baseline), findings, list(_describe_limits(family, best)))
+    headline = _build_headline(family, best, baseline, cost)
+    return Story(headline, _describe_cost(family, best, baseline, cost), findings, list(_describe_limits(family, best)))
 
 
-def _get_cost(family: Family, index: int) -> float | None:
+def _get_cost(family: Family, index: int, cost: str) -> float | None:
     """Return the mean cost of a cell, or None if it is undefined."""
     cell = family.cells[index]
-    if cell.find_metric(COST) is None:
+    if cell.find_metric(cost) is None:
         return None
-    interval = cell.compute_interval(COST, family.seed)
+    interval = cell.compute_interval(cost, family.seed)
     return interval.mean if interval.n else None
 
 
-def _choose_baseline(family: Family, best: Best) -> BestComparison | None:
-    """Return the comparison with the cheapest setting with passages, or with one without if there is no other."""
+def _is_simplest(family: Family, best: Best, cost: str) -> bool:
+    """Return whether no other setting with passages is cheaper than the best one."""
+    own = _get_cost(family, best.index, cost)
+    others = [_get_cost(family, other.index, cost) for other in best.comparisons if family.cells[other.index].labels.k]
+    return own is not None and bool(others) and all(one is not None and own <= one for one in others)
+
+
+def _choose_baseline(family: Family, best: Best, cost: str) -> BestComparison | None:
+    """Return the comparison with the simplest setting, or with the next highest if the best one is the simplest itself.
+
+    The simplest setting is the cheapest with passages, or one without if there is no other.
+    """
+    if _is_simplest(family, best, cost):
+        return min(best.comparisons, key=lambda other: (other.comparison.difference, other.index))
 
     def rank(other: BestComparison) -> tuple[bool, float, int]:
-        cost = _get_cost(family, other.index)
-        return not family.cells[other.index].labels.k, float("inf") if cost is None else cost, other.index
+        own = _get_cost(family, other.index, cost)
+        return not family.cells[other.index].labels.k, float("inf") if own is None else own, other.index
 
     return min(best.comparisons, key=rank, default=None)
 
 
-def _build_headline(family: Family, best: Best, baseline: BestComparison | None) -> Finding:
+def _build_headline(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Finding:
     cell, metric = family.cells[best.index], family.metric
     sign = " %" if metric.unit == "percent" else ""
     interval = cell.compute_interval(metric.name, family.seed)
@@ -101,45 +110,47 @@ def _build_headline(family: Family, best: Best, baseline: BestComparison | None)
         text += " All settings use gold labels, which nobody has for a new question."
     if baseline is None:
         return Finding(text, (best.index,))
-    words = family.cells[baseline.index].labels.words
+    words = f"{family.cells[baseline.index].labels.words}, the simplest setting"
+    if _is_simplest(family, best, cost):
+        text += " It also costs the least."
+        words = f"{family.cells[baseline.index].labels.words}, the next highest"
     difference, p_value = _format_difference(family, baseline), _format_p(baseline.adjusted_p_value)
     if baseline.is_above:
-        text += f" That is {difference} more than {words}, the simplest setting, has ({p_value})."
+        text += f" That is {difference} more than {words}, has ({p_value})."
     else:
-        text += (
-            f" That is not significantly more than {words}, the simplest setting: {difference}, {p_value.partition(',')[0]}."
-        )
+        p_value = p_value.partition(",")[0]
+        text += f" That is not significantly more than {words}: {difference}, {p_value}."
     return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
 
 
-def _describe_cost(family: Family, best: Best, baseline: BestComparison | None) -> str:
-    """Say over how many questions the headline is, and how many tokens the best setting reads for each."""
-    text = f"{family.cells[best.index].compute_interval(family.metric.name, family.seed).n:,} questions"
-    cost = _get_cost(family, best.index)
-    if cost is None:
+def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> str:
+    """Say over how many questions the headline is, and what the best setting costs for each."""
+    cell = family.cells[best.index]
+    text = f"{cell.compute_interval(family.metric.name, family.seed).n:,} questions"
+    own, metric = _get_cost(family, best.index, cost), cell.find_metric(cost)
+    if own is None or metric is None:
         return text
-    text += f" · {cost:,.0f} tokens read per question"
-    other = _get_cost(family, baseline.index) if baseline else None
-    return f"{text}, {cost / other:.1f} times those of the simplest setting" if other else text
+    text += f" · {metric.heading} per question: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
+    other = _get_cost(family, baseline.index, cost) if baseline and not _is_simplest(family, best, cost) else None
+    return f"{text}, {own / other:.1f} times those of the simplest setting" if other else text
 
 
-def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None) -> Iterator[Finding]:
+def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Iterator[Finding]:
     """Name the cheapest setting that is not significantly below the best one, if it is not the baseline."""
-    own = _get_cost(family, best.index)
+    own = _get_cost(family, best.index, cost)
     close = [
-        (cost, other)
+        (less, other)
         for other in best.comparisons
-        if not other.is_above and (cost := _get_cost(family, other.index)) is not None and own and cost < own
+        if not other.is_above and (less := _get_cost(family, other.index, cost)) is not None and own and less < own
     ]
-    if not close:
+    if not close or not own:
         return
-    cost, other = min(close, key=lambda entry: (entry[0], entry[1].index))
+    less, other = min(close, key=lambda entry: (entry[0], entry[1].index))
     if other is baseline:
         return
-    share = f"{100 * cost / own:.0f} %" if own else ""
     yield Finding(
-        f"The cheapest setting that is not significantly lower is {family.cells[other.index].labels.words}, which reads "
-        f"{share} of the tokens; the best is {_format_difference(family, other)} above it "
+        f"The cheapest setting that is not significantly lower is {family.cells[other.index].labels.words}, at "
+        f"{100 * less / own:.0f} % of the cost; the best is {_format_difference(family, other)} above it "
         f"({_format_p(other.adjusted_p_value)}).",
         (best.index, other.index),
         _get_interval(family, other),
