@@ -27,6 +27,12 @@ class Report(Section):
     paper: Paper | None
 
 
+class Watch(Section):
+    """The command that watches a sweep."""
+
+    every: PositiveFloat | None
+
+
 class Power(Section):
     """The page of power."""
 

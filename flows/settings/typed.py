@@ -19,7 +19,7 @@ from flows.settings.components import (
     describe_expected,
     iter_mappings,
 )
-from flows.settings.pages import EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report
+from flows.settings.pages import EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report, Watch
 from flows.settings.sections import (
     Answerable,
     ClosedBook,
@@ -70,6 +70,7 @@ class Settings(Section):
     grid: Any = None
     report: Report
     power: Power
+    watch: Watch
     evaluate_estimator: EvaluateEstimator
     evaluate_evaluator: EvaluateEvaluator
     export_maps: ExportMaps

@@ -153,3 +153,15 @@ def test_the_limits_of_the_best_cell() -> None:
     assert distant.startswith("The gold passages of 20 questions are the first stored contexts that contain")
     annotated = [replace(sample, prediction=replace(sample.prediction, provenance="annotated")) for sample in HIGH.samples]
     assert tell(replace(HIGH, samples=annotated)).limits == []
+
+
+def test_answers_in_other_words_are_counted() -> None:
+    """A reader that was not tuned writes sentences: 0 % exact match, though four of forty have the answer in them."""
+    samples = [
+        replace(sample, prediction=replace(sample.prediction, answer=f"I think it is x, for {n}" if n < 4 else "who knows"))
+        for n, sample in enumerate(HIGH.samples)
+    ]
+    texts = tell(replace(HIGH, samples=samples)).limits
+    assert texts[0].startswith("4 of 40 answers of the best setting contain an accepted one among other words")
+    rest = tell(replace(HIGH, samples=[*samples[:3], *HIGH.samples[3:]])).limits
+    assert not any("among other words" in text for text in rest)

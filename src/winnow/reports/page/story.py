@@ -6,7 +6,9 @@ A headline names no setting whose prompts rest on gold labels: nobody has these 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from winnow.metrics.answer import exact_match
 from winnow.metrics.comparisons import format_p
+from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.metrics.power import compute_power
 from winnow.reports.best import Best, BestComparison, find_best, find_highest
@@ -14,6 +16,10 @@ from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
 from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
 from winnow.reports.family import Family
 from winnow.reports.power import choose_sizes, find_questions_needed
+from winnow.text.containment import has_answer
+
+_CONTAINED_SHARE = 0.1
+"""Share of answers that only contain an accepted one, from which the page says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +232,15 @@ def _format_needed(family: Family, pair: Pair) -> str:
 
 
 def _describe_limits(family: Family, best: Best) -> Iterator[str]:
-    """Say what bounds the metric: questions without a stored answer, and gold passages that are only text."""
+    """Say what bounds the metric: answers in other words, questions without a stored one, and gold passages that are text."""
     cell, metric = family.cells[best.index], family.metric
+    num_contained = _count_contained(cell) if isinstance(metric, ExactMatch) else 0
+    if num_contained >= _CONTAINED_SHARE * cell.num_questions > 0:
+        yield (
+            f"{num_contained} of {cell.num_questions} answers of the best setting contain an accepted one among other words, "
+            f"and are no exact match. metric=[accuracy] counts them as right; a reader that is fine-tuned answers in short "
+            "(reader=smollm2_tuned)."
+        )
     ranked = [sample for sample in cell.samples if sample.ranking]
     answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
     if ranked and len(answerable) < len(ranked):
@@ -242,6 +255,16 @@ def _describe_limits(family: Family, best: Best) -> Iterator[str]:
             f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
             "because the data set names none. Some contain it by chance, and do not answer the question."
         )
+
+
+def _count_contained(cell: CellResult) -> int:
+    """Count the answers that are no exact match, but contain an accepted answer in other words."""
+    return sum(
+        bool(sample.question.answers)
+        and not exact_match(sample.prediction.answer, sample.question.answers)
+        and has_answer(sample.prediction.answer, sample.question.answers)
+        for sample in cell.samples
+    )
 
 
 def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:

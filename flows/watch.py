@@ -1,0 +1,137 @@
+"""Watch a sweep while it runs: how many questions each cell has answered, first numbers with intervals, and the time left.
+
+Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not slowed down. The settings
+are those of the sweep. A number over the questions that are answered so far is not the result: the others may be harder.
+
+python -m flows.watch experiment=quick_start                     # a table every half minute, until all cells are finished
+python -m flows.watch experiment=quick_start watch.every=null    # once
+"""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from flows.project.cells import resolve_cells
+from flows.project.engines import identify_engines, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import build_metrics
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
+from winnow.artifacts.tables import read_predictions
+from winnow.errors import ConfigError, LedgerError
+from winnow.metrics.base import JudgedMetric, Metric, Sample
+from winnow.protocols import CallStore
+from winnow.records import Role
+from winnow.reports.cells import CellResult
+from winnow.steps import Outcome
+from winnow.sweeps.replay import replay_plan
+from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
+
+
+class WatchedCell:
+    """A cell with the questions that it has answered so far.
+
+    Args:
+        cell: Cell, which may be finished, running, or not started.
+        metric: Metric of its answers, which needs nothing but the predictions and the placed contexts.
+
+    """
+
+    def __init__(self, cell: LoadedCell, metric: Metric) -> None:
+        self.cell, self.metric = cell, metric
+        self.samples: dict[str, Sample] = {}
+        self._identities: Mapping[Role, str] | None = None
+
+    @property
+    def num_questions(self) -> int:
+        """Return the number of questions that the cell is to answer."""
+        return len(self.cell.questions)
+
+    def look(self, ledger: CallStore) -> None:
+        """Add the questions that were answered since the last look: all of whose calls the ledger has."""
+        left = [question for question in self.cell.questions if question.question_id not in self.samples]
+        spec = self.cell.spec
+        if left and spec.is_finished:
+            stored = {prediction.question_id: prediction for prediction in read_predictions(spec.predictions)}
+            for question in left:
+                placed = self.cell.place(question)
+                self.samples[question.question_id] = Sample(question, stored[question.question_id], placed.contexts)
+            return
+        if self._identities is None:
+            self._identities = identify_engines(open_engines(spec.engines, check=False))
+        for question in left:
+            placed = self.cell.place(question)
+            with suppress(LedgerError):
+                answer = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger).result
+                prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
+                self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
+
+    def build_row(self, seed: int) -> dict[str, Any]:
+        """Return a row of the table: the labels, how far the cell is, and its metric over the answered questions."""
+        labels = self.cell.spec.labels
+        result = CellResult(labels, list(self.samples.values()), [self.metric])
+        return {
+            "strategy": labels.line,
+            "k": str(labels.k),
+            "gold": labels.gold,
+            "answered": f"{len(self.samples)} of {self.num_questions}",
+            f"{self.metric.heading} so far": result.format_metric(self.metric.name, seed),
+        }
+
+
+def watch(jobs: Sequence[Settings]) -> Summary:
+    """Print a table of the cells of all jobs at each look, and return that of the last one."""
+    settings = jobs[0]
+    metric = _choose_metric(build_metrics(settings))
+    cells = [WatchedCell(cell, metric) for cell in load_cells(resolve_cells(jobs))]
+    total, started, first = sum(cell.num_questions for cell in cells), time.monotonic(), None
+    while True:
+        with open_ledger(settings) as ledger:
+            for cell in cells:
+                cell.look(ledger)
+        done = sum(len(cell.samples) for cell in cells)
+        first = done if first is None else first
+        note = _describe_progress(done, total, done - first, time.monotonic() - started)
+        summary = Summary(f"Sweep {settings.sweep.name}", [cell.build_row(settings.report.seed) for cell in cells], note)
+        if settings.watch.every is None or done == total:
+            return summary
+        summary.show()
+        sys.stdout.flush()
+        try:
+            time.sleep(settings.watch.every)
+        except KeyboardInterrupt:
+            return summary
+
+
+def _choose_metric(metrics: Sequence[Metric]) -> Metric:
+    """Return the first metric that stored answers suffice for.
+
+    Raises:
+        ConfigError: If there is none.
+
+    """
+    for metric in metrics:
+        if metric.inputs <= {"prediction", "placed"} and metric.unit == "percent" and not isinstance(metric, JudgedMetric):
+            return metric
+    names = ", ".join(metric.name for metric in metrics)
+    raise ConfigError(f"flows.watch needs a metric of answers alone, such as em; received metric=[{names}].")
+
+
+def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
+    """Say how many questions are answered, and about how long the others take at the pace since the first look."""
+    text = f"{done:,} of {total:,} questions answered in all cells"
+    if done == total:
+        return f"{text}."
+    if not new:
+        return f"{text}; none since this command began."
+    return f"{text}; {new:,} in {seconds / 60:.1f} minutes, about {(total - done) * seconds / new / 60:.0f} minutes left."
+
+
+STAGE = Stage(watch, grid=True, seeds="each")
+main = make_main(STAGE)
+if __name__ == "__main__":
+    main()
