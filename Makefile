@@ -2,7 +2,7 @@
 # make test   format, lint, types, import rules and every test
 # make quick  the same with the quick tests only
 # make studies-check  the papers' full-size recipes on small files
-# make ui     MLflow's pages over the runs;  make prefect-ui  Prefect's pages over the flows
+# make ui     one page with links to the sweeps' pages and MLflow's;  make prefect-ui  Prefect's pages over the flows
 # make docs   the documentation as a site, in site/
 # make bench  the benchmarks, with the packages that they compare with; WINNOW_BENCH_SIZE=0.1 makes them smaller
 

@@ -1,6 +1,6 @@
-"""Open MLflow's pages over the runs; each sweep has a page with the metrics, strategy, k and gold of its cells in view.
+"""Open one page from which all others are reached: those of the sweeps, MLflow's over the runs, and Prefect's.
 
-The pages are served on 127.0.0.1 until Ctrl-C.
+MLflow's pages are served on 127.0.0.1 until Ctrl-C; each sweep has one with the metrics, strategy, k and gold of its cells.
 
 python -m flows.ui
 python -m flows.ui --port 5001 tracking.uri=sqlite:////data/mlflow.db
@@ -18,6 +18,7 @@ from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 from flows.stages.tracking import VIEW, resolve_uri
 from flows.tools.servers import is_port_free, run_server
+from flows.tools.start_page import write_start_page
 from winnow.errors import ConfigError, WinnowError
 from winnow.tracking import find_views
 
@@ -25,7 +26,7 @@ _LOG = Path(".mlflow/server.log")
 
 
 def main() -> None:
-    """Start the server, print the addresses of the sweeps' pages, and open the latest one in a browser if there is one."""
+    """Start the server, print the addresses of the pages, and open the start page if there is a browser."""
     parser = argparse.ArgumentParser(
         prog="python -m flows.ui", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -61,9 +62,11 @@ def _serve(port: int, overrides: list[str]) -> None:
     # Winnow uses none of the server's background jobs, for which it would start ten processes.
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with run_server("MLflow", command, f"{server_url}/health", _LOG, environment) as server, suppress(KeyboardInterrupt):
-        print(_format_pages(server_url, views), flush=True)
-        if views and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            webbrowser.open(_format_address(server_url, next(iter(views.values()))))
+        addresses = {name: _format_address(server_url, experiment_id) for name, experiment_id in views.items()}
+        start = write_start_page(Path("reports"), server_url, addresses).resolve().as_uri()
+        print(f"{_format_pages(server_url, views)}\nAll pages: {start}", flush=True)
+        if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+            webbrowser.open(start)
         server.wait()
 
 
