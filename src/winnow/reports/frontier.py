@@ -74,11 +74,22 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
     return Frontier(np.array(steps), np.array(best), low, high, tuple(chosen))
 
 
+def find_frontier(cells: Sequence[CellResult], metric: str, costs: Sequence[float], seed: int) -> Frontier | None:
+    """Compute the frontier of cells with these costs, or return None if it is not defined.
+
+    It is that of a metric that is a mean over questions, and needs the same questions in all cells, each with a value.
+    """
+    if len(cells) < 2 or not isinstance(cells[0].find_metric(metric), MeanMetric) or not have_same_questions(cells):
+        return None
+    values = np.array([cell.compute_values(metric) for cell in cells])
+    return None if np.isnan(values).any() else compute_frontier(costs, values, seed)
+
+
 def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int) -> Plot | None:
     """Plot a metric against a cost at one placement of the gold passage, with the frontier of these cells.
 
-    Cells without passages have no placement and belong to all. The frontier is that of a metric that is a mean over questions,
-    where higher is better, and needs the same questions in all cells, each with a value; otherwise only the cells are plotted.
+    Cells without passages have no placement and belong to all. Without a frontier (see `find_frontier`), only the cells are
+    plotted.
 
     Args:
         cells: Cells of the report.
@@ -100,10 +111,7 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
     costs = [cost_scale * cell.compute_interval(cost, seed).mean for cell in plotted]
     intervals = [cell.compute_interval(metric, seed) for cell in plotted]
     names = [f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line for cell in plotted]
-    has_values = isinstance(plotted[0].find_metric(metric), MeanMetric) and have_same_questions(plotted)
-    values = np.array([cell.compute_values(metric) for cell in plotted]) if has_values else None
-    frontier = None if values is None or np.isnan(values).any() else compute_frontier(costs, values, seed)
-
+    frontier = find_frontier(plotted, metric, costs, seed)
     title = f"{heading} against {cost_heading} (gold: {gold})"
     on_frontier = set(frontier.cells) if frontier is not None else set()
     rows = [

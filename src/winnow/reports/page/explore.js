@@ -132,16 +132,17 @@ const middle = (values) => (Math.max(...values.map((point) => point.value)) + Ma
 // The cells with their cost, and the best value that each cost buys.
 function buildCosts(choice, points, width) {
   const drawn = points.filter((point) => point.cost !== null);
-  let best = -Infinity;
-  const frontier = [...drawn].sort((x, y) => x.cost - y.cost || y.value - x.value).filter((point) => !point.oracle && point.value > best && ((best = point.value), true));
   const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
-  const steps = frontier.length ? [...frontier, { ...frontier.at(-1), cost: most }] : [];
+  const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
+  const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
   const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: least > 0 && most / least >= 10 ? { type: "log" } : { zero: false } };
   const y = { type: "quantitative", title: label(choice.metric) };
   const color = describeField(choice.x === NONE ? "strategy" : choice.x, { scale: { range: data.colors }, legend: { orient: "bottom", columns: 0 } });
   const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "cost", title: choice.cost.title, format: ",.1f" }] };
   return { width: Math.max(300, width - 90), height: 360, layer: [
-    { data: { values: steps }, mark: { type: "line", interpolate: "step-after", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "value", ...y } } },
+    ...(steps.length ? [
+      { data: { values: steps }, mark: { type: "area", interpolate: "step-after", opacity: 0.18, color: style("--muted") }, encoding: { x, y: { field: "low", ...y }, y2: { field: "high" } } },
+      { data: { values: steps }, mark: { type: "line", interpolate: "step-after", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "value", ...y } } }] : []),
     ...["rule", "point", "text"].map((type) => ({ data: { values: drawn }, mark: { type, ...(type === "point" ? { filled: true, size: 70, opacity: 1, cursor: "pointer" } : type === "text" ? { dx: 8, dy: -6, align: "left" } : {}) },
       encoding: { ...common, ...(color && { color: { ...color, legend: null } }), y: { field: type === "rule" ? "low" : "value", ...y }, ...(type === "rule" && { y2: { field: "high" } }), ...(type === "text" && { text: { field: "k" } }),
         ...(type === "point" && { color: undefined, ...fillOracles(color, color) }) } }))] };
@@ -187,6 +188,7 @@ function showExplore(state) {
     h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
       (value) => go({ [`only ${field.name}`]: value })))),
     chart,
+    choice.kind === "cost" && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
     muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
     showPositions(choice.metric),
   ];

@@ -16,6 +16,7 @@ from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Metric
 from winnow.reports.cells import CellResult, get_unit_scale, name_cells
 from winnow.reports.family import Family
+from winnow.reports.frontier import find_frontier
 from winnow.reports.page.cases import Case, Texts
 from winnow.reports.page.outcomes import OUTCOMES, classify_all
 from winnow.reports.page.story import build_story
@@ -79,6 +80,7 @@ class Page:
             "title": report.title,
             "story": build_story(self.family, self.cost),
             "pairs": self._list_pairs(),
+            "frontier": self._build_frontier(),
             "numTests": self.family.num_tests,
             "notes": list(report.notes),
             "provenance": dict(report.provenance),
@@ -115,6 +117,24 @@ class Page:
             "passages": self.texts.passages,
             "cases": cases,
         }
+
+    def _build_frontier(self) -> list[list[float]]:
+        """Return [cost, best value, low, high] of the first metric, over the cells that use no gold labels."""
+        family = self.family
+        name, seed = family.metric.name, family.seed
+        cells = [
+            cell
+            for cell in family.cells
+            if not cell.labels.uses_gold
+            and all(cell.find_metric(one) and cell.compute_interval(one, seed).n for one in (name, self.cost))
+        ]
+        costs = [cell.compute_interval(self.cost, seed).mean for cell in cells]
+        frontier = None if name == self.cost else find_frontier(cells, name, costs, seed)
+        if frontier is None:
+            return []
+        scale = get_unit_scale(family.metric)
+        rows = zip(frontier.costs, scale * frontier.best, scale * frontier.low, scale * frontier.high, strict=True)
+        return [[_round(value) for value in row] for row in rows]
 
     def _list_pairs(self) -> list[list[float]]:
         """Return [first, second, difference, low, high, p, corrected p, questions] of pairs with different results."""
