@@ -56,6 +56,23 @@ def test_cells_of_other_questions_have_other_labels() -> None:
     }  # fmt: skip
 
 
+def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
+    """By its placement, its distractors, and what it places inside a loop; without passages it does not."""
+
+    def describe(*words: str) -> tuple[bool, str]:
+        cfg = compose([*words])
+        labels = build_labels(cfg, Project(cfg))
+        return labels.uses_gold, labels.words
+
+    base = ("strategy=concatenation", "k=5")
+    assert describe(*base) == (False, "concatenation on five passages as retrieved")
+    assert describe(*base, "placement=gold_first") == (True, "concatenation on five passages with the gold passage first")
+    assert describe(*base, "distractors=hard")[0]
+    assert describe("strategy=closed_book", "k=0", "placement=gold_first") == (False, "closed_book without passages")
+    agent = ("strategy=react", "k=0", "search=local", "placement=gold_first")
+    assert [describe(*agent, f"search.rules.placed={value}")[0] for value in ("false", "true")] == [False, True]
+
+
 def test_samples_and_temperature_are_two_settings() -> None:
     """The number of samples is an axis of a plot, the temperature is not."""
     settings = _describe_settings(compose(["decoding=self_consistency", "decoding.samples=5"]))

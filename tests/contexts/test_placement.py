@@ -202,3 +202,19 @@ def test_the_best_ranked_gold_passage_is_placed_before_one_that_was_not_retrieve
     contexts = [make_context(9, "distant", is_gold=True, rank=0), *ranking(2)]
     placed = Placement("insert", "first").place(make_question(), contexts, 3)
     assert [context.passage.passage_id for context in placed.contexts] == ["p2", "p1", "p3"]
+
+
+def test_a_placement_says_in_words_what_it_does_and_whether_it_needs_labels() -> None:
+    """All orders of all rules; only the top k as retrieved or shuffled need none."""
+    orders = ("retrieved", "first", "last", "random", "shuffled", 3)
+    words = {(gold, order): Placement(gold, order) for gold in ("keep", "insert", "insert_all", "remove") for order in orders}  # type: ignore[arg-type]
+    assert [key for key, rule in words.items() if not rule.uses_gold] == [("keep", "retrieved"), ("keep", "shuffled")]
+    assert [words["keep", order].words for order in orders] == [
+        "as retrieved", "with the gold passage first", "with the gold passage last",
+        "with the gold passage at a random position", "in random order", "with the gold passage at position 3",
+    ]  # fmt: skip
+    assert words["insert", "retrieved"].words == "with the gold passage inserted"
+    assert words["insert", "shuffled"].words == "in random order with the gold passage among them"
+    assert words["insert_all", "last"].words == "with all gold passages last"
+    assert words["remove", "retrieved"].words == "without the gold passage"
+    assert words["remove", "shuffled"].words == "without the gold passage, in random order"
