@@ -248,7 +248,8 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         gold = "shuffled" if settings.placement.rule.get("gold") == "insert" else f"{gold}_shuffled"
     gold = gold if share is None else f"{gold}_{share:g}"
     placement, distractors = settings.placement.rule.build(), settings.distractors.rule.build()
-    are_placed = bool(settings.k) or settings.search.rules.build().placed
+    searches = "search" in settings.strategy.engines
+    are_placed = bool(settings.k) or (searches and settings.search.rules.build().placed)
     return CellLabels(
         strategy=settings.strategy.name,
         k=settings.k,
@@ -260,7 +261,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         questions="/".join(map(str, (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)))),
         seed=", ".join(str(seed) for seed in settings.seeds or ()),
         uses_gold=are_placed and (placement.uses_gold or distractors.uses_gold),
-        placed=placement.words if settings.k else "",
+        placed=placement.words if settings.k else "on passages of its own searches" if searches else "",
     )
 
 

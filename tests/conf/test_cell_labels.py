@@ -71,6 +71,7 @@ def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
     assert describe("strategy=closed_book", "k=0", "placement=gold_first") == (False, "closed_book without passages")
     agent = ("strategy=react", "k=0", "search=local", "placement=gold_first")
     assert [describe(*agent, f"search.rules.placed={value}")[0] for value in ("false", "true")] == [False, True]
+    assert describe(*agent)[1] == "react on passages of its own searches"
 
 
 def test_samples_and_temperature_are_two_settings() -> None:

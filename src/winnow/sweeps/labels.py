@@ -31,7 +31,7 @@ class CellLabels:
         varying: `setting` as pairs of a name and a value.
         uses_gold: Whether the gold labels decide which contexts the prompts have or in which order, as no one can who only
             has the question.
-        placed: Placement in words, such as "with the gold passage first"; empty without passages.
+        placed: Where the passages of the prompts come from, such as "with the gold passage first"; empty without any.
 
     """
 
@@ -63,9 +63,16 @@ class CellLabels:
         return f"{number} passage{'' if self.k == 1 else 's'}"
 
     @property
+    def shows_passages(self) -> bool:
+        """Return whether the prompts may have passages: those of the ranking, or those of the strategy's own searches."""
+        return bool(self.k or self.placed)
+
+    @property
     def words(self) -> str:
         """Return the cell in words, such as "post_fusion on five passages as retrieved"."""
-        return f"{self.line} on {self.passages} {self.placed or self.gold}" if self.k else f"{self.line} without passages"
+        if not self.k:
+            return f"{self.line} {self.placed or 'without passages'}"
+        return f"{self.line} on {self.passages} {self.placed or self.gold}"
 
     def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
         """Return the settings that distinguish the cell, without those that follow from one of these labels."""

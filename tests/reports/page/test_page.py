@@ -144,6 +144,23 @@ def test_charts_are_chosen_by_the_address(page: Open) -> None:
 
 
 @needs_chromium
+def test_what_a_chart_leaves_out_is_counted(tmp_path: Path) -> None:
+    """Cells without a value, and cells of other questions than the baseline's; an agent is no cell without passages."""
+    other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
+    agent = make_cell_result("react", 0, "none", [1, 0, 0, 0, 0, 0])
+    agent = replace(agent, labels=replace(agent.labels, placed="on passages of its own searches"))
+    (tmp_path / "index.html").write_text(build_page([CELLS[0], other, agent]).render(), encoding="utf-8")
+    differences = _read_text(open_page(tmp_path / "index.html", view="explore", kind="difference", baseline=A))
+    assert "1 cell not compared with the baseline" in differences
+    undefined = _read_text(open_page(tmp_path / "index.html", view="explore", metric="nm_pool"))
+    assert "2 cells without a value of %NM of pools." in undefined
+    answer = open_page(tmp_path / "index.html")
+    assert "dashed: without passages" not in answer
+    assert _count_marks(answer, "point") == 3
+    assert "on passages of its own searches" in answer
+
+
+@needs_chromium
 def test_equal_cells_are_one_mark_of_differences(tmp_path: Path) -> None:
     """The first of them, which says how many there are."""
     cells = [*CELLS, replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))]

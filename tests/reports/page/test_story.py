@@ -132,6 +132,7 @@ def test_nothing_is_claimed_without_a_test() -> None:
     assert (only.headline.cells, only.findings) == ((0,), [])
     other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
     assert "significant" not in tell(LOW, other).headline.text
+    assert "It is compared with those that answer the same questions." in tell(LOW, other).headline.text
     empty = replace(LOW, samples=[])
     assert tell(empty).headline.text == "EM is undefined in every cell."
 

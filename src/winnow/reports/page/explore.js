@@ -6,7 +6,7 @@ const NONE = "-", LINE = "strategy and settings";
 // The fields in which the cells differ, such as strategy, k and placement, with their values in order.
 function listFields() {
   const names = [...new Set(cells.flatMap((cell) => Object.keys(cell.fields)))];
-  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => cell.k || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
+  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => !cell.closed || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
   for (const field of fields) {
     if (field.name === "placement") field.values.sort((x, y) => data.placements.indexOf(x) - data.placements.indexOf(y));
     else if (field.values.every((value) => value !== "" && !isNaN(value))) field.values.sort((x, y) => x - y);
@@ -43,14 +43,14 @@ function findDifference(cell, baseline) {
 function listPoints(choice) {
   const { metric, held } = choice;
   const scale = (m, value) => (m.unit === "percent" ? 100 * value : value);
-  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => !cell.k || String(cell.fields[name]) === value));
+  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => cell.closed || String(cell.fields[name]) === value));
   return shown.map((cell) => {
     const [mean, low, high, n] = cell.intervals[metric.name];
     const difference = metric === data.metrics[0] ? findDifference(cell, choice.baseline) : null;
     const cost = cell.intervals[choice.cost.name];
     const same = cells.filter((other) => other !== cell && other.first === cell.first).map((other) => other.words);
     return {
-      cell: cell.name, first: cell.first, words: cell.words, k: cell.k, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
+      cell: cell.name, first: cell.first, words: cell.words, k: cell.k, closed: cell.closed, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
       text: formatInterval(metric, cell.intervals[metric.name]), cost: cost ? scale(choice.cost, cost[0]) : null,
       difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
       against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map(formatSigned).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
@@ -78,7 +78,7 @@ const fillOracles = (color, key) => ({ fill: { condition: { test: "datum.oracle"
 function buildIntervals(choice, points, width) {
   const isFlat = choice.kind === "dots";
   const [place, value, second, offset] = isFlat ? ["y", "x", "x2", "yOffset"] : ["x", "y", "y2", "xOffset"];
-  const withPassages = points.filter((point) => point.k), without = withPassages.length ? points.filter((point) => !point.k) : [];
+  const withPassages = points.filter((point) => !point.closed), without = withPassages.length ? points.filter((point) => point.closed) : [];
   const drawn = withPassages.length ? withPassages : points;
   const color = describeField(choice.color, { scale: { range: data.colors }, legend: null });
   const key = color && { ...color, legend: { orient: "bottom", columns: 0, direction: "horizontal", titleOrient: "left", symbolType: "circle", symbolFillColor: "transparent" } };
@@ -117,7 +117,7 @@ function buildDifferences(choice, points, width) {
 }
 
 function buildMatrix(choice, points, width) {
-  const column = (point) => (point.k ? `k=${point.k}, ${cells.find((cell) => cell.name === point.cell).fields.placement}` : "without passages");
+  const column = (point) => (point.k ? `k=${point.k}, ` : "") + cells.find((cell) => cell.name === point.cell).fields.placement;
   const values = points.map((point) => ({ ...point, column: column(point), line: cells.find((cell) => cell.name === point.cell).strategy }));
   const columns = [...new Set([...values].sort((x, y) => x.k - y.k).map((point) => point.column))];
   const encoding = { x: { field: "column", type: "nominal", sort: columns, title: null, axis: { orient: "top", labelAngle: columns.length > 4 ? -30 : 0, labelLimit: 240 } },
@@ -173,6 +173,8 @@ function showExplore(state) {
   const choice = chooseChart(state), fields = listFields();
   const chart = h("div", { class: "chart", id: "chart" });
   const points = drawChart(chart, choice);
+  const numUndefined = cells.filter((cell) => !cell.intervals[choice.metric.name]).length;
+  const numApart = choice.kind === "difference" ? points.filter((point) => point.difference === null && point.first !== choice.baseline.first).length : 0;
   const metrics = data.metrics.map((metric) => [metric.name, metric.title]);
   const options = [[NONE, "none"], ...fields.map((field) => [field.name, field.name])];
   const isFree = choice.kind === "dots" || choice.kind === "lines";
@@ -188,6 +190,8 @@ function showExplore(state) {
     h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
       (value) => go({ [`only ${field.name}`]: value })))),
     chart,
+    numApart > 0 && muted(`${count(numApart, "cell")} not compared with the baseline: other questions, or a difference that this page does not hold. `),
+    numUndefined > 0 && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
     choice.kind === "cost" && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
     muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
     showPositions(choice.metric),

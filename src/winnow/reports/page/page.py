@@ -96,7 +96,7 @@ class Page:
                 dict.fromkeys(
                     cell.labels.placed or cell.labels.gold
                     for cell in sorted(cells, key=lambda cell: order_placement(cell.labels.gold))
-                    if cell.labels.k
+                    if cell.labels.shows_passages
                 )
             ),
             "outcomes": OUTCOMES,
@@ -157,11 +157,12 @@ class Page:
             "k": labels.k,
             "gold": labels.gold,
             "oracle": labels.uses_gold,
+            "closed": not labels.shows_passages,
             "fields": {
                 **({"strategy and settings": labels.line} if labels.varying else {}),
                 "strategy": labels.strategy,
                 "k": labels.k,
-                "placement": (labels.placed or labels.gold) if labels.k else "without passages",
+                "placement": (labels.placed or labels.gold) if labels.shows_passages else "without passages",
                 **dict(labels.varying),
                 **({"seed": labels.seed} if labels.seed else {}),
             },

@@ -86,7 +86,9 @@ def _get_cost(family: Family, index: int, cost: str) -> float | None:
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
     """Return whether no other setting with passages is cheaper than the best one."""
     own = _get_cost(family, best.index, cost)
-    others = [_get_cost(family, other.index, cost) for other in best.comparisons if family.cells[other.index].labels.k]
+    others = [
+        _get_cost(family, other.index, cost) for other in best.comparisons if family.cells[other.index].labels.shows_passages
+    ]
     return own is not None and bool(others) and all(one is not None and own <= one for one in others)
 
 
@@ -100,7 +102,7 @@ def _choose_baseline(family: Family, best: Best, cost: str) -> BestComparison | 
 
     def rank(other: BestComparison) -> tuple[bool, float, int]:
         own = _get_cost(family, other.index, cost)
-        return not family.cells[other.index].labels.k, float("inf") if own is None else own, other.index
+        return not family.cells[other.index].labels.shows_passages, float("inf") if own is None else own, other.index
 
     return min(best.comparisons, key=rank, default=None)
 
@@ -112,6 +114,8 @@ def _build_headline(family: Family, best: Best, baseline: BestComparison | None,
     scale = get_unit_scale(metric)
     value = f"{metric.format_mean(interval)}{sign} [{scale * interval.low:.1f}, {scale * interval.high:.1f}]"
     text = f"{cell.labels.words} has the highest {metric.heading}: {value}."
+    if len({other.labels.questions for other in family.cells}) > 1:
+        text += " It is compared with those that answer the same questions."
     if not best.is_deployable:
         text += " All settings use gold labels, which nobody has for a new question."
     if baseline is None:
@@ -166,7 +170,8 @@ def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | Non
 def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
     """Say what the gold labels would bring."""
     cells = family.cells
-    oracles = [index for index, cell in enumerate(cells) if cell.labels.uses_gold]
+    questions = cells[best.index].labels.questions
+    oracles = [index for index, cell in enumerate(cells) if cell.labels.uses_gold and cell.labels.questions == questions]
     highest = find_highest(cells, oracles, family.metric, family.seed) if best.is_deployable else None
     compared = None if highest is None else family.compare(highest, best.index)
     if highest is None or compared is None or compared[0].difference <= 0:
