@@ -249,6 +249,9 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
     gold = gold if share is None else f"{gold}_{share:g}"
     placement, distractors = settings.placement.rule.build(), settings.distractors.rule.build()
     searches = "search" in settings.strategy.engines
+    mixes_gold = getattr(settings.retriever.engine.component_class, "uses_gold", False)
+    is_damaged = searches and bool(settings.search.damage)
+    placed = placement.words + (f", distractors {settings.distractors.name}" if distractors.uses_gold else "")
     are_placed = bool(settings.k) or (searches and settings.search.rules.build().placed)
     return CellLabels(
         strategy=settings.strategy.name,
@@ -260,8 +263,8 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         context=settings.context.name,
         questions="/".join(map(str, (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)))),
         seed=", ".join(str(seed) for seed in settings.seeds or ()),
-        uses_gold=are_placed and (placement.uses_gold or distractors.uses_gold),
-        placed=placement.words if settings.k else "on passages of its own searches" if searches else "",
+        uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold)) or is_damaged,
+        placed=placed if settings.k else "on passages of its own searches" if searches else "",
     )
 
 

@@ -67,7 +67,9 @@ def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
     base = ("strategy=concatenation", "k=5")
     assert describe(*base) == (False, "concatenation on five passages as retrieved")
     assert describe(*base, "placement=gold_first") == (True, "concatenation on five passages with the gold passage first")
-    assert describe(*base, "distractors=hard")[0]
+    assert describe(*base, "distractors=hard") == (True, "concatenation on five passages as retrieved, distractors hard")
+    assert describe(*base, "retriever=mixture")[0]
+    assert describe("strategy=react", "k=3", "search=damaged")[0]
     assert describe("strategy=closed_book", "k=0", "placement=gold_first") == (False, "closed_book without passages")
     agent = ("strategy=react", "k=0", "search=local", "placement=gold_first")
     assert [describe(*agent, f"search.rules.placed={value}")[0] for value in ("false", "true")] == [False, True]

@@ -62,5 +62,5 @@ def test_shares_are_checked() -> None:
 
 def test_damage_rests_on_labels_unless_nothing_is_replaced() -> None:
     """And says in words what it does."""
-    assert (Damage(0.5).uses_gold, Damage(0.5).words) == (True, "with 50% of the relevant ones replaced")
+    assert (Damage(0.5).uses_gold, Damage(0.5).words) == (True, "with 50 % of the relevant ones replaced")
     assert (Damage(0.0).uses_gold, Damage(0.0).words) == (False, "as retrieved")

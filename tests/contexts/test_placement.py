@@ -205,14 +205,16 @@ def test_the_best_ranked_gold_passage_is_placed_before_one_that_was_not_retrieve
 
 
 def test_a_placement_says_in_words_what_it_does_and_whether_it_needs_labels() -> None:
-    """All orders of all rules; only the top k as retrieved or shuffled need none."""
+    """All orders of all rules; only the top k as retrieved need none."""
     orders = ("retrieved", "first", "last", "random", "shuffled", 3)
     words = {(gold, order): Placement(gold, order) for gold in ("keep", "insert", "insert_all", "remove") for order in orders}  # type: ignore[arg-type]
-    assert [key for key, rule in words.items() if not rule.uses_gold] == [("keep", "retrieved"), ("keep", "shuffled")]
+    assert [key for key, rule in words.items() if not rule.uses_gold] == [("keep", "retrieved")]
     assert [words["keep", order].words for order in orders] == [
-        "as retrieved", "with the gold passage first", "with the gold passage last",
-        "with the gold passage at a random position", "in random order", "with the gold passage at position 3",
+        "as retrieved", "with the gold passage first if it was retrieved", "with the gold passage last if it was retrieved",
+        "with the gold passage at a random position if it was retrieved", "in random order",
+        "with the gold passage at position 3 if it was retrieved",
     ]  # fmt: skip
+    assert words["insert", "first"].words == "with the gold passage first"
     assert words["insert", "retrieved"].words == "with the gold passage inserted"
     assert words["insert", "shuffled"].words == "in random order with the gold passage among them"
     assert words["insert_all", "last"].words == "with all gold passages last"

@@ -25,6 +25,20 @@ def test_modules_belong_to_python_to_winnow_or_to_distributions(tmp_path: Path, 
     assert identify_without_source("nobody") == "module nobody"
 
 
+def test_a_package_that_says_where_its_modules_are_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is installed, and one of its modules is one's own; Winnow's own code counts wherever it is."""
+    installed, own = tmp_path / "site-packages", tmp_path / "own"
+    (installed / "plug_in").mkdir(parents=True)
+    own.mkdir()
+    (installed / "plug_in/__init__.py").write_text(f"__path__.append({str(own)!r})\n")
+    (installed / "plug_in/theirs.py").touch()
+    (own / "mine.py").touch()
+    monkeypatch.syspath_prepend(installed)
+    assert find_source("plug_in.mine") == own / "mine.py"
+    assert find_source("plug_in.theirs") is None
+    assert identify_without_source("six.moves") == ""
+
+
 def test_no_module_is_imported_to_find_another() -> None:
     """A class in a module is looked for as a module of it would be; PyTorch, which that module imports, is not loaded."""
     code = (

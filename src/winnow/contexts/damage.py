@@ -44,7 +44,7 @@ class Damage:
     @property
     def words(self) -> str:
         """Return the rule in words, which follow those for the passages of a prompt."""
-        return f"with {self.share:.0%} of the relevant ones replaced" if self.share else "as retrieved"
+        return f"with {100 * self.share:g} % of the relevant ones replaced" if self.share else "as retrieved"
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""

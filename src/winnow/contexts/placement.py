@@ -61,7 +61,7 @@ class Placement:
     @property
     def uses_gold(self) -> bool:
         """Return whether the contexts or their order depend on which of them are gold passages."""
-        return self.gold != "keep" or self.order not in ("retrieved", "shuffled")
+        return self.gold != "keep" or self.order != "retrieved"  # a moved gold passage is the only one that is kept
 
     @property
     def words(self) -> str:
@@ -77,8 +77,8 @@ class Placement:
                 order = "at a random position"
             case position:
                 order = f"at position {position}"
-        if not self.uses_gold:
-            return order
+        if self.gold == "keep":
+            return order if self.order in ("retrieved", "shuffled") else f"with the gold passage {order} if it was retrieved"
         if self.gold == "remove":
             return f"without the gold passage{f', {order}' if self.order == 'shuffled' else ''}"
         which = "all gold passages" if self.gold == "insert_all" else "the gold passage"

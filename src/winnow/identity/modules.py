@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import sysconfig
+from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def _find_spec(name: str) -> ModuleSpec | None:
     loaded = sys.modules.get(name)
     parent = name.rpartition(".")[0]
     try:
-        if loaded is None and parent and not _is_package(parent):
+        if loaded is None and is_in_winnow(parent) and not _is_package(parent):
             return None
         return getattr(loaded, "__spec__", None) or importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
@@ -68,10 +69,16 @@ def _is_installed(package: str) -> bool:
     To ask for the place of a module within it instead would import the packages around that module, some for seconds.
     """
     spec = _find_spec(package)
-    if spec is None or spec.origin is None:
+    if spec is None or spec.origin is None or not _is_in_distribution(spec.origin) or _sets_path(spec.origin):
         return False
-    places = getattr(sys.modules.get(package), "__path__", None) or spec.submodule_search_locations or ()
-    return all(_is_in_distribution(place) for place in (spec.origin, *places))
+    return all(_is_in_distribution(place) for place in spec.submodule_search_locations or ())
+
+
+@cache
+def _sets_path(file: str) -> bool:
+    """Return whether a package says itself where its modules are, so that they may be anywhere."""
+    path = Path(file)
+    return path.suffix == ".py" and b"__path__" in path.read_bytes()
 
 
 def _is_in_distribution(path: str) -> bool:

@@ -227,6 +227,8 @@ class Mixture:
     """
 
     revision: ClassVar[int] = 1
+    uses_gold: ClassVar[bool] = True
+    """Its documents are those that the labels call relevant, irrelevant and seemingly relevant."""
 
     maps: MapSource
     relevant: Annotated[int, SearchOnly] = 3

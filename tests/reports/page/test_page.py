@@ -109,9 +109,12 @@ def test_the_answer_comes_first(page: Open) -> None:
     """A sentence with a link, what it costs, one chart with a point for each cell with passages, and findings as bars."""
     elements = page()
     text = _read_text(elements)
-    assert "post_fusion on five passages retrieved has the highest EM: 66.7 % [30.0, 90.3]." in text
+    assert (
+        "post_fusion on five passages retrieved has the highest EM of the settings without gold labels: 66.7 % [30.0, 90.3]."
+        in text
+    )
     assert "not significantly more than closed_book without passages, the simplest setting" in text
-    assert "6 questions · tokens per question: 104.5" in text
+    assert "6 questions · tokens: 104.5" in text
     assert f"#{urlencode({'view': 'compare', 'a': A, 'b': CLOSED})}".replace("&", "&") in elements
     assert _count_marks(elements, "point") == 2
     assert "dashed: without passages" in text
@@ -141,6 +144,16 @@ def test_charts_are_chosen_by_the_address(page: Open) -> None:
     held = page(view="explore", **{"only strategy": "post_fusion"})
     assert _count_marks(held, "point") == 1
     assert _read_text(page(view="explore", metric="nm_pool")).count("undefined") == 0
+
+
+@needs_chromium
+def test_selections_that_share_ids_keep_their_questions(tmp_path: Path) -> None:
+    """Two data sets have a question q0; each cell shows its own."""
+    samples = [replace(s, question=replace(s.question, text=f"other {s.question.question_id}")) for s in CELLS[1].samples]
+    other = replace(CELLS[1], samples=samples, labels=replace(CELLS[1].labels, questions="another selection"))
+    (tmp_path / "index.html").write_text(build_page([CELLS[0], other]).render(), encoding="utf-8")
+    assert "<h2>other q0" in open_page(tmp_path / "index.html", view="questions", a=B, id="q0")
+    assert "<h2>other q0" not in open_page(tmp_path / "index.html", view="questions", a=A, id="q0")
 
 
 @needs_chromium
@@ -298,7 +311,8 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 def test_two_cells_stand_side_by_side(page: Open) -> None:
     """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
     text = _read_text(page(view="compare", a=A, b=B))
-    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625, not significant." in text
+    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625. This test is" in text
+    assert "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: not significant." in text
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
     assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="second"))) == ["q4"]

@@ -43,7 +43,7 @@ def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
     )
     assert (story.headline.cells, story.headline.is_significant) == ((1, 0), True)
     assert story.headline.interval[0] == pytest.approx(65)
-    assert story.cost == "40 questions · tokens per question: 60.0, 3.0 times those of the simplest setting"
+    assert story.cost == "40 questions · tokens: 60.0, 3.0 times that of the simplest setting"
 
 
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
@@ -68,7 +68,7 @@ def _spend(cell: CellResult, tokens: int) -> CellResult:
 def test_the_best_may_be_the_simplest() -> None:
     """It is then compared with the next highest, and nobody else is called the simplest."""
     story = tell(LOW, _spend(HIGH, 3), CLOSE)
-    assert "It also costs the least. That is not significantly more than pf_concat" in story.headline.text
+    assert "It also costs the least of those with passages. That is not significantly more" in story.headline.text
     assert "the next highest: 2.5 points [" in story.headline.text
     assert "simplest" not in story.headline.text + story.cost
     assert story.headline.cells == (1, 2)
@@ -78,14 +78,14 @@ def test_a_control_with_gold_labels_is_never_the_winner() -> None:
     """It is what a better ranking could bring, with its own difference."""
     control = make("concatenation", 38, gold="gold_first", placed="with the gold passage first")
     story = tell(LOW, HIGH, control)
-    assert story.headline.text.startswith("post_fusion on five passages retrieved has")
+    assert "has the highest EM of the settings without gold labels: 75.0 % [59.8, 85.8]." in story.headline.text
     finding = _find(story, "With gold labels, concatenation on five passages with the gold passage first reaches 95.0 [")
     assert "20.0 points [" in finding.text
-    assert "above the best setting (p = 0.008)" in finding.text
+    assert "above the best setting without (p = 0.008)." in finding.text
     assert (finding.cells, finding.is_significant) == ((2, 1), True)
     alone = tell(control, make("post_fusion", 39, gold="gold_first", placed="with the gold passage first"))
     assert "All settings use gold labels" in alone.headline.text
-    assert not any("could bring" in finding.text for finding in alone.findings)
+    assert not any("With gold labels" in finding.text for finding in alone.findings)
 
 
 def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
@@ -132,7 +132,7 @@ def test_nothing_is_claimed_without_a_test() -> None:
     assert (only.headline.cells, only.findings) == ((0,), [])
     other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
     assert "significant" not in tell(LOW, other).headline.text
-    assert "It is compared with those that answer the same questions." in tell(LOW, other).headline.text
+    assert "it is compared with those that answer the same." in tell(LOW, other).headline.text
     empty = replace(LOW, samples=[])
     assert tell(empty).headline.text == "EM is undefined in every cell."
 
@@ -166,3 +166,44 @@ def test_answers_in_other_words_are_counted() -> None:
     assert texts[0].startswith("4 of 40 answers of the best setting contain an accepted one among other words")
     rest = tell(replace(HIGH, samples=[*samples[:3], *HIGH.samples[3:]])).limits
     assert not any("among other words" in text for text in rest)
+
+
+def test_of_cells_with_the_same_answers_the_cheapest_is_the_best() -> None:
+    """Nobody should pay for the other; and no other cell is called the cheapest that is as good."""
+    twin = replace(HIGH, labels=replace(HIGH.labels, strategy="twin"))
+    story = tell(_spend(HIGH, 300), _spend(twin, 20), _spend(CLOSE, 100))
+    assert story.headline.text.startswith("twin on five passages retrieved has the highest EM")
+    assert not any("cheapest" in finding.text for finding in story.findings)
+
+
+def test_without_a_known_cost_no_setting_is_the_simplest() -> None:
+    """The best one is compared with the next highest."""
+    story = build_story(Family([LOW, CLOSE, HIGH], 0), cost="money")
+    assert story.headline.cells == (2, 1)
+    assert "the next highest" in story.headline.text
+    assert (story.cost, "simplest" in story.headline.text) == ("40 questions", False)
+
+
+def test_a_cell_without_passages_is_no_baseline_beside_others() -> None:
+    """Though it costs the least."""
+    closed = _spend(make_cell_result("closed_book", 0, "none", [0.0] * N), 1)
+    story = tell(_spend(HIGH, 60), closed, _spend(LOW, 20))
+    assert story.headline.cells == (0, 2)
+    assert "costs the least" not in story.headline.text
+
+
+def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
+    """Both are significant; the sentence names the higher cell first, whichever comes first in the sweep."""
+    best, middle, low = make("a", 36), make("b", 20), make("c", 0, k=9)
+    other = make("d", 26, k=9)
+    finding = _find(tell(best, middle, low, other), "differences between strategies")
+    assert finding.cells == (0, 1)
+    assert finding.interval[0] == pytest.approx(40)
+    assert "40.0 points [" in finding.text
+    assert "higher with a than with b" in finding.text
+
+
+def test_a_mean_and_a_paired_difference_may_disagree() -> None:
+    """The highest of all, with 70 of 100, has none of the 30 questions of which the other has 18."""
+    highest, other = make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]), make("b", 18, num=30, gold="g")
+    assert "Paired by question, it is below b on five passages g" in tell(highest, other).headline.text

@@ -9,7 +9,7 @@ function showAnswer() {
     h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
       [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
-      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? "; dashed: without passages" : ""}; a point opens its questions. `,
+      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? "; dashed: without passages" : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),
       h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
         finding.text, " ", linkFinding(finding), drawDifference(finding.interval, reach))))),

@@ -22,6 +22,15 @@ function listPairs(first, second, state) {
 const findGroup = (first, second, question) =>
   Object.entries(groupPairs(first, second)).find(([, rows]) => rows.some((row) => row.question === question))?.[0];
 
+// The difference of the first metric with the p-value that is corrected for all pairs of the page.
+function describeCorrected(first, second) {
+  const difference = findDifference(first, second), metric = data.metrics[0];
+  if (first.first === second.first) return h("b", {}, `Both gave the same answers.`);
+  if (!difference) return "";
+  const [value, low, high, , corrected] = difference;
+  return h("b", {}, `${metric.title}: ${formatSigned(value, metric)} [${formatSigned(low, metric)}, ${formatSigned(high, metric)}], ${formatP(corrected)} after the correction for the ${data.numTests} pairs of this page: ${corrected < 0.05 ? "" : "not "}significant.`);
+}
+
 function showCompare(state) {
   const first = findCell(state.a) || rankCells()[0];
   const others = rankCells().filter((cell) => cell !== first && cell.selection === first.selection);
@@ -39,7 +48,7 @@ function showCompare(state) {
   const most = Number(state.more) || ROWS;
   return [controls,
     h("p", {}, `Exact match on ${total} common questions: A − B = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(p)}`,
-      p < 0.05 ? ". This test is of these two cells alone, and not corrected for the number of pairs that you look at." : ", not significant."),
+      ". This test is of these two cells alone, and not corrected for the number of pairs that you look at. ", describeCorrected(first, second)),
     h("div", { class: "flow" }, Object.entries(GROUPS).map(([name, title]) => h("a", { href: link({ view: "compare", a: first.name, b: second.name, group: name }), "aria-current": name === chosen ? "true" : null },
       h("b", {}, groups[name].length), title))),
     h("h2", {}, `${GROUPS[chosen]}: ${count(rows.length, "question")}`),

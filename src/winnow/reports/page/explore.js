@@ -2,11 +2,13 @@
 
 const KINDS = { dots: "settings side by side", lines: "lines", difference: "differences to a baseline", matrix: "matrix", cost: "metric against cost" };
 const NONE = "-", LINE = "strategy and settings";
+const OWN = [LINE, "strategy", "k", "placement"];  // fields in which cells without passages are on their own
 
 // The fields in which the cells differ, such as strategy, k and placement, with their values in order.
 function listFields() {
   const names = [...new Set(cells.flatMap((cell) => Object.keys(cell.fields)))];
-  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => !cell.closed || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
+  const isClosed = cells.every((cell) => cell.closed);  // then these are the cells that differ
+  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => isClosed || !cell.closed || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
   for (const field of fields) {
     if (field.name === "placement") field.values.sort((x, y) => data.placements.indexOf(x) - data.placements.indexOf(y));
     else if (field.values.every((value) => value !== "" && !isNaN(value))) field.values.sort((x, y) => x - y);
@@ -27,7 +29,7 @@ function chooseChart(state) {
   const facet = allow(state.facet, first(...["placement", ...names].filter((name) => name !== x && name !== color && (name === "placement" || name === "k"))));
   const held = Object.fromEntries(names.filter((name) => state[`only ${name}`]).map((name) => [name, state[`only ${name}`]]));
   const baseline = findCell(state.baseline) || cells[data.story.headline.cells[1] ?? data.story.headline.cells[0] ?? 0];
-  return { kind, x, color, facet, held, baseline, metric: getMetric(state.metric), cost: getMetric(state.cost || data.cost) };
+  return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : getMetric(state.metric), cost: getMetric(state.cost || data.cost) };
 }
 
 // [difference, low, high, p, corrected p, questions] of a cell and the baseline, or null if the page does not hold it.
@@ -43,7 +45,7 @@ function findDifference(cell, baseline) {
 function listPoints(choice) {
   const { metric, held } = choice;
   const scale = (m, value) => (m.unit === "percent" ? 100 * value : value);
-  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => cell.closed || String(cell.fields[name]) === value));
+  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value));
   return shown.map((cell) => {
     const [mean, low, high, n] = cell.intervals[metric.name];
     const difference = metric === data.metrics[0] ? findDifference(cell, choice.baseline) : null;
@@ -51,9 +53,9 @@ function listPoints(choice) {
     const same = cells.filter((other) => other !== cell && other.first === cell.first).map((other) => other.words);
     return {
       cell: cell.name, first: cell.first, words: cell.words, k: cell.k, closed: cell.closed, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
-      text: formatInterval(metric, cell.intervals[metric.name]), cost: cost ? scale(choice.cost, cost[0]) : null,
+      text: formatInterval(metric, cell.intervals[metric.name]), short: formatValue(metric, mean), costText: cost ? formatValue(choice.cost, cost[0]) : "", cost: cost ? scale(choice.cost, cost[0]) : null,
       difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
-      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map(formatSigned).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
+      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map((value) => formatSigned(value, metric)).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
       same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(listFields().map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
     };
   });
@@ -79,10 +81,11 @@ function buildIntervals(choice, points, width) {
   const isFlat = choice.kind === "dots";
   const [place, value, second, offset] = isFlat ? ["y", "x", "x2", "yOffset"] : ["x", "y", "y2", "xOffset"];
   const withPassages = points.filter((point) => !point.closed), without = withPassages.length ? points.filter((point) => point.closed) : [];
+  const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
   const color = describeField(choice.color, { scale: { range: data.colors }, legend: null });
   const key = color && { ...color, legend: { orient: "bottom", columns: 0, direction: "horizontal", titleOrient: "left", symbolType: "circle", symbolFillColor: "transparent" } };
-  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, title: isFlat ? null : choice.x });
+  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.color, choice.facet].includes(name)).map((name) => describeField(name));
   const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: color.field, type: "nominal", sort: color.sort } }), tooltip: buildTooltip(choice) };
   const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
@@ -92,15 +95,16 @@ function buildIntervals(choice, points, width) {
     ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45, ...plain }, encoding: { [value]: { field: "value", ...axis } } }]),
     { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer", strokeWidth: 1.6 },
       encoding: { [value]: { field: "value", ...axis }, color: undefined, ...fillOracles(color, key) } },
-  ].map((layer) => ({ ...layer, encoding: { ...shared, ...layer.encoding } }));
-  const references = without.length ? [{ data: { values: without }, mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
+  ].map((layer) => ({ ...layer, ...(isReference || !without.length ? {} : { transform: [{ filter: "!datum.closed" }] }), encoding: { ...shared, ...layer.encoding } }));
+  const references = without.length ? [{ ...(isReference ? { data: { values: without } } : { transform: [{ filter: "datum.closed" }] }), mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
   const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
   const panels = facet ? new Set(drawn.map((point) => point[facet.field])).size : 1;
   const columns = Math.min(panels, 3), rest = isFlat ? 130 : 40;
   const colors = color ? color.sort.length : 1, places = spot ? spot.sort.length : 1;
   const size = { width: Math.max(120, (width - rest) / columns - (isFlat ? 24 : 60)), height: isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240 };
   const layer = [...references, ...marks];
-  return facet ? { data: { values: drawn }, facet, columns, spec: { ...size, layer } } : { data: { values: drawn }, ...size, layer };
+  const values = isReference ? drawn : points;
+  return facet ? { data: { values }, facet, columns, spec: { ...size, layer } } : { data: { values }, ...size, layer };
 }
 
 function buildDifferences(choice, points, width) {
@@ -124,7 +128,7 @@ function buildMatrix(choice, points, width) {
     y: { field: "line", type: "nominal", sort: null, title: null, axis: { labelLimit: 300 } }, tooltip: buildTooltip(choice) };
   return { data: { values }, width: Math.min(width - 260, 130 * columns.length), height: { step: 34 }, encoding, layer: [
     { mark: { type: "rect", cursor: "pointer" }, encoding: { color: { field: "value", type: "quantitative", title: label(choice.metric), scale: { scheme: "blues", zero: false } } } },
-    { mark: { type: "text", cursor: "pointer", fontSize: 12 }, encoding: { text: { field: "value", format: ".1f" }, color: { condition: { test: `datum.value > ${middle(values)}`, value: "white" }, value: "black" } } }] };
+    { mark: { type: "text", cursor: "pointer", fontSize: 12 }, encoding: { text: { field: "short" }, color: { condition: { test: `datum.value > ${middle(values)}`, value: "white" }, value: "black" } } }] };
 }
 
 const middle = (values) => (Math.max(...values.map((point) => point.value)) + Math.min(...values.map((point) => point.value))) / 2;
@@ -135,10 +139,10 @@ function buildCosts(choice, points, width) {
   const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
   const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
   const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
-  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: least > 0 && most / least >= 10 ? { type: "log" } : { zero: false } };
+  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: least > 0 && most / least >= 10 ? { type: "log", nice: false, padding: 12 } : { zero: false } };
   const y = { type: "quantitative", title: label(choice.metric) };
   const color = describeField(choice.x === NONE ? "strategy" : choice.x, { scale: { range: data.colors }, legend: { orient: "bottom", columns: 0 } });
-  const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "cost", title: choice.cost.title, format: ",.1f" }] };
+  const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "costText", title: choice.cost.title }] };
   return { width: Math.max(300, width - 90), height: 360, layer: [
     ...(steps.length ? [
       { data: { values: steps }, mark: { type: "area", interpolate: "step-after", opacity: 0.18, color: style("--muted") }, encoding: { x, y: { field: "low", ...y }, y2: { field: "high" } } },
@@ -186,13 +190,14 @@ function showExplore(state) {
       isFree && select("Color", options, choice.color, (value) => go({ color: value })),
       isFree && select("Panels", options, choice.facet, (value) => go({ facet: value })),
       choice.kind === "cost" && select("Cost", metrics, choice.cost.name, (value) => go({ cost: value })),
-      select("Baseline", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
+      select(choice.kind === "difference" ? "Baseline" : "Compared in tooltips with", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
     h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
       (value) => go({ [`only ${field.name}`]: value })))),
     chart,
     numApart > 0 && muted(`${count(numApart, "cell")} not compared with the baseline: other questions, or a difference that this page does not hold. `),
     numUndefined > 0 && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
-    choice.kind === "cost" && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
+    choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
+    choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
     muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
     showPositions(choice.metric),
   ];
@@ -223,7 +228,7 @@ function showPositions(metric) {
   const groups = new Map();
   let most = 0;
   for (const cell of cells) {
-    if (!cell.k || cell.gold === "retrieved") continue;
+    if (!cell.k || !cell.oracle) continue;
     const values = cell.values[metric.name];
     values.forEach((value, index) => {
       const position = cell.positions[index];

@@ -24,7 +24,8 @@ from winnow.reports.plots import COLORS, order_placement
 from winnow.reports.report import Report
 from winnow.text.normalization import normalize
 
-_DIGITS = 6
+_DIGITS = 7
+"""Number of significant digits of the values in the page."""
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("elements", "answer", "explore", "outcomes", "questions", "question", "prompts", "compare", "tables", "main")
 """Parts of the script, in the order in which they are joined."""
@@ -69,18 +70,19 @@ class Page:
         """Build what the script reads. Questions and answers are referred to by their numbers."""
         cells, report = self.family.cells, self.report
         names, metrics = name_cells(cells), self._list_metrics(cells[0])
-        questions = {s.question.question_id: s.question for cell in cells for s in cell.samples}
-        numbers = {question_id: number for number, question_id in enumerate(questions)}
+        questions = {(cell.labels.questions, s.question.question_id): s.question for cell in cells for s in cell.samples}
+        numbers = {key: number for number, key in enumerate(questions)}
         answers = Texts()
         entries = [self._build_cell(cell, name, numbers, answers) for cell, name in zip(cells, names, strict=True)]
         cases: dict[int, dict[int, Case]] = {}
         for (index, question_id), case in self.cases.items():
-            cases.setdefault(index, {})[numbers[question_id]] = case
+            cases.setdefault(index, {})[numbers[cells[index].labels.questions, question_id]] = case
         return {
             "title": report.title,
             "story": build_story(self.family, self.cost),
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
+            "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
             "numTests": self.family.num_tests,
             "notes": list(report.notes),
             "provenance": dict(report.provenance),
@@ -147,7 +149,9 @@ class Page:
             for (first, second), (one, adjusted) in family.compared.items()
         ]  # fmt: skip
 
-    def _build_cell(self, cell: CellResult, name: str, numbers: Mapping[str, int], answers: Texts) -> dict[str, Any]:
+    def _build_cell(
+        self, cell: CellResult, name: str, numbers: Mapping[tuple[str, str], int], answers: Texts
+    ) -> dict[str, Any]:
         labels, seed = cell.labels, self.family.seed
         intervals = {metric.name: cell.compute_interval(metric.name, seed) for metric in self._list_metrics(cell)}
         return {
@@ -171,7 +175,7 @@ class Page:
                 key: [_round(value.mean), _round(value.low), _round(value.high), value.n] if value.n else None
                 for key, value in intervals.items()
             },
-            "questions": [numbers[question_id] for question_id in cell.columns.question_ids],
+            "questions": [numbers[labels.questions, question_id] for question_id in cell.columns.question_ids],
             "answers": [answers.add(answer) for answer in cell.columns.answers],
             "outcomes": classify_all(cell.samples),
             "positions": [sample.prediction.gold_position for sample in cell.samples],
@@ -187,7 +191,7 @@ class Page:
 
 
 def _round(value: float) -> float:
-    return round(float(value), _DIGITS)
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def _compress(data: bytes) -> str:

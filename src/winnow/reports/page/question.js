@@ -1,7 +1,7 @@
 // One question: contexts, rounds, votes.
 
 function showQuestion(state, cell) {
-  const question = data.questions.findIndex((entry) => entry[0] === state.id);
+  const question = cell.questions.find((number) => data.questions[number][0] === state.id) ?? data.questions.findIndex((entry) => entry[0] === state.id);
   if (question < 0) return h("p", { class: "note" }, `There is no question with the id ${state.id}.`);
   const [id, text, accepted, normalized] = data.questions[question];
   const other = findCell(state.b);

@@ -4,7 +4,7 @@ A headline names no setting whose prompts rest on gold labels: nobody has these 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from winnow.metrics.answer import exact_match
 from winnow.metrics.comparisons import format_p
@@ -13,7 +13,7 @@ from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.metrics.power import compute_power
 from winnow.reports.best import Best, BestComparison, find_best, find_highest
 from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
-from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, describe_difference
 from winnow.reports.family import Family
 from winnow.reports.power import choose_sizes, find_questions_needed
 from winnow.text.containment import has_answer
@@ -64,14 +64,15 @@ def build_story(family: Family, cost: str = "tokens") -> Story:
     best = find_best(family)
     if best is None:
         return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
-    baseline = _choose_baseline(family, best, cost)
+    best = _take_cheapest(family, best, cost)
+    baseline, role = _choose_baseline(family, best, cost)
     findings = [
         *_describe_cheaper(family, best, baseline, cost),
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    headline = _build_headline(family, best, baseline, cost)
-    return Story(headline, _describe_cost(family, best, baseline, cost), findings, list(_describe_limits(family, best)))
+    headline = _build_headline(family, best, baseline, role, cost)
+    return Story(headline, _describe_cost(family, best, baseline, role, cost), findings, list(_describe_limits(family, best)))
 
 
 def _get_cost(family: Family, index: int, cost: str) -> float | None:
@@ -83,8 +84,15 @@ def _get_cost(family: Family, index: int, cost: str) -> float | None:
     return interval.mean if interval.n else None
 
 
+def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
+    """Return the best cell as the cheapest of those that gave the same answers."""
+    costs = {index: own for index in (best.index, *best.equal) if (own := _get_cost(family, index, cost)) is not None}
+    index = min(costs, key=lambda one: (costs[one], one), default=best.index)
+    return replace(best, index=index, equal=[one for one in (best.index, *best.equal) if one != index])
+
+
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
-    """Return whether no other setting with passages is cheaper than the best one."""
+    """Return whether no other setting with passages that it is compared with is cheaper than the best one."""
     own = _get_cost(family, best.index, cost)
     others = [
         _get_cost(family, other.index, cost) for other in best.comparisons if family.cells[other.index].labels.shows_passages
@@ -92,57 +100,61 @@ def _is_simplest(family: Family, best: Best, cost: str) -> bool:
     return own is not None and bool(others) and all(one is not None and own <= one for one in others)
 
 
-def _choose_baseline(family: Family, best: Best, cost: str) -> BestComparison | None:
-    """Return the comparison with the simplest setting, or with the next highest if the best one is the simplest itself.
+def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestComparison | None, str]:
+    """Return the comparison with the simplest setting, and what that is called.
 
-    The simplest setting is the cheapest with passages, or one without if there is no other.
+    The simplest setting is the cheapest with passages, or one without if there is no other. If that is the best one itself, or
+    if no cost is known, it is compared with the next highest.
     """
-    if _is_simplest(family, best, cost):
-        return min(best.comparisons, key=lambda other: (other.comparison.difference, other.index))
+    costs = {other.index: _get_cost(family, other.index, cost) for other in best.comparisons}
+    if not costs:
+        return None, ""
+    if _is_simplest(family, best, cost) or None in costs.values():
+        means = [family.cells[index].compute_interval(family.metric.name, family.seed).mean for index in costs]
+        return max(zip(best.comparisons, means, strict=True), key=lambda one: (one[1], -one[0].index))[0], "the next highest"
 
     def rank(other: BestComparison) -> tuple[bool, float, int]:
-        own = _get_cost(family, other.index, cost)
-        return not family.cells[other.index].labels.shows_passages, float("inf") if own is None else own, other.index
+        return not family.cells[other.index].labels.shows_passages, costs[other.index] or 0.0, other.index
 
-    return min(best.comparisons, key=rank, default=None)
+    return min(best.comparisons, key=rank), "the simplest setting"
 
 
-def _build_headline(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Finding:
+def _build_headline(family: Family, best: Best, baseline: BestComparison | None, role: str, cost: str) -> Finding:
     cell, metric = family.cells[best.index], family.metric
-    sign = " %" if metric.unit == "percent" else ""
     interval = cell.compute_interval(metric.name, family.seed)
-    scale = get_unit_scale(metric)
-    value = f"{metric.format_mean(interval)}{sign} [{scale * interval.low:.1f}, {scale * interval.high:.1f}]"
-    text = f"{cell.labels.words} has the highest {metric.heading}: {value}."
+    value = metric.format(interval).replace(" [", " % [", 1) if metric.unit == "percent" else metric.format(interval)
+    controls = any(other.labels.uses_gold for other in family.cells)
+    kind = " of the settings without gold labels" if controls and best.is_deployable else ""
+    text = f"{cell.labels.words} has the highest {metric.heading}{kind}: {value}."
     if len({other.labels.questions for other in family.cells}) > 1:
-        text += " It is compared with those that answer the same questions."
+        text += " Some cells answer other questions; it is compared with those that answer the same."
     if not best.is_deployable:
         text += " All settings use gold labels, which nobody has for a new question."
     if baseline is None:
         return Finding(text, (best.index,))
-    words = f"{family.cells[baseline.index].labels.words}, the simplest setting"
+    words = f"{family.cells[baseline.index].labels.words}, {role}"
     if _is_simplest(family, best, cost):
-        text += " It also costs the least."
-        words = f"{family.cells[baseline.index].labels.words}, the next highest"
+        text += " It also costs the least of those with passages."
     difference, p_value = _format_difference(family, baseline), _format_p(baseline.adjusted_p_value)
     if baseline.is_above:
         text += f" That is {difference} more than {words}, has ({p_value})."
+    elif baseline.is_significant:
+        text += f" Paired by question, it is below {words}: {difference}, {p_value}."
     else:
-        p_value = p_value.partition(",")[0]
-        text += f" That is not significantly more than {words}: {difference}, {p_value}."
+        text += f" That is not significantly more than {words}: {difference}, {p_value.partition(',')[0]}."
     return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
 
 
-def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> str:
+def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, role: str, cost: str) -> str:
     """Say over how many questions the headline is, and what the best setting costs for each."""
     cell = family.cells[best.index]
     text = f"{cell.compute_interval(family.metric.name, family.seed).n:,} questions"
     own, metric = _get_cost(family, best.index, cost), cell.find_metric(cost)
     if own is None or metric is None:
         return text
-    text += f" · {metric.heading} per question: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
-    other = _get_cost(family, baseline.index, cost) if baseline and not _is_simplest(family, best, cost) else None
-    return f"{text}, {own / other:.1f} times those of the simplest setting" if other else text
+    text += f" · {metric.heading}: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
+    other = _get_cost(family, baseline.index, cost) if baseline else None
+    return f"{text}, {own / other:.1f} times that of {role}" if other else text
 
 
 def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Iterator[Finding]:
@@ -178,10 +190,10 @@ def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
         return
     comparison = BestComparison(highest, *compared)
     value = cells[highest].format_metric(family.metric.name, family.seed)
-    certainty = f"{_format_difference(family, comparison)} above the best setting"
+    certainty = f"{_format_difference(family, comparison)} above the best setting without"
     yield Finding(
         f"With gold labels, {cells[highest].labels.words} reaches {value}, {certainty} "
-        f"({_format_p(comparison.adjusted_p_value)}): what a better ranking could bring.",
+        f"({_format_p(comparison.adjusted_p_value)}).",
         (highest, best.index),
         _get_interval(family, comparison),
         comparison.is_significant,
@@ -246,6 +258,13 @@ def _describe_limits(family: Family, best: Best) -> Iterator[str]:
             f"and are no exact match. metric=[accuracy] counts them as right; a reader that is fine-tuned answers in short "
             "(reader=smollm2_tuned)."
         )
+    if difference := describe_difference(metric).strip():
+        yield difference.replace("A - B", "A difference", 1)
+    if num_dropped := sum(cell.columns.truncated):
+        yield (
+            f"{num_dropped} passages were dropped from prompts of the best setting that were too long. Gold passages are "
+            "dropped last, so that these prompts rest on their labels."
+        )
     ranked = [sample for sample in cell.samples if sample.ranking]
     answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
     if ranked and len(answerable) < len(ranked):
@@ -280,8 +299,9 @@ def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:
 def _format_difference(family: Family, other: BestComparison) -> str:
     """Format a difference with its interval, in points for shares."""
     difference, low, high = _get_interval(family, other)
-    unit = " points" if family.metric.unit == "percent" else ""
-    return f"{difference:.1f}{unit} [{low:.1f}, {high:.1f}]"
+    is_share = family.metric.unit == "percent"
+    unit, digits = (" points", 1) if is_share else ("", family.metric.digits)
+    return f"{difference:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _format_p(p_value: float) -> str:

@@ -8,8 +8,9 @@ function readNumber(text) {
 function sortRows(rows, column, isDescending) {
   const isNumeric = rows.every((row) => readNumber(row[column]) !== null || /^[–-]?$/.test(row[column].trim()));
   const compare = isNumeric ? (x, y) => (readNumber(x[column]) ?? -Infinity) - (readNumber(y[column]) ?? -Infinity) : (x, y) => x[column].localeCompare(y[column]);
-  const sorted = [...rows].sort(compare);
-  return isDescending ? sorted.reverse() : sorted;
+  const isEmpty = (row) => /^[–-]?$/.test(row[column].trim());
+  const sorted = rows.filter((row) => !isEmpty(row)).sort(compare);
+  return [...(isDescending ? sorted.reverse() : sorted), ...rows.filter(isEmpty)];
 }
 
 function showTables(state) {
