@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import require_finished, resolve_cells
-from flows.project.engines import identify_engines, open_engines
+from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.project.metrics import build_metrics, resolve_judge_specs
 from flows.settings.typed import Settings
@@ -98,14 +98,14 @@ def _iter_plans(
 ) -> Iterator[tuple[Plan[object], Mapping[Role, str], Sequence[Step]]]:
     """Yield every plan of the cells and of their judged metrics, with the engines' identities by role and recorded steps."""
     for cell in load_cells(specs):
-        identities = identify_engines(open_engines(cell.spec.engines, check=False))
+        identities = identify_engine_specs(cell.spec.engines)
         steps = read_steps(cell.spec.folder, cell.rankings.passages, {question.question_id for question in cell.questions})
         for question, job in zip(cell.questions, iter_jobs([cell]), strict=True):
             own = steps.get(question.question_id)
             yield job.plan, identities, own.steps if own else ()
     metrics = [metric for metric in build_metrics(settings) if isinstance(metric, JudgedMetric)]
     if metrics:
-        judge = identify_engines(open_engines(resolve_judge_specs(Project(settings), metrics), check=False))
+        judge = identify_engine_specs(resolve_judge_specs(Project(settings), metrics))
         reader = SampleReader(collect_inputs(metrics))
         samples = {spec.key: reader.read(spec) for spec in specs}
         yield from ((job.plan, judge, ()) for job in build_judge_jobs(metrics, samples))

@@ -73,7 +73,7 @@ def _print_summary(seconds: float) -> None:
     Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(f"Page:       {folder / 'index.html'}, with every chart, table, prompt and vote (and report.md, metrics.json)")
-    print("MLflow UI:  make ui          prints the address of the sweep's page; mark runs and press Compare")
+    print("MLflow UI:  make ui          opens one page with links to the sweep's; mark runs and press Compare")
     print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
 
 

@@ -27,8 +27,7 @@ from flows.project.artifacts import Project
 from flows.project.engines import (
     EVALUATED,
     compute_estimator_identity,
-    identify_engines,
-    open_engines,
+    identify_engine_specs,
     open_reader,
     resolve_engine_spec,
     resolve_reader_spec,
@@ -175,7 +174,7 @@ def _add_engines(use: Use, project: Project) -> None:
         if spec.key in use.opened:
             continue
         with suppress(MissingArtifactError):
-            use.engines.update(identify_engines(open_engines([spec], check=False)).values())
+            use.engines.update(identify_engine_specs([spec]).values())
             weights = [str(reader.base), resolve_reader_path(project, reader, prompt)]
             for path in weights if is_trained(settings, reader) else ():
                 evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)

@@ -40,7 +40,6 @@ from winnow.reports.family import Family
 from winnow.reports.notes import build_code_notes, build_control_token_notes, build_model_notes
 from winnow.reports.page.cases import Texts
 from winnow.reports.page.page import Page, choose_questions
-from winnow.reports.page.story import build_story
 from winnow.reports.question_values import write_question_values
 from winnow.reports.report import PLOTTED_METRICS, build_report, draw_plots
 from winnow.reports.reported import load_paper_part
@@ -77,9 +76,10 @@ def report(jobs: Sequence[Settings]) -> Summary:
             *describe_cases(cases, family.num_questions, len(chosen)),
         ],
     )
+    page = Page(tables, family, texts, cases, settings.report.cost)
     out = open_report_folder(settings)
     files = {
-        PAGE: Page(tables, family, texts, cases, settings.report.cost).render(),
+        PAGE: page.render(),
         "report.md": tables.render_markdown(),
         "tables.tex": tables.render_latex(),
         CELL_VALUES: _format_metrics(results, settings.report.seed),
@@ -91,8 +91,7 @@ def report(jobs: Sequence[Settings]) -> Summary:
     for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
         for extension in settings.report.figures:
             plot.save(out, extension)
-    story = build_story(family, settings.report.cost)
-    note = f"{story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
+    note = f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
     return Summary(f"{tables.title}, 95 % intervals", build_cell_rows(results), note)
 
 

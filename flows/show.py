@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from flows.project.cells import resolve_cells
-from flows.project.engines import identify_engines, open_engines
+from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.project.metrics import build_metrics
 from flows.settings.typed import Settings
@@ -65,8 +65,7 @@ def _find_question(cell: LoadedCell, question_id: str) -> Question:
 
 def _replay_question(settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
     """Run the strategy on the question with the results of its calls from the ledger."""
-    engines = open_engines(cell.spec.engines, check=False)
-    identities = identify_engines(engines)
+    identities = identify_engine_specs(cell.spec.engines)
     recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
     try:
         with open_ledger(settings) as ledger:

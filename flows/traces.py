@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flows.project.cells import require_finished, resolve_cells
-from flows.project.engines import identify_engines, open_engines
+from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.project.metrics import read_results
 from flows.settings.typed import Settings
@@ -70,7 +70,7 @@ def _log_cell(
         )
     samples = {sample.question.question_id: sample for sample in result.samples}
     ids = [question_id for question_id in chosen if question_id in samples]
-    identities = identify_engines(open_engines(spec.engines, check=False))
+    identities = identify_engine_specs(spec.engines)
 
     steps = read_steps(spec.folder, cell.rankings.passages, ids)
 

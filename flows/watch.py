@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from flows.project.cells import resolve_cells
-from flows.project.engines import identify_engines, open_engines
+from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.project.metrics import build_metrics
 from flows.settings.typed import Settings
@@ -62,7 +62,7 @@ class WatchedCell:
                 self.samples[question.question_id] = Sample(question, stored[question.question_id], placed.contexts)
             return
         if self._identities is None:
-            self._identities = identify_engines(open_engines(spec.engines, check=False))
+            self._identities = identify_engine_specs(spec.engines)
         for question in left:
             placed = self.cell.place(question)
             with suppress(LedgerError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from flows.project.engines import identify_engines, open_engines
+from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
@@ -22,7 +22,7 @@ def build_cases(
     with open_ledger(settings) as ledger, progress("replaying calls", len(specs) * len(chosen)) as advance:
         for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
             cell = loaded[spec.key]
-            identities = identify_engines(open_engines(spec.engines, check=False))
+            identities = identify_engine_specs(spec.engines)
             samples = {sample.question.question_id: sample for sample in result.samples}
             steps = read_steps(spec.folder, cell.rankings.passages, chosen)
             for question_id in chosen:

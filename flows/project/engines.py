@@ -318,6 +318,11 @@ def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) 
     ]
 
 
+def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
+    """Return what `identify_engines` does for engines that are only described; no model is loaded."""
+    return identify_engines(open_engines(specs, check=False))
+
+
 def identify_engines(engines: Engines) -> dict[Role, str]:
     """Return the identities under which the ledger stores the calls of the engines, by role."""
     return {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}

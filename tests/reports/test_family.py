@@ -2,19 +2,12 @@
 
 from dataclasses import replace
 
+from tests.reports.test_best import CELLS
 from winnow.metrics.comparisons import adjust_p_values
 from winnow.reports.best import find_best
 from winnow.reports.comparisons import compare_by_factor
 from winnow.reports.family import Family
 from winnow.testing import make_cell_result
-
-RIGHT = [1.0] * 12
-CELLS = [
-    make_cell_result("a", 5, "g", [0.0] * 9 + [1.0] * 3),
-    make_cell_result("b", 5, "g", RIGHT),
-    make_cell_result("c", 10, "h", [0.0, *RIGHT[1:]]),
-    make_cell_result("d", 1, "g", [0.0] * 12),
-]
 
 
 def test_the_family_has_pairs_of_different_results_alone() -> None:

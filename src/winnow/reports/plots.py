@@ -17,7 +17,7 @@ from winnow.reports.cells import CellResult, get_unit_scale
 if TYPE_CHECKING:
     import altair as alt
 
-PLACEMENTS = (
+_PLACEMENTS = (
     "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
     "gold_all_shuffled", "gold_last", "gold_all_last",
 )  # fmt: skip
@@ -199,10 +199,10 @@ def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, flo
 
 def order_placement(name: str) -> tuple[int, float]:
     """Return a sort key that orders the named placements first, then the numbered ones."""
-    if name in PLACEMENTS:
-        return PLACEMENTS.index(name), 0
+    if name in _PLACEMENTS:
+        return _PLACEMENTS.index(name), 0
     number = name.rpartition("_")[2]
-    return len(PLACEMENTS), float(number) if number.replace(".", "", 1).isdigit() else 0.0
+    return len(_PLACEMENTS), float(number) if number.replace(".", "", 1).isdigit() else 0.0
 
 
 def _plot_intervals(

@@ -16,8 +16,6 @@ function listFields() {
   return fields.filter((field) => field.values.length > 1);
 }
 
-const findField = (name) => listFields().find((field) => field.name === name);
-
 // The chart that the address asks for; what it leaves open follows from the cells.
 function chooseChart(state) {
   const names = listFields().map((field) => field.name);
@@ -43,7 +41,7 @@ function findDifference(cell, baseline) {
 }
 
 function listPoints(choice) {
-  const { metric, held } = choice;
+  const { metric, held } = choice, fields = listFields();
   const scale = (m, value) => (m.unit === "percent" ? 100 * value : value);
   const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value));
   return shown.map((cell) => {
@@ -56,7 +54,7 @@ function listPoints(choice) {
       text: formatInterval(metric, cell.intervals[metric.name]), short: formatValue(metric, mean), costText: cost ? formatValue(choice.cost, cost[0]) : "", cost: cost ? scale(choice.cost, cost[0]) : null,
       difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
       against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map((value) => formatSigned(value, metric)).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
-      same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(listFields().map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
+      same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(fields.map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
     };
   });
 }
@@ -64,8 +62,8 @@ function listPoints(choice) {
 const label = (m) => (m.unit === "percent" ? `${m.title}, %` : m.title);
 
 function describeField(name, extra) {
-  const index = listFields().findIndex((field) => field.name === name);
-  return index < 0 ? undefined : { field: `f${index}`, type: "nominal", sort: listFields()[index].values, title: name, ...extra };
+  const fields = listFields(), index = fields.findIndex((field) => field.name === name);
+  return index < 0 ? undefined : { field: `f${index}`, type: "nominal", sort: fields[index].values, title: name, ...extra };
 }
 
 function buildTooltip(choice) {
@@ -165,10 +163,7 @@ function drawChart(element, choice) {
     const config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
     vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` })
-      .then(({ view }) => {
-        view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell }, {}));
-        element.dataset.drawn = points.length;
-      });
+      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell }, {})));
   });
   return points;
 }
@@ -218,10 +213,9 @@ function heat(share) {
   return `background: rgba(var(--heat), ${strength.toFixed(3)})`;
 }
 
-function heatCell(metric, value, scale, title, href, below) {
+function heatCell(metric, value, scale, title, below) {
   if (value === null || value === undefined) return h("td", { class: "value muted" }, "");
-  const content = [formatValue(metric, value), below && h("small", {}, below)];
-  return h("td", { class: "value", style: heat((value - scale[0]) / (scale[1] - scale[0] || 1)), title }, href ? h("a", { href }, content) : content);
+  return h("td", { class: "value", style: heat((value - scale[0]) / (scale[1] - scale[0] || 1)), title }, formatValue(metric, value), h("small", {}, below));
 }
 
 function showPositions(metric) {
@@ -248,7 +242,7 @@ function showPositions(metric) {
   const positions = Array.from({ length: most }, (_, index) => index + 1).filter((position) => [...groups.values()].some((group) => group.sums[position]));
   const rows = [...groups.values()].map((group) => [h("th", { scope: "row" }, `${group.strategy}, k=${group.k}`), ...positions.map((position) => {
     const entry = group.sums[position];
-    return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), null, `n=${entry.size}`) : heatCell(metric, null);
+    return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), `n=${entry.size}`) : heatCell(metric, null);
   })]);
   return [h("h2", {}, `${metric.title} by the gold passage's position in the prompt`),
     table(["strategy", ...positions.map(String)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from winnow.reports.family import Family
 from winnow.reports.frontier import find_frontier
 from winnow.reports.page.cases import Case, Texts
 from winnow.reports.page.outcomes import OUTCOMES, classify_all
-from winnow.reports.page.story import build_story
+from winnow.reports.page.story import Story, build_story
 from winnow.reports.plots import COLORS, order_placement
 from winnow.reports.report import Report
 from winnow.text.normalization import normalize
@@ -52,6 +52,11 @@ class Page:
     cases: Mapping[tuple[int, str], Case]
     cost: str = "tokens"
 
+    @cached_property
+    def story(self) -> Story:
+        """Return what a reader sees first."""
+        return build_story(self.family, self.cost)
+
     def render(self) -> str:
         """Render the page as HTML. The data and the chart library are embedded in compressed form."""
         from jinja2 import Environment, FileSystemLoader
@@ -79,7 +84,7 @@ class Page:
             cases.setdefault(index, {})[numbers[cells[index].labels.questions, question_id]] = case
         return {
             "title": report.title,
-            "story": build_story(self.family, self.cost),
+            "story": self.story,
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
             "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
