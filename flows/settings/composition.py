@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -15,6 +15,9 @@ from yaml import YAMLError
 from flows.settings.components import import_component_class
 from winnow.errors import ConfigError, suggest_name
 from winnow.identity.markers import read_annotations
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 Composed = DictConfig
@@ -39,20 +42,61 @@ def compose_config(overrides: Sequence[str], config: str = "config") -> DictConf
 
 
 def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tuple[DictConfig, Mapping[str, str]]:
-    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option too."""
+    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option too.
+
+    Hydra composes the chosen options, once in a process. Values of single settings are then set as Hydra sets them, in a copy.
+    """
+    parsed = parse_overrides(overrides)
+    values = [] if any(override.is_delete() for override in parsed) else [one for one in parsed if _sets_value(one)]
+    chosen = tuple(str(override.input_line) for override in parsed if override not in values)
+    cfg: Any = pickle.loads(_compose_options(chosen, config))  # noqa: S301 (bytes of that function alone)
+    try:
+        for override in values:
+            key, value = override.key_or_group, override.value()
+            if override.is_add() and not isinstance(value, dict | list) and OmegaConf.select(cfg, key) is not None:
+                raise ConfigError(f"{override.input_line}: there is a setting {key} already. Remove the + to change it.")
+            OmegaConf.update(cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
+    choices = read_choices(cfg.hydra)
+    return fill_grid(remove_hydra(cfg), choices), choices
+
+
+def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
+    """Parse overrides in Hydra's syntax; raise ConfigError if one is not valid."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    try:
+        return OverridesParser.create().parse_overrides(list(overrides))
+    except OverrideParseException as error:
+        key, separator, value = str(error.override).partition("=")
+        example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
+        raise ConfigError(
+            f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
+            f"signs, for example {example}."
+        ) from error
+
+
+def _sets_value(override: "Override") -> bool:
+    """Return whether an override sets one value of one setting, rather than choosing an option or several values."""
+    is_setting = override.package is None and not is_group(override.key_or_group)
+    return is_setting and not override.is_sweep_override() and override.key_or_group.partition(".")[0] != "hydra"
+
+
+@cache
+def _compose_options(overrides: tuple[str, ...], config: str) -> bytes:
+    """Let Hydra compose conf/ with overrides, and return the pickled configuration with Hydra's own settings."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
 
     try:
         running = GlobalHydra.instance().is_initialized()
         with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = hydra_compose(config, overrides=list(overrides), return_hydra_config=True)
-    except HydraException as error:
+            return pickle.dumps(hydra_compose(config, overrides=list(overrides), return_hydra_config=True))
+    except Exception as error:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
-    choices = read_choices(cfg.hydra)
-    return fill_grid(remove_hydra(cfg), choices), choices
 
 
 def remove_hydra(cfg: DictConfig) -> DictConfig:

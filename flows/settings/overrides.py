@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
@@ -19,6 +20,7 @@ from flows.settings.composition import (
     list_groups,
     list_keys,
     list_options,
+    parse_overrides,
 )
 from flows.settings.grid import collect_axes
 from flows.settings.references import overlap
@@ -52,26 +54,15 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
         ConfigError: If a key or an option does not exist. The message suggests the nearest valid name.
 
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import OverrideParseException
-
     overrides = [_quote_text(override) for override in overrides]
-    try:
-        parsed = OverridesParser.create().parse_overrides(overrides)
-    except OverrideParseException as error:
-        key, separator, value = str(error.override).partition("=")
-        example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
-        raise ConfigError(
-            f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
-            f"signs, for example {example}."
-        ) from error
+    parsed = parse_overrides(overrides)
     options = _collect_options(parsed)
     new_keys = _find_new_keys(parsed)
     completed = [
         f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)
     ]
     if grid:
-        parsed = OverridesParser.create().parse_overrides(completed)
+        parsed = parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))
         for composed_grid, choices in _iter_grids(options, parsed):
             check_grid(keys, composed_grid, choices)
@@ -320,6 +311,21 @@ def _iter_grids(
         for combination in itertools.product(*choices):
             cfg, options = compose_with_choices(combination)
             yield cfg.get("grid"), options
+
+
+def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
+    """Return the overrides of each job of a multirun: all combinations of the values that they name, in Hydra's order.
+
+    Raises:
+        ConfigError: If an override is not valid, or names no list of values, as `k=interval(1,5)` does.
+
+    """
+    try:
+        return [list(job) for job in itertools.product(*map(_split_sweep, parse_overrides(overrides)))]
+    except HydraException as error:
+        raise ConfigError(
+            f"{' '.join(overrides)}: the values cannot be listed ({error}). Write k=1,5 or k=range(1,5)."
+        ) from error
 
 
 def _split_sweep(override: "Override") -> list[str]:

@@ -12,15 +12,15 @@ from flows.settings.composition import (
     CONF,
     Composed,
     compose_config,
+    compose_with_choices,
     fill_grid,
     list_groups,
     list_options,
     read_choices,
-    remove_hydra,
 )
 from flows.settings.description import format_choices
 from flows.settings.door import open_seeds, open_settings
-from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.overrides import complete_overrides, load_params, split_multirun
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from flows.stages.registry import Stage, list_stages
@@ -38,6 +38,7 @@ _FLAGS_WITH_VALUE = frozenset(
     ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
 )
 """Flags of Hydra that are followed by a value."""
+_MULTIRUN = frozenset(["-m", "--multirun"])
 
 
 def make_main(stage: Stage) -> Callable[[], None]:
@@ -144,16 +145,28 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
-    """Let Hydra compose the settings of each job.
+    """Compose the settings of each job.
 
     Args:
         words: Words of the command line, with Hydra's flags. After some of these, such as `--cfg job`, there is no job.
         run: Function that runs jobs. Launchers that start a process for each job, such as joblib's, call it there.
 
     Raises:
-        ConfigError: If Hydra cannot compose the settings.
+        ConfigError: If the settings cannot be composed.
 
     """
+    classified = _classify_arguments(words)
+    overrides = [word for word, is_override in classified if is_override]
+    flags = {word for word, is_override in classified if not is_override}
+    if flags <= _MULTIRUN and not any(word.lstrip("+~").startswith("hydra") for word in overrides):
+        composed = [compose_with_choices(job) for job in (split_multirun(overrides) if flags else [overrides])]
+        if all(choices.get("runner") == "shared" for _, choices in composed):
+            return [job for job, _ in composed]
+    return _run_hydra(words, run)
+
+
+def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
+    """Let Hydra's own `main` obey its flags and start its launchers, and return the job that is left, if any."""
     import hydra
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -164,17 +177,13 @@ def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[Composed]], None
     def add_one(cfg: Composed) -> None:
         nonlocal is_running
         job = fill_grid(cfg, read_choices(HydraConfig.get()))
-        is_running = HydraConfig.get().mode == RunMode.MULTIRUN  # a launcher of others, which runs each job by itself
+        is_running = HydraConfig.get().mode == RunMode.MULTIRUN  # a launcher, which runs each job by itself
         if is_running:
             with exit_on_errors():
                 run([job])
         else:
             jobs.append(job)
 
-    def add_all(configs: Sequence[Composed]) -> None:
-        jobs.extend(fill_grid(remove_hydra(cfg), read_choices(cfg.hydra)) for cfg in configs)
-
-    add_one.add_all = add_all  # type: ignore[attr-defined]  # called by winnow_launcher
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises its errors instead of printing them with a stack trace
     former, sys.argv = sys.argv, [sys.argv[0], *words]  # the only place from which Hydra takes words
     try:

@@ -13,7 +13,7 @@ from winnow.artifacts.provenance import compute_key, get_git_revision, read_cont
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import CellSpec
-from winnow.tracking import DatasetRef, Run, Tracker
+from winnow.tracking import DatasetRef, Run, Tracker, is_logged, mark_logged
 
 _MOST_ANSWERS = 1000
 """Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
@@ -65,25 +65,45 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
 
 
 def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
-    """Log finished cells, each to the experiment of its sweep, with a view that shows them."""
+    """Log finished cells, each to the experiment of its sweep, with a view that shows them.
+
+    MLflow is not opened, which takes seconds, if its store has them and nothing was written to it since.
+    """
+    values = [_compute_metrics(cell, result) for cell, result in zip(cells, results, strict=True)]
+    logged = [
+        [
+            cell.spec.key,
+            cell.spec.config["sweep"]["name"],
+            cell.spec.config["tracking"],
+            read_content_digest(cell.spec.folder),
+            one,
+        ]
+        for cell, one in zip(cells, values, strict=True)
+    ]
+    digest = compute_key({"cells": logged, "metrics": [metric.name for metric in results[0].metrics]})
+    uris = {resolve_uri(str(cell.spec.config["tracking"]["uri"])) for cell in cells}
+    if all(is_logged(uri, digest) for uri in uris):
+        return
     trackers = open_trackers(cell.spec for cell in cells)
     for tracker in trackers.values():
         save_view(tracker, results)
-    for cell, result in zip(cells, results, strict=True):
-        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result)
+    for cell, result, one in zip(cells, results, values, strict=True):
+        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result, one)
+    for uri in uris:
+        mark_logged(uri, digest)
 
 
-def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult) -> None:
+def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mapping[str, float]) -> None:
     """Log a finished cell. An existing run is updated if a value or the predictions have changed since.
 
     Args:
         runs: Store of the runs.
         cell: The cell with its questions.
-        result: Metrics of the cell. A digest of their values is a tag of the run, by which a change is recognized, whether a
+        result: Metrics of the cell.
+        values: What is logged of them. A digest of these is a tag of the run, by which a change is recognized, whether a
             setting, a price, the judge or the code of a metric changed.
 
     """
-    values = _compute_metrics(cell, result)
     metrics = compute_key(values)
     spec, labels = cell.spec, cell.spec.labels
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))

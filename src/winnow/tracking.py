@@ -183,6 +183,32 @@ def open_store(uri: str) -> MlflowClient:
     return client
 
 
+def is_logged(uri: str, digest: str) -> bool:
+    """Return whether a store in a file is as it was when `mark_logged` was called for the same digest; imports no MLflow."""
+    store = _get_store_path(uri)
+    try:
+        return store is not None and _get_mark(store).read_text(encoding="utf-8") == _describe_mark(store, digest)
+    except OSError:
+        return False
+
+
+def mark_logged(uri: str, digest: str) -> None:
+    """Record in a file beside the store that it has what the digest describes, until something else is written to it."""
+    store = _get_store_path(uri)
+    if store is not None:
+        with atomic_write(_get_mark(store)) as partial:
+            partial.write_text(_describe_mark(store, digest), encoding="utf-8")
+
+
+def _get_mark(store: Path) -> Path:
+    return store.with_name(f"{store.name}.logged")
+
+
+def _describe_mark(store: Path, digest: str) -> str:
+    stat = store.stat()
+    return f"{digest} {store.resolve()} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}\n"
+
+
 def _get_store_path(uri: str) -> Path | None:
     """Return the file of a store in SQLite, or None for another store."""
     scheme, _, path = uri.partition("sqlite:///")

@@ -1,12 +1,16 @@
 """Runs of cells in MLflow: updated whenever a value changed, whatever changed it."""
 
 import math
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from flows.stages.tracking import log_cell
+import pytest
+
+from flows.stages import tracking
+from flows.stages.tracking import _compute_metrics, log_cell, log_cells
 from winnow.artifacts.provenance import write_manifest
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.testing import make_cell_result
@@ -67,7 +71,7 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
     def log() -> None:
         result = replace(make_cell_result("a", 1, "g", [1.0] * 4), metrics=(Scaled("m", "m"),))
         cell = cast("Any", SimpleNamespace(spec=replace_labels(spec, result.labels), num_short_rankings=0))
-        log_cell(runs, cell, result)
+        log_cell(runs, cell, result, _compute_metrics(cell, result))
 
     for value in (1.0, 1.0, 0.0, None):
         HELPER["value"] = value
@@ -78,6 +82,36 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
     assert run.tables == 3
     assert run.metrics[0]["m_n"] == 2.0
     assert run.metrics[0]["questions"] == 4.0
+
+
+def test_mlflow_is_not_opened_for_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed value, another sweep, a run that somebody deleted and another store each open it again."""
+    opened: list[str] = []
+    monkeypatch.setattr(tracking, "open_trackers", lambda specs: opened.append("opened") or {"e": SimpleNamespace()})
+    monkeypatch.setattr(tracking, "save_view", lambda *_: None)
+    monkeypatch.setattr(tracking, "log_cell", lambda *_: None)
+    store = tmp_path / "mlflow.db"
+    store.write_text("runs")
+
+    def log(name: str = "s", values: float = 1.0, file: Path = store) -> int:
+        """Log a cell and return how often the store was opened for it."""
+        result = make_cell_result("a", 1, "g", [values] * 4)
+        config = {"sweep": {"name": name}, "tracking": {"uri": f"sqlite:///{file}", "experiment": "e"}}
+        spec = SimpleNamespace(key="k", folder=tmp_path, config=config)
+        before = len(opened)
+        log_cells([cast("Any", SimpleNamespace(spec=spec, num_short_rankings=0))], [result])
+        return len(opened) - before
+
+    write_manifest(tmp_path, key="k", settings={}, rows=4)
+    assert [log(), log()] == [1, 0]
+    assert [log(values=0.0), log(values=0.0), log(name="t"), log(name="t")] == [1, 0, 1, 0]
+    store.write_text("run")
+    assert [log(name="t"), log(name="t")] == [1, 0]
+    shutil.copy(store, tmp_path / "other.db")
+    assert log(name="t", file=tmp_path / "other.db") == 1
+    store.unlink()
+    with pytest.raises(FileNotFoundError):
+        log(name="t")  # nothing created the store again, as MLflow would
 
 
 def replace_labels(spec: SimpleNamespace, labels: object) -> SimpleNamespace:

@@ -1,11 +1,15 @@
 """Model folders are checked before anything is loaded."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from winnow.errors import ConfigError, ModelError
+from winnow.modeling import loading
 from winnow.modeling.loading import (
     check_model,
     compute_weights_digest,
@@ -50,16 +54,35 @@ def test_the_digest_follows_the_weights(tmp_path: Path) -> None:
     assert compute_weights_digest("owner/name") == "owner/name"
 
 
+@pytest.mark.parametrize("device", ["cpu", "auto"])
 @pytest.mark.parametrize(
-    ("has", "expected"), [({"avx512_bf16": True}, "bfloat16"), ({"amx_bf16": True}, "bfloat16"), ({}, "float32")]
+    ("has", "expected"), [("sse avx512_bf16", "bfloat16"), ("amx_bf16 sse", "bfloat16"), ("sse bf16", "float32")]
 )
 def test_auto_takes_bfloat16_where_the_processor_multiplies_it(
-    monkeypatch: pytest.MonkeyPatch, has: dict[str, bool], expected: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has: str, expected: str, device: str
 ) -> None:
-    """Emulated, it would be slower than float32; a name is taken as it is."""
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: has)
-    assert resolve_dtype("auto", "cpu") == expected
-    assert resolve_dtype("bfloat16", "cpu") == "bfloat16"
+    """Emulated, it would be slower than float32; a name is taken as it is. Elsewhere than on Linux, PyTorch is asked."""
+    monkeypatch.setattr(loading, "_GPU_DRIVERS", ())
+    monkeypatch.setattr(loading, "_CPU_FEATURES", tmp_path / "cpuinfo")
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: dict.fromkeys(has.split(), True) | {"amx_bf16": "amx" in has})
+    for text in (None, f"processor: 0\nflags\t\t: {has}\nflags: amx_bf16\n"):
+        if text:
+            (tmp_path / "cpuinfo").write_text(text)
+        loading._read_cpu_features.cache_clear()
+        assert resolve_dtype("auto", device) == expected
+    loading._read_cpu_features.cache_clear()
+    assert resolve_dtype("bfloat16", device) == "bfloat16"
+
+
+def test_precision_is_known_without_pytorch() -> None:
+    """Settings are checked before anything large is imported; both ways of asking agree on this machine."""
+    code = (
+        "import sys; from winnow.modeling.loading import resolve_dtype as r; print(r('auto', 'cpu'), 'torch' in sys.modules)"
+    )
+    found, imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    capabilities = torch.cpu.get_capabilities()
+    native = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
+    assert (found, imported) == ("bfloat16" if native else "float32", str(sys.platform != "linux"))
 
 
 def test_devices_and_precisions_by_name() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
-from winnow.modeling import first_step
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.modeling.pair_inputs import PairTokenizer
 from winnow.modeling.pair_model import build_seq2seq_tokenizer, collate_rows
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -28,6 +28,8 @@ class T5Estimator(WordEstimator):
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
+        from winnow.modeling import first_step
+
         lm = load_seq2seq(self.path, self.loading_dtype, self.device)
         if first_step.has_t5_decoder(lm.model):
             model: Any = lm.model
@@ -48,6 +50,10 @@ class T5Estimator(WordEstimator):
 
         For models whose decoder differs from T5's, compute the logits of the first decoder step (B, V) instead.
         """
+        import torch
+
+        from winnow.modeling import first_step
+
         ids, mask = inputs
         model: Any = self.lm.model
         if first_step.has_t5_decoder(model):
@@ -59,6 +65,8 @@ class T5Estimator(WordEstimator):
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
         """Compute the scores from the logits of the two label words at the first decoder position."""
+        from winnow.modeling import first_step
+
         model: Any = self.lm.model
         if not first_step.has_t5_decoder(model):
             return self.score_logits(encoded)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from winnow.errors import ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
 from winnow.modeling.loading import LanguageModel, load_encoder
 from winnow.modeling.pair_inputs import PairTokenizer
 from winnow.modeling.pair_model import build_seq2seq_tokenizer, collate_rows
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -49,4 +51,4 @@ class T5Regression(PairEstimator):
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:  # noqa: ARG002 (the interface)
         """Return the outputs of the head as the scores."""
         scores = encoded.float()[:, 0]
-        return PairScores(scores, torch.zeros_like(scores))
+        return PairScores(scores, scores.new_zeros(scores.shape))

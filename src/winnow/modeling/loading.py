@@ -7,8 +7,11 @@ author's code.
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
+_GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+"""Files of the drivers of GPUs: NVIDIA's, that of Windows' Linux, and AMD's."""
+_CPU_FEATURES = Path("/proc/cpuinfo")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
 _CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "classification_head.")
@@ -88,18 +94,35 @@ def resolve_dtype(name: str, device: str) -> str:
 
     A CPU without AVX512-BF16 or AMX emulates bfloat16, at a quarter of the speed of float32.
     """
-    import torch
-
     if name not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; received {name!r}.")
     if name != "auto":
         return name
-    if pick_device(device).type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    on_cpu = device == "cpu" or (device == "auto" and not _has_gpu_driver()) or pick_device(device).type == "cpu"
+    if on_cpu:
+        native = bool({"avx512_bf16", "amx_bf16"} & _read_cpu_features())
     else:
-        capabilities = torch.cpu.get_capabilities()
-        native = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+        import torch
+
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if native else "float32"
+
+
+def _has_gpu_driver() -> bool:
+    """Return whether the driver of a GPU is loaded, without which PyTorch finds none and need not be imported to say so."""
+    return sys.platform != "linux" or any(map(os.path.exists, _GPU_DRIVERS))
+
+
+@cache
+def _read_cpu_features() -> set[str]:
+    """Return the features of the processor by Linux's names, which PyTorch has too; read from Linux, they come in no time."""
+    with suppress(OSError):
+        for line in _CPU_FEATURES.read_text(encoding="utf-8").splitlines():
+            if line.startswith("flags"):
+                return set(line.partition(":")[2].split())
+    import torch
+
+    return {name for name, has in torch.cpu.get_capabilities().items() if has}
 
 
 def pick_dtype(name: str, device: str) -> torch.dtype:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from winnow.modeling.loading import LanguageModel, check_model, load_causal_lm
 
 
@@ -63,6 +61,7 @@ def save_merged(
         prepare: Function that changes the base model as it was changed before the adapters were added.
 
     """
+    import torch
     from peft import PeftModel
 
     with tempfile.TemporaryDirectory(dir=folder.parent) as adapters:

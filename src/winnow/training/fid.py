@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
-
-import torch
+from typing import TYPE_CHECKING, ClassVar
 
 from winnow.metrics.answer import exact_match
-from winnow.modeling.fid import fuse_contexts, generate_fused
 from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator, compute_seq2seq_log_likelihood
 from winnow.training.groups import Group
 from winnow.training.method import Method
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -70,6 +70,8 @@ class Fid(Method[Sequence[Group]]):
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Answer each question from its first `top` contexts and compute exact match."""
+        from winnow.modeling.fid import generate_fused
+
         metrics = []
         for group in groups:
             inputs = [self._encode_contexts(group, self.top)]
@@ -86,4 +88,6 @@ class Fid(Method[Sequence[Group]]):
         self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
     ) -> torch.Tensor:
         """Compute log P(target | inputs) of each question, (questions,); `inputs` has the token ids of each context."""
+        from winnow.modeling.fid import fuse_contexts
+
         return compute_seq2seq_log_likelihood(self.generator.lm, fuse_contexts(self.generator.lm, inputs), targets)

@@ -7,10 +7,12 @@ tensor contains elsewhere does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from winnow.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
 
 
 def compute_advantages(
@@ -28,6 +30,8 @@ def compute_advantages(
         trace: Weight of longer estimates (lambda): 0 is the temporal difference, and 1 the return minus the value.
 
     """
+    import torch
+
     rewards, values = rewards * mask, values * mask
     advantages = torch.zeros_like(values)
     following_value, following_advantage = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
@@ -43,6 +47,8 @@ def compute_advantages(
 
 def masked_mean(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Compute the mean over the tokens of all replies, or 0 without any."""
+    import torch
+
     return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
 
 
@@ -50,7 +56,7 @@ def whiten(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Shift and scale values to mean 0 and variance 1 over the tokens of all replies."""
     mean = masked_mean(values, mask)
     variance = masked_mean((values - mean) ** 2, mask)
-    return (values - mean) * torch.rsqrt(variance + 1e-8) * mask
+    return (values - mean) * (variance + 1e-8).rsqrt() * mask
 
 
 def compute_policy_loss(
@@ -66,6 +72,8 @@ def compute_policy_loss(
         clip: Largest difference of the ratio from 1 that is rewarded.
 
     """
+    import torch
+
     ratios = torch.exp(torch.where(mask, log_probs - old_log_probs, 0.0))
     unclipped, clipped = ratios * advantages, ratios.clamp(1 - clip, 1 + clip) * advantages
     loss = -masked_mean(torch.minimum(unclipped, clipped), mask)
@@ -86,8 +94,8 @@ def compute_value_loss(
         clip: Largest change of a value that is rewarded.
 
     """
-    clipped = torch.clamp(values, old_values - clip, old_values + clip)
-    errors = torch.maximum((values - returns) ** 2, (clipped - returns) ** 2)
+    clipped = values.clamp(old_values - clip, old_values + clip)
+    errors = ((values - returns) ** 2).maximum((clipped - returns) ** 2)
     return masked_mean(errors, mask) / 2
 
 

@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
@@ -34,6 +33,8 @@ from winnow.training.policy_gradient import (
 from winnow.training.rollouts import RewardedTask, decode_reply, encode_prompts, generate_replies
 
 if TYPE_CHECKING:
+    import torch
+
     from winnow.modeling.pair_model import PairModel
     from winnow.training.groups import Group
 
@@ -153,6 +154,8 @@ class Ppo(Method[Rollouts]):
     @cached_property
     def value_head(self) -> torch.nn.Linear:
         """The estimator of the return, which starts at 0."""
+        import torch
+
         head = torch.nn.Linear(int(self.policy.model.config.hidden_size), 1)
         torch.nn.init.zeros_(head.weight)
         torch.nn.init.zeros_(head.bias)
@@ -181,6 +184,8 @@ class Ppo(Method[Rollouts]):
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Rollouts:  # noqa: ARG002 (PyTorch's random state is seeded)
         """Draw a reply to each question, and compute its reward, its advantages and its divergence from the reference."""
+        import torch
+
         prompts = encode_prompts(self.policy, [self.task.build_prompt(group) for group in groups])
         replies = self._generate(prompts, self.decoding.temperature)
         scores = [self.task.score(group, self._decode(reply)) for group, reply in zip(groups, replies, strict=True)]
@@ -207,6 +212,8 @@ class Ppo(Method[Rollouts]):
 
     def chunks(self, batch: Rollouts, seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
         """Divide the replies of the next mini-batch into chunks. The columns are log-probabilities, values and entropies."""
+        import torch
+
         rows = batch.start_update(self.minibatches)
         sequences, targets = [batch.sequences[row] for row in rows], batch.targets[rows]
 
@@ -219,6 +226,8 @@ class Ppo(Method[Rollouts]):
 
     def loss(self, values: torch.Tensor, batch: Rollouts) -> Mapping[str, torch.Tensor]:
         """Compute the loss of the current mini-batch: clipped objective, values and entropy."""
+        import torch
+
         log_probs, estimates, entropies = values.chunk(3, dim=1)
         rows = batch.rows
         mask, old_log_probs = batch.mask[rows], batch.log_probs[rows]
@@ -277,6 +286,8 @@ class Ppo(Method[Rollouts]):
         self, sequences: Sequence[Sequence[int]], targets: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Compute log-probabilities, values and entropies of all replies, in batches."""
+        import torch
+
         parts = [
             self._run(sequences[start : start + _MAX_PROMPTS], targets[start : start + _MAX_PROMPTS])
             for start in range(0, len(sequences), _MAX_PROMPTS)
