@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -48,8 +48,8 @@ def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tu
     """
     parsed = parse_overrides(overrides)
     values = [] if any(override.is_delete() for override in parsed) else [one for one in parsed if _sets_value(one)]
-    chosen = tuple(str(override.input_line) for override in parsed if override not in values)
-    cfg: Any = pickle.loads(_compose_options(chosen, config))  # noqa: S301 (bytes of that function alone)
+    pickled, choices = _compose_options(tuple(str(one.input_line) for one in parsed if one not in values), config)
+    cfg: Any = pickle.loads(pickled)  # noqa: S301 (bytes of that function alone)
     try:
         for override in values:
             key, value = override.key_or_group, override.value()
@@ -58,8 +58,7 @@ def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tu
             OmegaConf.update(cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
     except OmegaConfBaseException as error:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
-    choices = read_choices(cfg.hydra)
-    return fill_grid(remove_hydra(cfg), choices), choices
+    return fill_grid(cfg, choices), choices
 
 
 def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
@@ -85,8 +84,8 @@ def _sets_value(override: "Override") -> bool:
 
 
 @cache
-def _compose_options(overrides: tuple[str, ...], config: str) -> bytes:
-    """Let Hydra compose conf/ with overrides, and return the pickled configuration with Hydra's own settings."""
+def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Mapping[str, str]]:
+    """Let Hydra compose conf/ with overrides; return the pickled configuration and the name of each group's chosen option."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -94,15 +93,12 @@ def _compose_options(overrides: tuple[str, ...], config: str) -> bytes:
     try:
         running = GlobalHydra.instance().is_initialized()
         with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
-            return pickle.dumps(hydra_compose(config, overrides=list(overrides), return_hydra_config=True))
+            cfg = hydra_compose(config, overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
-
-
-def remove_hydra(cfg: DictConfig) -> DictConfig:
-    """Return a configuration without Hydra's own settings."""
-    plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
+    with open_dict(cfg):
+        hydra = cfg.pop("hydra")
+    return pickle.dumps(cfg), read_choices(hydra)
 
 
 def read_choices(hydra: Any) -> dict[str, str]:

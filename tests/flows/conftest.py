@@ -12,6 +12,7 @@ import pytest
 from stage_process import run_stage
 
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
+from winnow.tracking import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elsing", "Farrow", "Gatley", "Hexham", "Ilmen", "Jarrow", "Kelso", "Lydd"]
@@ -61,9 +62,18 @@ def overrides(world: Path) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new MLflow store, which takes longer to make than many a stage."""
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    open_store(f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture
-def run(world: Path, tmp_path: Path) -> Run:
-    """Run a flow in an empty folder as a user does, with the small world's settings and others."""
+def run(world: Path, tmp_path: Path, store: Path) -> Run:
+    """Run a flow in a folder with a new MLflow store as a user does, with the small world's settings and others."""
+    shutil.copy(store, tmp_path)
 
     def call(
         stage: str, *arguments: str, check: bool = True, small: bool = True, **env: str
@@ -90,9 +100,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def template(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(world: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the stages up to the sweep have run, with the untrained reader."""
     folder = tmp_path_factory.mktemp("template")
+    shutil.copy(store, folder)
     for stage in ("corpus", "index", "questions", "retrieve", "closed_book"):
         run_stage(stage, overrides(world), folder, environment()).check_returncode()
     return folder

@@ -18,6 +18,7 @@ from pathlib import Path
 
 _PRELOADED = (
     "bm25s",
+    "tests.flows.composed",
     "flows.project.cells",
     "flows.project.engines",
     "flows.stages.command",

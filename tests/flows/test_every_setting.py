@@ -201,11 +201,11 @@ def unnoticed(words: list[str], prefix: str = "") -> list[str]:
     for name, exempt in leaves(cfg):
         if exempt or not name.startswith(prefix) or is_evaluation_of_replies(cfg, name):
             continue
-        other = copy.deepcopy(cfg)
-        OmegaConf.update(
-            other, name, changed(OmegaConf.to_container(OmegaConf.create({"v": OmegaConf.select(cfg, name)}))["v"])
-        )
-        after = keys(resolve_settings(other), names)
+        value = OmegaConf.select(cfg, name)
+        plain = OmegaConf.to_container(value, resolve=False) if OmegaConf.is_config(value) else value
+        OmegaConf.update(cfg, name, changed(plain), merge=False)
+        after = keys(resolve_settings(cfg), names)
+        OmegaConf.update(cfg, name, value, merge=False)
         stages = [stage for stage in STAGES if after[stage] != before[stage]]
         if not stages:
             faults.append(name)
