@@ -172,6 +172,14 @@ def resolve_settings(cfg: DictConfig) -> Any:
         raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
 
 
+def resolve_without_grid(cfg: DictConfig) -> dict[str, Any]:
+    """Return all settings as `resolve_settings` does, but the grid as it is: what its options refer to is known in a cell."""
+    beside, grid = copy_unresolved(cfg), cfg.get("grid")
+    beside.grid = None
+    plain: dict[str, Any] = resolve_settings(beside)
+    return {**plain, "grid": OmegaConf.to_container(grid, resolve=False) if OmegaConf.is_config(grid) else grid}
+
+
 def format_yaml(plain: Mapping[str, Any]) -> str:
     """Return plain settings as YAML, in which texts with "${" are references."""
     return OmegaConf.to_yaml(OmegaConf.create(dict(plain)))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from flows.settings.commits import use_recorded_commits
-from flows.settings.composition import Composed, compose_config, resolve_settings
+from flows.settings.composition import Composed, compose_config, resolve_without_grid
 from flows.settings.grid import expand_grid, expand_seeds
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
@@ -35,14 +35,20 @@ def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
         ConfigError: If a setting is wrong, or contains a secret.
 
     """
-    plain = resolve_settings(composed)
-    check_secrets((name, str(value)) for name, value in flatten(plain).items())
+    plain = resolve_without_grid(composed)
+    _check_values(plain)
 
     def list_own_cells() -> list[Settings]:
-        cells = (cell for one in expand_seeds(composed) for cell in expand_grid(one))
-        return [Settings.load(use_recorded_commits(cell), words=words) for cell in drop_equal(cells, dict)]
+        cells = list(drop_equal((cell for one in expand_seeds(composed) for cell in expand_grid(one)), dict))
+        for cell in cells:
+            _check_values(cell)
+        return [Settings.load(use_recorded_commits(cell), words=words) for cell in cells]
 
     return Settings.load(use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed)
+
+
+def _check_values(plain: dict[str, Any]) -> None:
+    check_secrets((name, str(value)) for name, value in flatten(plain).items())
 
 
 def reopen(job: Settings) -> Settings:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,24 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
     """Each `_target_` of the choice is found and takes its settings."""
     if name in LAUNCHERS:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
-    settings = compose([f"{group}=[{name}]" if group in ("metric", "evaluator") else f"{group}={name}"])
-    for component in _list_components(settings.plain.get(group, settings.plain)):
-        assert component.build(**_objects(settings, component.target)) is not None
+    if group in ("experiment", "runner", "breakdown"):  # they change settings of all groups, or what no cell reads
+        settings = compose([f"{group}={name}"])
+    elif group in ("metric", "evaluator"):
+        settings = _compose_all(group)
+        assert name in settings.plain[group]
+    else:
+        (settings,) = compose([f"grid={{{group}:[{name}]}}"]).cells  # the option alone is composed
+    built: list[Component] = []
+    for cell in settings.cells:
+        for component in _list_components(cell.plain.get(group, cell.plain)):
+            if component not in built:
+                built.append(component)
+                assert component.build(**_objects(cell, component.target)) is not None
+
+
+@cache
+def _compose_all(group: str) -> Settings:
+    return compose([f"{group}=[{','.join(list_options(group))}]"])
 
 
 def _objects(settings: Settings, target: str) -> dict[str, object]:

@@ -127,3 +127,10 @@ def test_a_composed_file_keeps_the_settings_of_its_grid(tmp_path: Path) -> None:
         ConfigError, match=r"grid.training=\['sft'\]: .* has the settings of \['none', 'cite_synthetic'\] alone"
     ):
         load_params(path, ["grid.training=[sft]"])
+
+
+def test_an_option_of_a_grid_may_refer_to_what_only_its_cells_have() -> None:
+    """FlashRAG's address names a split that other data sets lack."""
+    first, second = expand(["grid={dataset:[trivia,flashrag]}"])
+    assert "all" not in first.dataset.split
+    assert second.dataset.parser["path"].endswith(f"/{second.dataset.split['all']}.jsonl")

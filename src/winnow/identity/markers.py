@@ -169,7 +169,8 @@ def _check_declarations(component: type) -> None:
             raise ConfigError(f"{_get_name(base)}: the class attribute {name!r} has no effect. {advice}")
 
 
-def _select(component: type, kind: type[Marker]) -> dict[str, Any]:
+@lru_cache(maxsize=10_000)
+def _select(component: type, kind: type[Marker]) -> Mapping[str, Any]:
     """Return the first marker of a kind of each parameter that has one, by name."""
     found = {}
     for name, annotation in read_annotations(component).items():
