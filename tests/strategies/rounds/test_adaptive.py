@@ -47,6 +47,17 @@ def test_a_reply_may_name_the_label(reply: str, label: str) -> None:
     assert requests[0].passages == ()
 
 
+@pytest.mark.parametrize("by", ["likelihood", "reply"])
+def test_another_model_may_classify(by: str) -> None:
+    """It is asked the class alone; the reader answers."""
+    serve = lambda one: Score(-1.0) if isinstance(one, Likelihood) else Generation("A")  # noqa: E731
+    _, requests = play(_agent(by=by, classifier="verifier", template="{question}").plan(QUESTION, PLACED), serve)
+    *classified, answered = requests
+    assert {one.role for one in classified} == {"verifier"}  # type: ignore[union-attr]
+    assert {one.messages[-1].content for one in classified} == {QUESTION.text}  # type: ignore[union-attr]
+    assert answered.role == "reader"  # type: ignore[union-attr]
+
+
 def test_the_third_class_searches() -> None:
     """As IRCoT does, with the number of passages of the plan."""
     replies = iter(["C", "She wrote it.", "So the answer is: Austen", "Austen"])

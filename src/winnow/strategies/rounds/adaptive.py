@@ -17,15 +17,16 @@ from winnow.strategies.rounds.ircot import Ircot
 from winnow.text.final import extract_final_text
 
 By = Literal["likelihood", "reply"]
+Classifier = Literal["reader", "verifier"]
 _REPLY_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """A strategy that has the reader classify a question, and answers it closed book, by concatenation or by IRCoT.
+    """A strategy that has a question classified, and answers it closed book, by concatenation or by IRCoT.
 
-    Classes and what they lead to are the paper's. There, a T5 model is trained to classify; here, the class is the most likely
-    label, or the first one in a reply, for servers that score no texts. A reply without a label takes the middle class.
+    Classes and what they lead to are the paper's. The class is the most likely label, as with the paper's T5 that was trained
+    to classify, or the first one in a reply, for servers that score no texts. A reply without a label takes the middle class.
 
     Args:
         prompt: Templates of the prompts that answer.
@@ -35,6 +36,7 @@ class Adaptive:
         labels: Names of the classes: no passage, the placed passages, many rounds.
         by: "likelihood" or "reply".
         n: Number of passages that each search of IRCoT gives.
+        classifier: Role of the model that classifies: "reader", or "verifier" for one that was trained for it.
 
     """
 
@@ -47,12 +49,15 @@ class Adaptive:
     labels: Sequence[str] = ("A", "B", "C")
     by: By = "likelihood"
     n: Annotated[int, Ge(1)] = 5
+    classifier: Classifier = "reader"
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a template without its field, labels that are not three, and an unknown `by`."""
         check_fields("strategy.plan.template", self.template, {"question"})
         if len(self.labels) != 3 or len({label.lower() for label in self.labels}) != 3 or not all(self.labels):
             raise ConfigError(f"strategy.plan.labels must be three different names; received {list(self.labels)!r}.")
+        if self.classifier not in get_args(Classifier):
+            raise ConfigError(f"strategy.plan.classifier must be reader or verifier; received {self.classifier!r}.")
         if self.by not in get_args(By):
             raise ConfigError(f"strategy.plan.by must be likelihood or reply; received {self.by!r}.")
 
@@ -71,10 +76,10 @@ class Adaptive:
         """Return the index of the class of a question; of equally likely labels, the first counts."""
         messages = (Message("user", self.template.format(question=question.text).strip()),)
         if self.by == "likelihood":
-            scores = yield [Likelihood(messages, label, include_eos=False) for label in self.labels]
+            scores = yield [Likelihood(messages, label, include_eos=False, role=self.classifier) for label in self.labels]
             values = [score.value for score in scores]
             return values.index(max(values))
-        (reply,) = yield [Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS))]
+        (reply,) = yield [Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS), role=self.classifier)]
         names = "|".join(map(re.escape, self.labels))
         found = re.search(rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE)
         return [label.lower() for label in self.labels].index(found[0].lower()) if found else 1

@@ -38,8 +38,11 @@ class TaggedSearch:
         result: Template of what is inserted behind a query, with {contexts}.
         answer: Tags before and behind the answer. A reply without them is read by the rules for all replies.
         n: Number of passages that each search gives.
-        max_searches: Largest number of searches. The model has two more turns to answer.
+        max_searches: Largest number of searches.
+        more_turns: Number of further turns in which the model may answer.
         max_new_tokens: Maximum number of tokens of each part of the reply.
+        start: Text with which the reply begins, such as the tag of a model's reasoning.
+        untagged: Answer of a reply without tags of an answer; by default, the rules for all replies read it.
 
     """
 
@@ -53,7 +56,10 @@ class TaggedSearch:
     answer: Sequence[str]
     n: Annotated[int, Ge(1)] = 3
     max_searches: Annotated[int, Ge(1)] = 4
+    more_turns: Annotated[int, Ge(0)] = 2
     max_new_tokens: Annotated[int, Ge(1)] = 512
+    start: str = ""
+    untagged: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, tags that are no pairs, limits below 1, and samples."""
@@ -63,10 +69,11 @@ class TaggedSearch:
             raise ConfigError(
                 f"strategy.plan: query and answer must be two tags each; received {self.query!r} and {self.answer!r}."
             )
-        if min(self.n, self.max_searches, self.max_new_tokens) < 1 or self.decoding.samples > 1:
+        if min(self.n, self.max_searches, self.max_new_tokens, self.more_turns + 1) < 1 or self.decoding.samples > 1:
             raise ConfigError(
                 f"strategy.plan: n={self.n}, max_searches={self.max_searches} and max_new_tokens={self.max_new_tokens} must "
-                f"be at least 1, and decoding.samples={self.decoding.samples} 1, because samples cannot vote on one path."
+                f"be at least 1, more_turns={self.more_turns} at least 0, and decoding.samples={self.decoding.samples} 1, "
+                "because samples cannot vote on one path."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
@@ -74,7 +81,7 @@ class TaggedSearch:
         placed = tuple(context.passage for context in contexts)
         first = self.template.format(question=question.text, contexts=self.prompt.format_passages(placed)).strip()
         history, parts, trace = History(placed), list[_Part](), list[str]()
-        for num_searches in range(self.max_searches + 2):
+        for num_searches in range(self.max_searches + self.more_turns):
             reply = yield from history.ask(lambda passages: self._build_request(first, parts, passages))
             if reply is None:
                 return self._end(history, parts, "", trace, "prompt too long")
@@ -95,16 +102,18 @@ class TaggedSearch:
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1]))
         messages = [Message("system", self.prompt.system)] if self.prompt.system else []
         messages.append(Message("user", first))
-        messages += [Message("assistant", self._format(parts))] if parts else []
+        begun = self._format(parts)
+        messages += [Message("assistant", begun)] if begun else []
         return Generate(tuple(messages), decoding, passages=passages, may_be_too_long=True)
 
     def _format(self, parts: Sequence[_Part]) -> str:
         """Return the reply so far, in which each result has its template."""
-        return "".join(part.written + self.result.replace("{contexts}", part.found.text) for part in parts)
+        return self.start + "".join(part.written + self.result.replace("{contexts}", part.found.text) for part in parts)
 
     def _end(self, history: History, parts: Sequence[_Part], last: str, trace: Sequence[str], stop: str) -> Answer:
         tagged = last.rpartition(self.answer[0])[2] if self.answer[0] in last else None
-        text = extract_answer(last) if tagged is None else tagged.strip()
+        untagged = extract_answer(last) if self.untagged is None else self.untagged
+        text = untagged if tagged is None else tagged.strip()
         return history.build_answer(text, self._format(parts) + last, trace, stop)
 
 
