@@ -92,7 +92,8 @@ def report(jobs: Sequence[Settings]) -> Summary:
         for extension in settings.report.figures:
             plot.save(out, extension)
     note = f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
-    return Summary(f"{tables.title}, 95 % intervals", build_cell_rows(results), note)
+    rows = build_cell_rows(results, next(iter(page.story.headline.cells), None))
+    return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
 
 
 def _build_notes(settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:

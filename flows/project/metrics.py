@@ -108,20 +108,20 @@ def _check_common_settings(jobs: Sequence[Settings]) -> None:
             )
 
 
-def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
+def build_cell_rows(results: Sequence[CellResult], best: int | None = None) -> list[dict[str, str]]:
     """Build the table that a sweep or report prints, a row per cell: the first metric with its interval, others as means.
 
     Only the first and the headline metrics are shown, and columns in which no cell has an entry are left out, so that a row
-    fits on one line.
+    fits on one line. The value of the cell with the index `best` has a star.
     """
     rows = []
-    for result in results:
+    for index, result in enumerate(results):
         labels = result.labels
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
         row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
         for number, metric in enumerate(result.headlines):
             format_value = result.format_metric if number == 0 else result.format_mean
-            row[metric.heading] = format_value(metric.name, 0)
+            row[metric.heading] = format_value(metric.name, 0) + (" *" if number == 0 and index == best else "")
         rows.append(row)
     names = dict.fromkeys(name for row in rows for name in row)
     columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]

@@ -22,6 +22,7 @@ class Summary:
         rows: Rows of the table, all with the same columns.
         note: Text below the table, such as the path of a report.
         artifacts: Folders of the finished artifacts, which `--track` tracks.
+        group: Name of a column; a line on the terminal divides rows in which it differs.
 
     """
 
@@ -29,6 +30,7 @@ class Summary:
     rows: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     note: str = ""
     artifacts: Sequence[Path] = ()
+    group: str = ""
 
     def show(self) -> None:
         """Print the title, the table and the note."""
@@ -40,7 +42,9 @@ class Summary:
             table = Table(title=self.title, title_justify="left")
             for name in self.rows[0]:
                 table.add_column(str(name), overflow="fold")
-            for row in self.rows:
+            for before, row in zip([self.rows[0], *self.rows], self.rows, strict=False):
+                if before.get(self.group) != row.get(self.group):
+                    table.add_section()
                 table.add_row(*(str(value) for value in row.values()))
             console.print(table)
         else:
