@@ -22,7 +22,7 @@ from flows.project.cells import (
 from flows.project.checks import check_ahead
 from flows.project.engines import build_dry_run_rows, describe_usage, iter_outcomes, open_cell_engines, render_first_prompts
 from flows.project.ledger import open_ledger
-from flows.project.metrics import build_cell_rows, read_results
+from flows.project.metrics import compare_rows, read_results
 from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -38,16 +38,12 @@ from winnow.errors import ConfigError
 from winnow.protocols import MODEL_ROLES
 from winnow.records import Answer
 from winnow.reports.cells import CellResult
-from winnow.reports.family import Family
 from winnow.reports.notes import build_code_notes, build_short_context_notes
-from winnow.reports.page.story import build_headline
 from winnow.steps import Outcome
 from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, group_by_models, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
 _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
-_MOST_COMPARED = 50
-"""Largest number of cells of which all pairs are tested before the table is printed."""
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
@@ -73,22 +69,10 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     notes = [_run_cells(jobs[0], group) for group in group_by_models([cell for left in unfinished for cell in left])]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
-    rows, found = _build_rows(jobs[0], results)
+    rows, found = compare_rows(results, jobs[0].report)
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes = [*found, *(notes or [_ALL_FINISHED_NOTE]), *build_code_notes(folders), _describe_passages(results)]
     return Summary(title, rows, "\n".join(filter(None, notes)), folders, group="strategy")
-
-
-def _build_rows(settings: Settings, results: Sequence[CellResult]) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of the table, in which the best cell has a star, and what is found by comparing it with the others."""
-    if not 1 < len(results) <= _MOST_COMPARED:
-        return build_cell_rows(results), []
-    story = build_headline(Family(results, settings.report.seed), settings.report.cost)
-    best = next(iter(story.headline.cells), None)
-    page = (
-        f"Charts, questions and all tests: `python -m flows.report` with the same settings ({settings.report.out}/index.html)."
-    )
-    return build_cell_rows(results, best), [f"* {story.headline.text}", story.cost, page]
 
 
 def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[LoadedCell]:

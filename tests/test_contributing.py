@@ -42,7 +42,7 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_agent_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of docs/rounds.md passes on its agent, which its YAML names."""
     agent = _module("src/winnow/strategies/rounds/search_again.py", monkeypatch).SearchAgain
-    vars(_module("tests/strategies/rounds/test_search_again.py", monkeypatch))["test_an_unknown_answer_is_searched_for"]()
+    vars(_module("tests/strategies/rounds/test_search_again.py", monkeypatch))["test_the_query_is_the_readers"]()
     settings = yaml.safe_load(BLOCKS["conf/strategy/search_again.yaml"])
     assert settings["plan"]["_target_"] == f"winnow.strategies.rounds.search_again.{agent.__name__}"
     assert BLOCKS["src/winnow/strategies/rounds/search_again.py"].count("\n") <= 45

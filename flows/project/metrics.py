@@ -12,6 +12,7 @@ from flows.project.engines import count_models_of, iter_outcomes, open_engines, 
 from flows.project.ledger import open_ledger
 from flows.settings.composition import describe_missing_option, list_options
 from flows.settings.door import compose
+from flows.settings.pages import Report
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import describe_code, read_manifest
@@ -23,6 +24,8 @@ from winnow.metrics.intervals import UNDEFINED
 from winnow.records import Role
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import CellColumns, collect_in_processes, has_many_predictions
+from winnow.reports.family import Family
+from winnow.reports.page.story import build_headline
 from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
 from winnow.sweeps.spec import CellSpec, EngineSpec
 
@@ -126,6 +129,20 @@ def build_cell_rows(results: Sequence[CellResult], best: int | None = None) -> l
     names = dict.fromkeys(name for row in rows for name in row)
     columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
     return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
+
+
+_MOST_COMPARED = 50
+"""Largest number of cells of which all pairs are tested before the table is printed."""
+
+
+def compare_rows(results: Sequence[CellResult], report: Report) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which has a star, with others."""
+    if not 1 < len(results) <= _MOST_COMPARED:
+        return build_cell_rows(results), []
+    story = build_headline(Family(results, report.seed), report.cost)
+    best = next(iter(story.headline.cells), None)
+    page = f"Charts, questions and all tests: `python -m flows.report` with the same settings ({report.out}/index.html)."
+    return build_cell_rows(results, best), [f"* {story.headline.text}", story.cost, page]
 
 
 ModelCounts = Mapping[tuple[Role, str], int]

@@ -40,7 +40,9 @@ def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -
         (flow_run,) = read_all(api, "flow_runs")
         names = {path.name for path in (folder / "data/predictions").iterdir()}
         assert {"sweep", "quick_start", *names} == set(flow_run["tags"])  # type: ignore[call-overload]
-        assert [row["name"] for row in read_all(api, "task_runs")] == ["sweeping, from 1 of 36"]
+        blocks = {row["name"] for row in read_all(api, "task_runs")}  # a busy machine divides the sweep into several
+        assert "sweeping, from 1 of 36" in blocks
+        assert all(str(name).startswith("sweeping, from ") for name in blocks)
         assert {("sweep", "table"), ("sweeping", "progress")} == {(r["key"], r["type"]) for r in read_all(api, "artifacts")}
 
         run_script(deploy, folder, **env)

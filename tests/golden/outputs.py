@@ -2,7 +2,7 @@
 
 A change of an output needs a higher `revision` of its class, so that numbers of the former code are not served for it:
 
-    python tests/golden/outputs.py   # records the outputs of raised revisions in golden.json
+    PYTHONPATH=. python tests/golden/outputs.py   # records the outputs of raised revisions in golden.json
 """
 
 import json
@@ -40,7 +40,7 @@ from model_outputs import (
     word_estimator,
 )
 from msgspec import structs
-from planning import RETRIEVAL_PLANS
+from planning import PLANNED
 from pure import (
     PAGES_READ,
     agents,
@@ -189,7 +189,7 @@ GOLDENS = [
     strategy(IterRetGen, n=2),
     strategy(Ircot, template="{contexts} Q {question} A {thoughts}", max_sentences=3),
     Golden(React, agents),
-    *RETRIEVAL_PLANS,
+    *PLANNED,
     self_rag(SelfRag),
     self_rag(SelfRagLong),
     Golden(Damage, damages),

@@ -1,4 +1,4 @@
-"""Outputs of retrieval plans and of damaged corpora."""
+"""Outputs of plans of several rounds, of context processors, and of damaged corpora."""
 
 import itertools
 import re
@@ -191,7 +191,7 @@ def sure(_: Path) -> Any:
     ]  # fmt: skip
 
 
-RETRIEVAL_PLANS = [
+PLANNED = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(SearchRules, search_rules),

@@ -43,11 +43,12 @@ def test_an_output_changes_only_with_its_revision(golden: Golden) -> None:
     """If this fails, the numbers of the former code are not those of this one: raise the revision that the message names."""
     recorded = json.loads(GOLDEN.read_text()).get(golden.name)
     now = stored(golden, made(golden))
-    assert recorded is not None, f"{golden.name} is new: record it with `python tests/golden/outputs.py`."
-    assert recorded["revision"] == now["revision"], f"Record {golden.name} with `python tests/golden/outputs.py`."
+    assert recorded is not None, f"{golden.name} is new: record it with `PYTHONPATH=. python tests/golden/outputs.py`."
+    assert recorded["revision"] == now["revision"], f"Record {golden.name} with `PYTHONPATH=. python tests/golden/outputs.py`."
     if differs(recorded, now, golden.tolerance):
         raised = now["revision"] + 1
-        pytest.fail(f"The output of {golden.name} changed: set its `revision` to {raised}, then run tests/golden/outputs.py.")
+        command = "PYTHONPATH=. python tests/golden/outputs.py"
+        pytest.fail(f"The output of {golden.name} changed: set its `revision` to {raised}, then run `{command}`.")
 
 
 def test_a_declared_revision_has_an_output_that_guards_it() -> None:

@@ -54,9 +54,16 @@ def test_samples_vote() -> None:
     assert run_scripted_plan(plan.plan(make_question(), CONTEXTS), [["Answer: a", "x\nAnswer: b", "Answer: B"]])[0].text == "b"
 
 
+def _build_self_rag_prompt() -> Prompt:
+    """A prompt that shows passages in the reply, as conf/prompt/self_rag.yaml does."""
+    return replace(PROMPT, with_contexts="{question}", with_candidates="{question} {candidates}", reply_start="{contexts}")
+
+
 def test_a_template_without_its_fields_is_refused() -> None:
     """By name."""
     with pytest.raises(ConfigError, match="contexts"):
         ChainOfThought(PROMPT, Decoding(), "Think: {question}")
+    with pytest.raises(ConfigError, match=r"prompt.reply_start='\{contexts\}' would show them again"):
+        ChainOfThought(_build_self_rag_prompt(), Decoding(), "{contexts} {question}")
     with pytest.raises(ConfigError, match="at least 1"):
         ChainOfThought(PROMPT, Decoding(), "{contexts} {question}", 0)

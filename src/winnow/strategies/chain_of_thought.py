@@ -44,6 +44,11 @@ class ChainOfThought:
 
     def __post_init__(self) -> None:
         """Validate the template and the token limit."""
+        if "{contexts}" in self.prompt.reply_start:
+            raise ConfigError(
+                f"strategy.plan.template shows the passages, but prompt.reply_start={self.prompt.reply_start!r} would show "
+                "them again. Choose a prompt without passages there, such as prompt=plain."
+            )
         self._build_prompt()
         if self.max_new_tokens < 1:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")

@@ -176,6 +176,15 @@ def test_of_cells_with_the_same_answers_the_cheapest_is_the_best() -> None:
     assert not any("cheapest" in finding.text for finding in story.findings)
 
 
+def test_a_setting_without_passages_is_not_the_cheapest_of_those_with_passages() -> None:
+    """It is compared with the cheapest of these."""
+    alone = _spend(make("closed_book", 30, k=0, gold="none"), 5)
+    alone = replace(alone, labels=replace(alone.labels, placed=""))
+    story = tell(alone, _spend(CLOSE, 30), _spend(LOW, 20))
+    assert "costs the least" not in story.headline.text
+    assert "more than concatenation on five passages retrieved, the simplest setting" in story.headline.text
+
+
 def test_without_a_known_cost_no_setting_is_the_simplest() -> None:
     """The best one is compared with the next highest."""
     story = build_story(Family([LOW, CLOSE, HIGH], 0), cost="money")

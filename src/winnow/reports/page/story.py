@@ -102,12 +102,13 @@ def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
 
 
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
-    """Return whether no other setting with passages that it is compared with is cheaper than the best one."""
+    """Return whether the best setting has passages, and no other with passages that it is compared with is cheaper."""
     own = _get_cost(family, best.index, cost)
     others = [
         _get_cost(family, other.index, cost) for other in best.comparisons if family.cells[other.index].labels.shows_passages
     ]
-    return own is not None and bool(others) and all(one is not None and own <= one for one in others)
+    has_passages = family.cells[best.index].labels.shows_passages
+    return has_passages and own is not None and bool(others) and all(one is not None and own <= one for one in others)
 
 
 def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestComparison | None, str]:
