@@ -22,7 +22,7 @@ class Summary:
         rows: Rows of the table, all with the same columns.
         note: Text below the table, such as the path of a report.
         artifacts: Folders of the finished artifacts, which `--track` tracks.
-        group: Name of a column; a line on the terminal divides rows in which it differs.
+        group: Name of a column; a line on the terminal divides rows in which it differs, unless it differs in all.
 
     """
 
@@ -42,8 +42,10 @@ class Summary:
             table = Table(title=self.title, title_justify="left")
             for name in self.rows[0]:
                 table.add_column(str(name), overflow="fold")
-            for before, row in zip([self.rows[0], *self.rows], self.rows, strict=False):
-                if before.get(self.group) != row.get(self.group):
+            groups = [row.get(self.group) for row in self.rows]
+            has_several = len(set(groups)) < len(groups)
+            for before, group, row in zip([groups[0], *groups], groups, self.rows, strict=False):
+                if has_several and before != group:
                     table.add_section()
                 table.add_row(*(str(value) for value in row.values()))
             console.print(table)

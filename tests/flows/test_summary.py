@@ -6,13 +6,13 @@ from flows.tools.summary import Summary, progress
 
 
 def test_rows_of_a_group_stand_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line divides them from those of the next, and there is none without a group."""
+    """A line divides them from those of the next, and there is none without a group, or with a row in each."""
     rows = [{"strategy": name, "k": str(k)} for name, k in (("a", 1), ("a", 5), ("b", 1))]
-    for group, num_lines in (("strategy", 1), ("", 0)):
-        Summary("Title", rows, group=group).show()
+    for group, shown, num_lines in (("strategy", rows, 1), ("", rows, 0), ("strategy", rows[1:], 0)):
+        Summary("Title", shown, group=group).show()
         lines = capsys.readouterr().out.splitlines()
         assert sum(line.startswith("├") for line in lines) == num_lines
-        assert sum(line.startswith("│") for line in lines) == 3
+        assert sum(line.startswith("│") for line in lines) == len(shown)
 
 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
