@@ -56,7 +56,9 @@ def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tu
             if override.is_add() and not isinstance(value, dict | list) and OmegaConf.select(cfg, key) is not None:
                 raise ConfigError(f"{override.input_line}: there is a setting {key} already. Remove the + to change it.")
             OmegaConf.update(cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
-    except OmegaConfBaseException as error:
+    except ConfigError:
+        raise
+    except (OmegaConfBaseException, ValueError) as error:  # a ValueError for a name in place of a number in a list
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
     return fill_grid(cfg, choices), choices
 
@@ -80,7 +82,7 @@ def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
 def _sets_value(override: "Override") -> bool:
     """Return whether an override sets one value of one setting, rather than choosing an option or several values."""
     is_setting = override.package is None and not is_group(override.key_or_group)
-    return is_setting and not override.is_sweep_override() and override.key_or_group.partition(".")[0] != "hydra"
+    return is_setting and not override.is_sweep_override() and not override.key_or_group.startswith("hydra")
 
 
 @cache

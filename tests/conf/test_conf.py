@@ -216,6 +216,17 @@ def test_an_unknown_axis_is_refused_with_the_nearest_setting() -> None:
             list(compose([f"grid={{{axis}:[1,2]}}"]).cells)
 
 
+def test_values_that_cannot_be_set_are_refused() -> None:
+    """A name in place of a number in a list, and a new key that is there; Hydra's own words are left to it."""
+    for words, message in (
+        (["++rank.splits.x=dev"], "invalid literal"),
+        (["+k=3"], r"\+k=3: there is a setting k already\. Remove the \+"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            compose(words)
+    assert compose(["hydra/job_logging=default"]).k == compose([]).k
+
+
 def test_what_reaches_a_cell_passes() -> None:
     """An axis that was taken away, a group whose setting is an axis, and every word where no grid is run."""
     complete_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
