@@ -28,5 +28,5 @@ def test_a_part_is_counted_and_measured_as_the_sweep_would(prepared: Run) -> Non
 
 
 def _read_rows(text: str) -> list[list[str]]:
-    """The rows of a table."""
-    return [[part.strip() for part in line.strip("│").split("│")] for line in text.splitlines() if re.match("│", line)]
+    """The rows of a table, without the star of the best one."""
+    return [[part.strip(" *") for part in line.strip("│").split("│")] for line in text.splitlines() if re.match("│", line)]
