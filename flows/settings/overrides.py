@@ -321,7 +321,8 @@ def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
 
     """
     try:
-        return [list(job) for job in itertools.product(*map(_split_sweep, parse_overrides(overrides)))]
+        values = {one.get_key_element(): _split_sweep(one) for one in parse_overrides(overrides)}  # the last of a key counts
+        return [list(job) for job in itertools.product(*values.values())]
     except HydraException as error:
         raise ConfigError(
             f"{' '.join(overrides)}: the values cannot be listed ({error}). Write k=1,5 or k=range(1,5)."

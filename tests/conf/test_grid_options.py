@@ -8,7 +8,7 @@ import pytest
 from flows.compose import compose_params
 from flows.settings.composition import list_options
 from flows.settings.door import compose, open_settings
-from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.overrides import complete_overrides, load_params, split_multirun
 from flows.settings.typed import Settings
 from tests.conf.experiment_table import compose_experiment
 from winnow.errors import ConfigError
@@ -134,3 +134,12 @@ def test_an_option_of_a_grid_may_refer_to_what_only_its_cells_have() -> None:
     first, second = expand(["grid={dataset:[trivia,flashrag]}"])
     assert "all" not in first.dataset.split
     assert second.dataset.parser["path"].endswith(f"/{second.dataset.split['all']}.jsonl")
+
+
+def test_jobs_of_a_multirun_are_hydras() -> None:
+    """All combinations, in its order; of a key that is given twice, the last word counts."""
+    assert split_multirun(["k=1,5", "strategy=a,b"]) == [[f"k={k}", f"strategy={name}"] for k in (1, 5) for name in "ab"]
+    assert split_multirun(["k=1,5", "depth=9", "k=7,9"]) == [["k=7", "depth=9"], ["k=9", "depth=9"]]
+    assert split_multirun(["k=range(1,4)", "metric=[em],[f1]"])[1] == ["k=1", "metric=[f1]"]
+    with pytest.raises(ConfigError, match=r"k=interval\(1,5\): the values cannot be listed"):
+        split_multirun(["k=interval(1,5)"])
