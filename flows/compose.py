@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.settings.composition import compose_config, format_yaml, parse_yaml
-from flows.settings.door import open_settings
+from flows.settings.door import check_values, open_settings
 from flows.settings.overrides import COPIED, complete_overrides
 from flows.settings.references import resolve_beside_grid
 from flows.stages.registry import Stage, get_stage, list_ancestors, list_needed, list_stages
@@ -50,6 +50,7 @@ def compose_params(overrides: Sequence[str]) -> str:
     composed = compose_config(complete_overrides(overrides))
     open_settings(composed)  # which checks them
     settings, copied = resolve_beside_grid(composed)
+    check_values(settings)  # those of the grid are resolved here
     text = format_yaml({**settings, **{name: settings.get(name) for name in _OPTIONAL}})  # DVC watches settings that are there
     return f"{_HEADER}{_DIGEST}{compute_key(parse_yaml(text))}\n{COPIED}{' '.join(copied)}\n{text}"
 

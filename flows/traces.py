@@ -17,7 +17,7 @@ from flows.project.metrics import read_results
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.tracking import open_trackers
+from flows.stages.tracking import get_place, open_trackers
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import read_content_digest, read_manifest
 from winnow.artifacts.steps import read_steps
@@ -46,7 +46,7 @@ def traces(jobs: Sequence[Settings]) -> Summary:
     rows = []
     with open_ledger(settings) as ledger, progress("logging traces", len(specs) * len(question_ids)) as advance:
         for spec, result in zip(specs, results, strict=True):
-            tracker = trackers[str(spec.config["tracking"]["experiment"])]
+            tracker = trackers[get_place(spec)]
             rows.append(_log_cell(cells[spec.key], result, question_ids, tracker, ledger, advance))
     return Summary("Traces", rows, 'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.')
 

@@ -36,18 +36,19 @@ def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
 
     """
     plain = resolve_without_grid(composed)
-    _check_values(plain)
+    check_values(plain)
 
     def list_own_cells() -> list[Settings]:
         cells = list(drop_equal((cell for one in expand_seeds(composed) for cell in expand_grid(one)), dict))
         for cell in cells:
-            _check_values(cell)
+            check_values(cell)
         return [Settings.load(use_recorded_commits(cell), words=words) for cell in cells]
 
     return Settings.load(use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed)
 
 
-def _check_values(plain: dict[str, Any]) -> None:
+def check_values(plain: dict[str, Any]) -> None:
+    """Raise ConfigError if a value of plain settings is or contains a secret."""
     check_secrets((name, str(value)) for name, value in flatten(plain).items())
 
 

@@ -32,12 +32,16 @@ def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
     return Tracker(resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"]))
 
 
-def open_trackers(specs: Iterable[CellSpec]) -> dict[str, Tracker]:
-    """Open the experiment of each sweep to which the cells belong, once each, by its name."""
-    settings: dict[str, Mapping[str, Any]] = {}
-    for spec in specs:
-        settings.setdefault(str(spec.config["tracking"]["experiment"]), spec.config["tracking"])
-    return {experiment: open_tracker(tracking) for experiment, tracking in settings.items()}
+def open_trackers(specs: Iterable[CellSpec]) -> dict[tuple[str, str], Tracker]:
+    """Open the experiment of each sweep to which the cells belong, once each, by its store and its name."""
+    settings = {get_place(spec): spec.config["tracking"] for spec in specs}
+    return {place: open_tracker(tracking) for place, tracking in settings.items()}
+
+
+def get_place(spec: CellSpec) -> tuple[str, str]:
+    """Return the store and the experiment to which a cell is logged."""
+    tracking = spec.config["tracking"]
+    return resolve_uri(str(tracking["uri"])), str(tracking["experiment"])
 
 
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
@@ -81,14 +85,14 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
         for cell, one in zip(cells, values, strict=True)
     ]
     digest = compute_key({"cells": logged, "metrics": [metric.name for metric in results[0].metrics]})
-    uris = {resolve_uri(str(cell.spec.config["tracking"]["uri"])) for cell in cells}
+    uris = {get_place(cell.spec)[0] for cell in cells}
     if all(is_logged(uri, digest) for uri in uris):
         return
     trackers = open_trackers(cell.spec for cell in cells)
     for tracker in trackers.values():
         save_view(tracker, results)
     for cell, result, one in zip(cells, results, values, strict=True):
-        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result, one)
+        log_cell(trackers[get_place(cell.spec)], cell, result, one)
     for uri in uris:
         mark_logged(uri, digest)
 

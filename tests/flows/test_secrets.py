@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+from flows.compose import compose_params
+from flows.settings.door import compose
+from flows.settings.overrides import complete_overrides
 from flows.settings.secrets import check_secrets
 from winnow.errors import ConfigError
 
@@ -42,6 +45,16 @@ def test_other_values_pass() -> None:
         "hf_internal_testing_tiny_random_llama",
     ]
     check_secrets([("x", text) for text in texts], ENVIRONMENT)
+
+
+def test_a_reference_to_a_key_in_a_grid_reaches_no_composed_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """References in options of a grid are resolved when params.yaml is written, and in the cells."""
+    monkeypatch.setenv("SOME_API_KEY", "a1b2c3d4e5f6")
+    for words in (["grid.reader.base=['${oc.env:SOME_API_KEY}']"], ["grid={k:[5],sweep:{split:['${oc.env:SOME_API_KEY}']}}"]):
+        with pytest.raises(ConfigError, match="the value of the environment variable SOME_API_KEY"):
+            compose_params(words)
+        with pytest.raises(ConfigError, match="the value of the environment variable SOME_API_KEY"):
+            _ = compose(complete_overrides(words)).cells
 
 
 def test_a_key_reaches_no_file(run: Run, tmp_path: Path) -> None:

@@ -87,7 +87,12 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
 def test_mlflow_is_not_opened_for_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed value, another sweep, a run that somebody deleted and another store each open it again."""
     opened: list[str] = []
-    monkeypatch.setattr(tracking, "open_trackers", lambda specs: opened.append("opened") or {"e": SimpleNamespace()})
+
+    def open_trackers(specs: Any) -> dict[tuple[str, str], SimpleNamespace]:
+        opened.append("opened")
+        return {tracking.get_place(spec): SimpleNamespace() for spec in specs}
+
+    monkeypatch.setattr(tracking, "open_trackers", open_trackers)
     monkeypatch.setattr(tracking, "save_view", lambda *_: None)
     monkeypatch.setattr(tracking, "log_cell", lambda *_: None)
     store = tmp_path / "mlflow.db"
@@ -117,3 +122,11 @@ def test_mlflow_is_not_opened_for_what_it_has(tmp_path: Path, monkeypatch: pytes
 def replace_labels(spec: SimpleNamespace, labels: object) -> SimpleNamespace:
     """A specification with these labels."""
     return SimpleNamespace(**vars(spec), labels=labels)
+
+
+def test_stores_of_one_experiment_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cell goes to the store of its own settings."""
+    monkeypatch.setattr(tracking, "open_tracker", lambda one: one["uri"])
+    places = [("sqlite:////a.db", "e"), ("sqlite:////b.db", "e"), ("sqlite:////a.db", "e")]
+    specs = [SimpleNamespace(config={"tracking": {"uri": uri, "experiment": name}}) for uri, name in places]
+    assert tracking.open_trackers(cast("Any", specs)) == {place: place[0] for place in places}
