@@ -92,7 +92,7 @@ def report(jobs: Sequence[Settings]) -> Summary:
         for extension in settings.report.figures:
             plot.save(out, extension)
     note = f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
-    rows = build_cell_rows(results, next(iter(page.story.headline.cells), None))
+    rows = build_cell_rows(results, page.story.best)
     return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
 
 

@@ -69,9 +69,9 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     notes = [_run_cells(jobs[0], group) for group in group_by_models([cell for left in unfinished for cell in left])]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
-    rows, found = compare_rows(results, jobs[0].report)
+    rows, sentences = compare_rows(results, jobs[0].report)
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
-    notes = [*found, *(notes or [_ALL_FINISHED_NOTE]), *build_code_notes(folders), _describe_passages(results)]
+    notes = [*sentences, *(notes or [_ALL_FINISHED_NOTE]), *build_code_notes(folders), _describe_passages(results)]
     return Summary(title, rows, "\n".join(filter(None, notes)), folders, group="strategy")
 
 

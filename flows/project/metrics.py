@@ -140,9 +140,8 @@ def compare_rows(results: Sequence[CellResult], report: Report) -> tuple[list[di
     if not 1 < len(results) <= _MOST_COMPARED:
         return build_cell_rows(results), []
     story = build_headline(Family(results, report.seed), report.cost)
-    best = next(iter(story.headline.cells), None)
     page = f"Charts, questions and all tests: `python -m flows.report` with the same settings ({report.out}/index.html)."
-    return build_cell_rows(results, best), [f"* {story.headline.text}", story.cost, page]
+    return build_cell_rows(results, story.best), [f"* {story.headline.text}", story.cost, page]
 
 
 ModelCounts = Mapping[tuple[Role, str], int]

@@ -64,12 +64,17 @@ def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tu
 
 
 def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
-    """Parse overrides in Hydra's syntax; raise ConfigError if one is not valid."""
+    """Parse overrides in Hydra's syntax, each once in a process; raise ConfigError if one is not valid."""
+    return [_parse_override(override) for override in overrides]
+
+
+@cache
+def _parse_override(override: str) -> "Override":
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import OverrideParseException
 
     try:
-        return OverridesParser.create().parse_overrides(list(overrides))
+        (parsed,) = OverridesParser.create().parse_overrides([override])
     except OverrideParseException as error:
         key, separator, value = str(error.override).partition("=")
         example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
@@ -77,6 +82,7 @@ def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
             f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
             f"signs, for example {example}."
         ) from error
+    return parsed
 
 
 def _sets_value(override: "Override") -> bool:
@@ -176,10 +182,11 @@ def resolve_settings(cfg: DictConfig) -> Any:
 
 def resolve_without_grid(cfg: DictConfig) -> dict[str, Any]:
     """Return all settings as `resolve_settings` does, but the grid as it is: what its options refer to is known in a cell."""
-    beside, grid = copy_unresolved(cfg), cfg.get("grid")
-    beside.grid = None
-    plain: dict[str, Any] = resolve_settings(beside)
-    return {**plain, "grid": OmegaConf.to_container(grid, resolve=False) if OmegaConf.is_config(grid) else grid}
+    grid, beside = cfg.get("grid"), cfg
+    if OmegaConf.is_config(grid):
+        beside, grid = copy_unresolved(cfg), OmegaConf.to_container(grid, resolve=False)
+        beside.grid = None
+    return {**resolve_settings(beside), "grid": grid}
 
 
 def format_yaml(plain: Mapping[str, Any]) -> str:

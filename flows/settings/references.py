@@ -1,12 +1,12 @@
 """References between settings, which a composed file resolves, but for those to what the grid changes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig
 
-from flows.settings.composition import is_group, list_options, resolve_settings
+from flows.settings.composition import copy_unresolved, is_group, list_options, resolve_settings
 from flows.settings.grid import collect_axes
 
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*(\.*)([\w.]+)")
@@ -34,18 +34,23 @@ def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
         if not new:
             break
         changing |= new
-    plain: dict[str, Any] = resolve_settings(cfg)
-    copied = set[str]()
-    for path, text in references.items():
-        if _name_in_cell(path) not in changing - set(axes):
-            copied.update(_list_targets(path, text))
-            continue
-        *parents, name = path
-        node: Any = plain
-        for parent in parents:
-            node = node[parent]
-        node[name] = text
+    kept = {path: text for path, text in references.items() if _name_in_cell(path) in changing - set(axes)}
+    beside = copy_unresolved(cfg)
+    for path in kept:
+        _set_item(beside, path, None)  # it may refer to what only a cell has
+    plain: dict[str, Any] = resolve_settings(beside)
+    for path, text in kept.items():
+        _set_item(plain, path, text)
+    copied = {target for path, text in references.items() if path not in kept for target in _list_targets(path, text)}
     return plain, sorted(target for target in copied if target.partition(".")[0] in plain)
+
+
+def _set_item(node: Any, path: Sequence[Any], value: Any) -> None:
+    """Set the item at a path of names and numbers."""
+    *parents, name = path
+    for parent in parents:
+        node = node[parent]
+    node[name] = value
 
 
 def _iter_references(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -39,6 +39,7 @@ _FLAGS_WITH_VALUE = frozenset(
 )
 """Flags of Hydra that are followed by a value."""
 _MULTIRUN = frozenset(["-m", "--multirun"])
+"""Flags of Hydra that run a job for each combination of values."""
 
 
 def make_main(stage: Stage) -> Callable[[], None]:
@@ -159,9 +160,13 @@ def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[Composed]], None
     overrides = [word for word, is_override in classified if is_override]
     flags = {word for word, is_override in classified if not is_override}
     if flags <= _MULTIRUN and not any(word.lstrip("+~").startswith("hydra") for word in overrides):
-        composed = [compose_with_choices(job) for job in (split_multirun(overrides) if flags else [overrides])]
-        if all(choices.get("runner") == "shared" for _, choices in composed):
-            return [job for job, _ in composed]
+        jobs = []
+        for job in split_multirun(overrides) if flags else [overrides]:
+            cfg, choices = compose_with_choices(job)
+            if choices.get("runner") != "shared":
+                return _run_hydra(words, run)
+            jobs.append(cfg)
+        return jobs
     return _run_hydra(words, run)
 
 

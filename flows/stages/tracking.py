@@ -74,7 +74,7 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
     MLflow is not opened, which takes seconds, if its store has them and nothing was written to it since.
     """
     values = [_compute_metrics(cell, result) for cell, result in zip(cells, results, strict=True)]
-    logged = [
+    contents = [
         [
             cell.spec.key,
             cell.spec.config["sweep"]["name"],
@@ -84,7 +84,7 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
         ]
         for cell, one in zip(cells, values, strict=True)
     ]
-    digest = compute_key({"cells": logged, "metrics": [metric.name for metric in results[0].metrics]})
+    digest = compute_key({"cells": contents, "metrics": [metric.name for metric in results[0].metrics]})
     uris = {get_place(cell.spec)[0] for cell in cells}
     if all(is_logged(uri, digest) for uri in uris):
         return

@@ -85,6 +85,7 @@ def test_seeds_reach_the_options_of_a_grid() -> None:
         *([f"experiment={name}"] for name in list_options("experiment")),
         ["grid={retriever:[bm25,dense],encoder:[minilm,bge]}", "answerable=retriever"],
         ["grid={reader:[openai],reader.base:[a,b]}"],
+        ["grid={dataset:[trivia,flashrag]}"],
         ["grid={k:[1,2],estimator:[t5,t5_regression]}", "strategy=crag", "evaluate_estimator.k=${k}"],
     ],
     ids=lambda words: words[0],

@@ -40,7 +40,7 @@ from model_outputs import (
     word_estimator,
 )
 from msgspec import structs
-from planning import PLANNED
+from planning import PLAN_OUTPUTS
 from pure import (
     PAGES_READ,
     agents,
@@ -189,7 +189,7 @@ GOLDENS = [
     strategy(IterRetGen, n=2),
     strategy(Ircot, template="{contexts} Q {question} A {thoughts}", max_sentences=3),
     Golden(React, agents),
-    *PLANNED,
+    *PLAN_OUTPUTS,
     self_rag(SelfRag),
     self_rag(SelfRagLong),
     Golden(Damage, damages),

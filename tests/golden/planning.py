@@ -191,7 +191,7 @@ def sure(_: Path) -> Any:
     ]  # fmt: skip
 
 
-PLANNED = [
+PLAN_OUTPUTS = [
     *map(retrieval_plan, (Hyde, WrittenQueries, RankGpt, QueryLikelihood)),
     Golden(SearchDamage, search_damages),
     Golden(SearchRules, search_rules),

@@ -85,6 +85,11 @@ def test_precision_is_known_without_pytorch() -> None:
     assert (found, imported) == ("bfloat16" if native else "float32", str(sys.platform != "linux"))
 
 
+def test_devices_without_a_rule_of_their_own_have_that_of_the_processor() -> None:
+    """Only CUDA is asked for its precisions."""
+    assert resolve_dtype("auto", "meta") == resolve_dtype("auto", "cpu")
+
+
 def test_devices_and_precisions_by_name() -> None:
     """Unknown ones are refused with the choices."""
     assert pick_device("cpu").type == "cpu"

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
-_GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
-"""Files of the drivers of GPUs: NVIDIA's, that of Windows' Linux, and AMD's."""
+_GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/dxg", "/dev/kfd")
+"""Files of the drivers of GPUs: NVIDIA's, that of its Jetson boards, that of Windows' Linux, and AMD's."""
 _CPU_FEATURES = Path("/proc/cpuinfo")
+_BFLOAT16_FEATURES = frozenset(["avx512_bf16", "amx_bf16"])
+"""Features of processors that multiply bfloat16."""
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
 _CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "classification_head.")
@@ -98,13 +100,13 @@ def resolve_dtype(name: str, device: str) -> str:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; received {name!r}.")
     if name != "auto":
         return name
-    on_cpu = device == "cpu" or (device == "auto" and not _has_gpu_driver()) or pick_device(device).type == "cpu"
-    if on_cpu:
-        native = bool({"avx512_bf16", "amx_bf16"} & _read_cpu_features())
-    else:
+    is_on_cpu = device == "cpu" or (device == "auto" and not _has_gpu_driver())
+    if not is_on_cpu and pick_device(device).type == "cuda":
         import torch
 
         native = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        native = not _BFLOAT16_FEATURES.isdisjoint(_read_cpu_features())
     return "bfloat16" if native else "float32"
 
 

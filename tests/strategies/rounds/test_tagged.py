@@ -41,7 +41,7 @@ def test_the_reply_goes_on_with_what_each_query_found() -> None:
 
 def test_limits_start_and_unanswered_replies_of_r1_searcher() -> None:
     """The reply begins as in its training; after the last search it has no turn, and without tags there is no answer."""
-    settings = {"max_searches": 2, "more_turns": 0, "start": "<think>", "untagged": "I don't know."}
+    settings = {"max_searches": 2, "more_turns": 0, "start": "<think>", "default_answer": "I don't know."}
     answer, requests = play(_agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("<s>a")] * 9)))  # type: ignore[arg-type]
     assert [type(one) for one in requests] == [Generate, Search, Generate, Search]
     assert requests[0].messages[-1] == Message("assistant", "<think>")  # type: ignore[union-attr]

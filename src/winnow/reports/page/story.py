@@ -58,31 +58,49 @@ class Story:
     findings: Sequence[Finding]
     limits: Sequence[str]
 
+    @property
+    def best(self) -> int | None:
+        """Return the index of the best setting, or None if the metric is undefined in every cell."""
+        return self.headline.cells[0] if self.headline.cells else None
+
 
 def build_story(family: Family, cost: str = "tokens") -> Story:
     """Build the story of the cells of a family, whose cheapest setting is that with the least of the metric `cost`."""
-    found = find_best(family)
-    if found is None:
-        return build_headline(family, cost)
-    best = _take_cheapest(family, found, cost)
-    baseline, _ = _choose_baseline(family, best, cost)
+    choice = _choose(family, cost)
+    story = _build_headline(family, choice, cost)
+    if choice is None:
+        return story
+    best, baseline, _ = choice
     findings = [
         *_describe_cheaper(family, best, baseline, cost),
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    return replace(build_headline(family, cost), findings=findings, limits=list(_describe_limits(family, best)))
+    return replace(story, findings=findings, limits=list(_describe_limits(family, best)))
 
 
 def build_headline(family: Family, cost: str = "tokens") -> Story:
     """Build a story with the headline and what the best setting costs alone, which takes a small part of the time."""
-    found = find_best(family)
-    if found is None:
+    return _build_headline(family, _choose(family, cost), cost)
+
+
+Choice = tuple[Best, BestComparison | None, str]
+"""The best setting, its comparison with the baseline, and what the baseline is called."""
+
+
+def _choose(family: Family, cost: str) -> Choice | None:
+    """Choose the best setting and the baseline, or return None if the metric is undefined in every cell."""
+    highest = find_best(family)
+    if highest is None:
+        return None
+    best = _take_cheapest(family, highest, cost)
+    return best, *_choose_baseline(family, best, cost)
+
+
+def _build_headline(family: Family, choice: Choice | None, cost: str) -> Story:
+    if choice is None:
         return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
-    best = _take_cheapest(family, found, cost)
-    baseline, role = _choose_baseline(family, best, cost)
-    headline = _format_headline(family, best, baseline, role, cost)
-    return Story(headline, _describe_cost(family, best, baseline, role, cost), [], [])
+    return Story(_format_headline(family, *choice, cost), _describe_cost(family, *choice, cost), [], [])
 
 
 def _get_cost(family: Family, index: int, cost: str) -> float | None:

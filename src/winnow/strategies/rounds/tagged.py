@@ -42,7 +42,7 @@ class TaggedSearch:
         more_turns: Number of further turns in which the model may answer.
         max_new_tokens: Maximum number of tokens of each part of the reply.
         start: Text with which the reply begins, such as the tag of a model's reasoning.
-        untagged: Answer of a reply without tags of an answer; by default, the rules for all replies read it.
+        default_answer: Answer of a reply without tags of an answer; by default, the rules for all replies read it.
 
     """
 
@@ -59,7 +59,7 @@ class TaggedSearch:
     more_turns: Annotated[int, Ge(0)] = 2
     max_new_tokens: Annotated[int, Ge(1)] = 512
     start: str = ""
-    untagged: str | None = None
+    default_answer: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, tags that are no pairs, limits below 1, and samples."""
@@ -102,8 +102,8 @@ class TaggedSearch:
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1]))
         messages = [Message("system", self.prompt.system)] if self.prompt.system else []
         messages.append(Message("user", first))
-        begun = self._format(parts)
-        messages += [Message("assistant", begun)] if begun else []
+        start = self._format(parts)
+        messages += [Message("assistant", start)] if start else []
         return Generate(tuple(messages), decoding, passages=passages, may_be_too_long=True)
 
     def _format(self, parts: Sequence[_Part]) -> str:
@@ -111,9 +111,10 @@ class TaggedSearch:
         return self.start + "".join(part.written + self.result.replace("{contexts}", part.found.text) for part in parts)
 
     def _end(self, history: History, parts: Sequence[_Part], last: str, trace: Sequence[str], stop: str) -> Answer:
-        tagged = last.rpartition(self.answer[0])[2] if self.answer[0] in last else None
-        untagged = extract_answer(last) if self.untagged is None else self.untagged
-        text = untagged if tagged is None else tagged.strip()
+        if self.answer[0] in last:
+            text = last.rpartition(self.answer[0])[2].strip()
+        else:
+            text = extract_answer(last) if self.default_answer is None else self.default_answer
         return history.build_answer(text, self._format(parts) + last, trace, stop)
 
 
