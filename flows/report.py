@@ -76,13 +76,14 @@ def report(jobs: Sequence[Settings]) -> Summary:
             *describe_cases(cases, family.num_questions, len(chosen)),
         ],
     )
-    page = Page(tables, family, texts, cases, settings.report.cost)
+    keys = [spec.key for spec in specs]
+    page = Page(tables, family, texts, cases, settings.report.cost, bool(_list_filters(specs)), keys)
     out = open_report_folder(settings)
     files = {
         PAGE: page.render(),
         "report.md": tables.render_markdown(),
         "tables.tex": tables.render_latex(),
-        CELL_VALUES: _format_metrics(results, settings.report.seed),
+        CELL_VALUES: _format_metrics(specs, results, settings.report.seed),
         "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }
@@ -126,17 +127,17 @@ def _list_difference_metrics(part: object) -> list[str]:
     return [difference.metric for difference in getattr(part, "differences", ())]
 
 
-def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
-    """Return the labels of all cells and [mean, low, high, n] of their metrics as JSON, null where they are undefined.
+def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], seed: int) -> str:
+    """Return the keys and labels of all cells and [mean, low, high, n] of their metrics, null where undefined, as JSON.
 
     n is the number of questions of the value.
 
     `seed` is that of the bootstrap.
     """
     body = []
-    for cell, result in zip(name_cells(results), results, strict=True):
+    for cell, spec, result in zip(name_cells(results), specs, results, strict=True):
         labels = result.labels
-        names = {"cell": cell}
+        names = {"cell": cell, "key": spec.key}
         names |= {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
         intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
         bounds = {

@@ -1,6 +1,6 @@
 """Open one page from which all others are reached: those of the sweeps, MLflow's over the runs, and Prefect's.
 
-MLflow's pages are served on 127.0.0.1 until Ctrl-C; each sweep has one with the metrics, strategy, k and gold of its cells.
+All are served on 127.0.0.1 until Ctrl-C. A cell in a sweep's page leads to its MLflow run, and the run's description back.
 
 python -m flows.ui
 python -m flows.ui --port 5001 tracking.uri=sqlite:////data/mlflow.db
@@ -17,10 +17,11 @@ from pathlib import Path
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 from flows.stages.tracking import VIEW, resolve_uri
+from flows.tools.page_server import serve_pages
 from flows.tools.servers import is_port_free, run_server
 from flows.tools.start_page import write_start_page
 from winnow.errors import ConfigError, WinnowError
-from winnow.tracking import find_views
+from winnow.tracking import find_cell_run, find_views
 
 _LOG = Path(".mlflow/server.log")
 
@@ -30,7 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m flows.ui", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--port", type=int, default=5000, help="port of 127.0.0.1 (5000)")
+    parser.add_argument(
+        "--port", type=int, default=5000, help="port of MLflow on 127.0.0.1 (5000); the sweeps' pages have the next one"
+    )
     parser.add_argument("settings", nargs="*", help="settings of the store, such as tracking.uri=sqlite:////data/mlflow.db")
     options = parser.parse_args()
     try:
@@ -52,8 +55,9 @@ def _serve(port: int, overrides: list[str]) -> None:
     if uri.startswith(("http://", "https://")):
         print(_format_pages(uri.rstrip("/"), views))
         return
-    if not is_port_free(port):
-        raise ConfigError(f"Port {port} is taken, perhaps by MLflow's pages that are open already. Choose one with --port.")
+    for one in (port, port + 1):
+        if not is_port_free(one):
+            raise ConfigError(f"Port {one} is taken, perhaps by pages that are open already. Choose another with --port.")
     server_url = f"http://127.0.0.1:{port}"
     command = [
         sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
@@ -61,9 +65,19 @@ def _serve(port: int, overrides: list[str]) -> None:
     ]  # fmt: skip
     # Winnow uses none of the server's background jobs, for which it would start ten processes.
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with run_server("MLflow", command, f"{server_url}/health", _LOG, environment) as server, suppress(KeyboardInterrupt):
-        addresses = {name: _format_address(server_url, experiment_id) for name, experiment_id in views.items()}
-        start = write_start_page(Path("reports"), server_url, addresses).resolve().as_uri()
+    reports, start = Path("reports"), f"http://127.0.0.1:{port + 1}"
+    addresses = {name: _format_address(server_url, experiment_id) for name, experiment_id in views.items()}
+    write_start_page(reports, server_url, addresses)
+
+    def find_run(key: str) -> str | None:
+        found = find_cell_run(uri, key)
+        return f"{server_url}/#/experiments/{found[0]}/runs/{found[1]}" if found else None
+
+    with (
+        run_server("MLflow", command, f"{server_url}/health", _LOG, environment) as server,
+        serve_pages(reports, port + 1, find_run),
+        suppress(KeyboardInterrupt),
+    ):
         print(f"{_format_pages(server_url, views)}\nAll pages: {start}", flush=True)
         if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
             webbrowser.open(start)

@@ -1,4 +1,4 @@
-"""Watch a sweep while it runs: how many questions each cell has answered, first numbers with intervals, and the time left.
+"""Watch a sweep while it runs: questions answered, first numbers with intervals, what they cost, and the time left.
 
 Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not slowed down. The settings
 are those of the sweep. A number over the questions that are answered so far is not the result: the others may be harder.
@@ -24,11 +24,12 @@ from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, LedgerError
 from winnow.metrics.base import JudgedMetric, Metric, Sample
+from winnow.predictions import RoleUsage
 from winnow.protocols import CallStore
-from winnow.records import Role
+from winnow.records import NO_USAGE, Generation, Role, Score
 from winnow.reports.cells import CellResult
 from winnow.steps import Outcome
-from winnow.sweeps.replay import replay_plan
+from winnow.sweeps.replay import Call, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
@@ -66,8 +67,9 @@ class WatchedCell:
         for question in left:
             placed = self.cell.place(question)
             with suppress(LedgerError):
-                answer = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger).result
-                prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
+                replay = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger)
+                usage = tuple(_count_usage(call) for calls in replay.rounds for call in calls)
+                prediction = build_prediction(question, placed, Outcome(question.question_id, replay.result, usage))
                 self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
 
     def build_row(self, seed: int) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def watch(jobs: Sequence[Settings]) -> Summary:
                 cell.look(ledger)
         done = sum(len(cell.samples) for cell in cells)
         first = done if first is None else first
-        note = _describe_progress(done, total, done - first, time.monotonic() - started)
+        note = _describe_progress(done, total, done - first, time.monotonic() - started) + _describe_usage(cells)
         summary = Summary(f"Sweep {settings.sweep.name}", [cell.build_row(settings.report.seed) for cell in cells], note)
         if settings.watch.every is None or done == total:
             return summary
@@ -129,6 +131,30 @@ def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
     if not new:
         return f"{text}; none since this command began."
     return f"{text}; {new:,} in {seconds / 60:.1f} minutes, about {(total - done) * seconds / new / 60:.0f} minutes left."
+
+
+def _count_usage(call: Call) -> RoleUsage:
+    """Return what a call used; failed calls and searches used no tokens."""
+    used = call.result.usage if isinstance(call.result, Generation | Score) else NO_USAGE
+    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out)
+
+
+def _describe_usage(cells: Sequence[WatchedCell]) -> str:
+    """Say what the answered questions cost if each were asked alone; calls that several share are made once and paid once."""
+    calls = tokens = 0
+    dollars = 0.0
+    for watched in cells:
+        prices = watched.cell.spec.prices
+        for usage in (usage for sample in watched.samples.values() for usage in sample.prediction.usage):
+            calls, tokens = calls + usage.calls, tokens + usage.tokens_in + usage.tokens_out
+            if usage.role in prices:
+                dollars += prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
+    money = f", ${dollars:.2f}" if dollars else ""
+    return (
+        f"\nEach asked alone, they need {calls:,} calls of {tokens:,} tokens{money}; shared calls are made once."
+        if calls
+        else ""
+    )
 
 
 STAGE = Stage(watch, grid=True, seeds="each")

@@ -29,7 +29,7 @@ def why(jobs: Sequence[Settings]) -> Summary:
     for settings in jobs:
         project = Project(settings)
         folder = Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
-        for line in _iter_history(folder, ArtifactIndex(list_roots(settings))):
+        for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), {}):
             print(line)
         rows += _build_difference_rows(project, folder)
         titles.append(str(folder))
@@ -37,24 +37,39 @@ def why(jobs: Sequence[Settings]) -> Summary:
     return Summary(title if rows else f"{title}: no difference", rows)
 
 
-def _iter_history(folder: Path, index: ArtifactIndex, depth: int = 0) -> Iterator[str]:
-    """Yield lines about an artifact and, indented below it, about the artifacts from which it was made."""
+def _iter_history(
+    folder: Path, index: ArtifactIndex, described: dict[Path, None], user: str = "", depth: int = 0
+) -> Iterator[str]:
+    """Yield lines about an artifact and, indented below it, about the artifacts from which it was made, each of them once.
+
+    Args:
+        folder: Folder of the artifact.
+        index: Artifacts of the project.
+        described: Folders that were described before, to which this one is added.
+        user: Code and libraries of the artifact that was made from this one, which are not said again.
+        depth: Number of artifacts above this one.
+
+    """
     indent = "  " * depth
+    described[folder] = None
     manifest = _read_finished_manifest(folder)
     settings = manifest["settings"]
-    libraries = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+    code = f"code {manifest['git']}; {', '.join(f'{name} {number}' for name, number in manifest['versions'].items())}"
     yield f"{indent}{folder}"
     yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {manifest['content']}, {manifest['rows']} rows"
-    yield f"{indent}  code {manifest['git']}; {libraries}"
+    if code != user:
+        yield f"{indent}  {code}"
     for (role, model), count in sorted(count_models(folder).items()):
         yield f"{indent}  {count} replies of the role {role} by {model}"
     inputs: list[str] = []
     for label, value in flatten(settings.get("inputs", {})).items():
         if (artifact := index.find(value)) is None:
             yield f"{indent}  {label} = {value!r}"
+        elif artifact in described:
+            yield f"{indent}  {label} = {value}, described once: {artifact.name}"
         else:
             yield f"{indent}  {label} = {value}, see below"
-            inputs += list(_iter_history(artifact, index, depth + 1))
+            inputs += list(_iter_history(artifact, index, described, code, depth + 1))
     yield from inputs
 
 

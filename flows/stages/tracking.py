@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from flows.project.artifacts import Artifact, Project
+from flows.tools.page_server import format_cell_address
 from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
@@ -48,6 +49,7 @@ def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
     """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
     names = [metric.name for metric in results[0].metrics]
     columns = [name for name in names if name in (names[0], "unk")]
+    columns = [f"{name}_percent" if results[0].metrics[names.index(name)].unit == "percent" else name for name in columns]
     tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
 
 
@@ -118,11 +120,13 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mappin
     run = known
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
-        names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold, "cell": labels.words}
         settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "context": labels.context}
-        settings["decoding"] = spec.config["decoding"]
-        params = {**_build_common_params(spec.config), **names, **settings}
+        parts = {"decoding": spec.config["decoding"], "prompt": spec.config["prompt"], "questions": result.num_questions}
+        params = {**_build_common_params(spec.config), **names, **settings, **parts}
         data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
+        page = f"[Questions, prompts and replies]({format_cell_address(spec.key)}), while `python -m flows.ui` runs."
+        tags["mlflow.note.content"] = page
         run = runs.start_run(title, params=params, tags=tags, data=[data], started=manifest.get("started"))
         run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
     if run.get_tag("predictions") != predictions:
@@ -157,11 +161,17 @@ def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
     """Return the means, interval bounds and numbers of questions of the metrics, and the counts of a cell.
 
-    The mean of a metric that is undefined is NaN, so that it takes the place of a former value.
+    The mean of a metric that is undefined is NaN, so that it takes the place of a former value. A share is logged in percent
+    with one digit, too, as tables show it.
     """
     intervals = {metric.name: result.compute_interval(metric.name, 0) for metric in result.metrics}
     return {
         **{name: interval.mean for name, interval in intervals.items()},
+        **{
+            f"{metric.name}_percent": round(100 * intervals[metric.name].mean, 1)
+            for metric in result.metrics
+            if metric.unit == "percent"
+        },
         **{f"{name}_{part}": getattr(interval, part) for name, interval in intervals.items() for part in ("low", "high", "n")},
         "questions": float(result.num_questions),
         "num_short_rankings": float(cell.num_short_rankings),

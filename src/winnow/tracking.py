@@ -152,6 +152,15 @@ def find_views(uri: str, name: str) -> dict[str, str]:
     return {one.name: one.experiment_id for one in experiments if _VIEW_TAG + name in one.tags}
 
 
+def find_cell_run(uri: str, key: str) -> tuple[str, str] | None:
+    """Return the ids of the experiment and the run of a cell, by the key of the cell; the latest, or None."""
+    store = open_store(uri)
+    experiments = [one.experiment_id for one in store.search_experiments()]
+    condition = f"tags.config_hash = '{key}' and tags.stage = 'sweep'"
+    runs = store.search_runs(experiments, condition, max_results=1, order_by=["attributes.start_time DESC"])
+    return (runs[0].info.experiment_id, runs[0].info.run_id) if runs else None
+
+
 def open_store(uri: str) -> MlflowClient:
     """Open an MLflow store. A store in a file is created if needed.
 

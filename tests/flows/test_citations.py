@@ -49,7 +49,7 @@ def test_readers_are_scored_taught_and_rewarded(run: Run, world: Path, tmp_path:
     assert "cite_randomly" in first
     assert "Every cell was finished already" in run("sweep", *cells, small=False).stdout
     run("report", *cells, small=False)
-    report = (tmp_path / "reports/sweep/report.md").read_text()
+    report = (tmp_path / "reports/towns/report.md").read_text()
     for title in (
         "citation F1 (rage)",
         "citation F1 (paper)",
@@ -66,7 +66,7 @@ def test_readers_are_scored_taught_and_rewarded(run: Run, world: Path, tmp_path:
     path = make_tiny_t5(tmp_path / "nli", ["premise: hypothesis: 1 0 the town has a mayor and a river"])
     tiny = ["estimator@nli=nli_t5", f"nli.base={path}", "nli.engine.dtype=float32", "nli.engine.label_words=[the,town]"]
     run("report", *asked, *tiny, small=False)
-    assert "citation recall (ALCE)" in (tmp_path / "reports/sweep/report.md").read_text()
+    assert "citation recall (ALCE)" in (tmp_path / "reports/towns/report.md").read_text()
     names = sorted(folder.name.partition("-")[0] for folder in folders)
     assert names == ["cite_randomly", "cite_short", "cite_short"]
     shown = {

@@ -68,7 +68,7 @@ def test_a_multirun_shares_one_driver(prepared: Run, tmp_path: Path) -> None:
     assert f"{requests} calls requested: {calls} made" in output
     assert str(calls) in plan
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("sweep").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    runs = client.search_runs([client.get_experiment_by_name("towns").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
     assert sorted((r.data.params["strategy"], r.data.params["k"], r.data.params["gold"]) for r in runs) == [
         (s, k, "retrieved") for s in ("concatenation", "post_fusion") for k in ("1", "2", "3")
     ]
@@ -101,7 +101,7 @@ def test_cells_with_other_questions_keep_their_own(prepared: Run, tmp_path: Path
     assert sorted(rows) == [10, 14]
     assert not {row["question_id"] for row in rows[10]} & {row["question_id"] for row in rows[14]}
     prepared("report", *words)
-    assert "split=dev" in (tmp_path / "reports/sweep/report.md").read_text()
+    assert "split=dev" in (tmp_path / "reports/towns/report.md").read_text()
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_training_on_two_processes(prepared: Run, world: Path, tmp_path: Path) -
     assert "tuned" in done.stdout
     assert len(list((tmp_path / "models/reader").glob("*/model.safetensors"))) == 1
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("sweep").experiment_id], "tags.stage = 'train_reader'")  # type: ignore[union-attr]
+    runs = client.search_runs([client.get_experiment_by_name("towns").experiment_id], "tags.stage = 'train_reader'")  # type: ignore[union-attr]
     assert [run.info.status for run in runs] == ["FINISHED"]
 
 
@@ -280,13 +280,13 @@ def test_a_metric_needs_no_new_prediction(prepared: Run, tmp_path: Path) -> None
     assert "no call was made" in output
     prepared("report", *words)
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()} == before
-    page = (tmp_path / "reports/sweep/report.md").read_text()
+    page = (tmp_path / "reports/towns/report.md").read_text()
     assert "| EM | F1 | tokens | judged |" in page
     assert "EM by rank of the gold passage" in page
-    (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+    (cell,) = json.loads((tmp_path / "reports/towns/metrics.json").read_text())
     assert "tokens" in cell
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("sweep").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    runs = client.search_runs([client.get_experiment_by_name("towns").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
     (run,) = runs
     assert {"em", "unk", "tokens"} <= run.data.metrics.keys()
 
@@ -311,8 +311,8 @@ def test_a_report_replays_all_cells_without_a_model(prepared: Run, world: Path, 
     """One page with every answer, and prompts of as many questions as asked for; what is missing is named."""
     words = ("grid={strategy:[concatenation,post_fusion],k:[1,2]}",)
     prepared("sweep", *words)
-    folder = tmp_path / "reports/sweep"
-    assert "Page: reports/sweep/index.html" in prepared("report", *words).stdout
+    folder = tmp_path / "reports/towns"
+    assert "Page: reports/towns/index.html" in prepared("report", *words).stdout
     page = read_report_data(folder)
     assert [cell["name"] for cell in page["cells"]] == [
         f"{strategy} k={k} retrieved" for strategy in ("concatenation", "post_fusion") for k in (1, 2)
@@ -324,7 +324,7 @@ def test_a_report_replays_all_cells_without_a_model(prepared: Run, world: Path, 
     assert len(case["contexts"]) == len(case["rounds"][0]) == 2
     assert case["tally"]["rule"] == "votes"
     assert "power.html" in prepared("power", *words, "power.sizes=[50,100]").stdout
-    assert "there is nothing to show" in (tmp_path / "reports/sweep/power.md").read_text(), "this reader answers all alike"
+    assert "there is nothing to show" in (tmp_path / "reports/towns/power.md").read_text(), "this reader answers all alike"
     frame = winnow.load(next((tmp_path / "data/predictions").glob("post_fusion-*")))
     assert [page["questions"][index][1] for index in page["cells"][3]["questions"]] == list(frame["question"])
     prepared("report", *words, "report.questions=3")

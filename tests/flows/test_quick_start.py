@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -116,13 +117,18 @@ def test_mlflows_pages_show_the_sweep(project: Path) -> None:
                 f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
             )
             page = browse(compared_page, project)
+            key = next(run.data.tags["config_hash"] for run in results if run.info.run_id == runs[0])
+            with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/run/{key}") as found:
+                assert found.url.endswith(f"/#/experiments/{experiment}/runs/{runs[0]}")
+            with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/cell/{key}") as found:
+                assert "dvc/index.html#view=questions&a=concatenation" in found.url
         finally:
             server.send_signal(signal.SIGINT)
             try:
                 server.wait(timeout=60)
             except subprocess.TimeoutExpired:  # SIGINT is ignored below a shell that started the tests in the background
                 server.terminate()
-    assert [name for name in ("em", "unk", "strategy", "k", "gold") if f">{name}<" not in listed] == []
+    assert [name for name in ("em_percent", "unk_percent", "strategy", "k", "gold") if f">{name}<" not in listed] == []
     assert "gold_last" in listed
     assert "retrieve k=" not in listed
     assert "Comparing 6 Runs" in page

@@ -49,7 +49,7 @@ def test_one_reader_filters_the_questions_of_all(prepared: Run, world: Path, tmp
     answered = {row["question_id"] for row in pq.read_table(cell / "predictions.parquet").to_pylist()}
     assert answered == {row["question_id"] for row in rows} - dropped
     assert "without those that gpt-4o-mini answers closed-book" in json.dumps(
-        (tmp_path / "reports/sweep/report.md").read_text()
+        (tmp_path / "reports/towns/report.md").read_text()
     )
 
 

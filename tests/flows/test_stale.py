@@ -152,7 +152,7 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
     prepared("sweep", "k=1")
     (cell,) = (tmp_path / "data/predictions").iterdir()
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("sweep")
+    experiment = client.get_experiment_by_name("towns")
     assert experiment is not None
 
     def swept() -> tuple[float, str]:
@@ -196,7 +196,7 @@ def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Pa
     """From their manifests; where cells were made by different code or libraries, a column of the tables says by which."""
     prepared("sweep", "-m", "k=1,2")
     prepared("report", "-m", "k=1,2")
-    page = (tmp_path / "reports/sweep/report.md").read_text()
+    page = (tmp_path / "reports/towns/report.md").read_text()
     assert "| code |" not in page
     assert "mixed" not in page
     cell = next((tmp_path / "data/predictions").iterdir())
@@ -204,7 +204,7 @@ def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Pa
     body |= {"git": "0123456789ab", "versions": {**body["versions"], "torch": "0.1"}}
     (cell / "manifest.json").write_text(json.dumps(body))
     prepared("report", "-m", "k=1,2")
-    page = (tmp_path / "reports/sweep/report.md").read_text()
+    page = (tmp_path / "reports/towns/report.md").read_text()
     assert "- Code: mixed: revision" in page
     assert "| code |" in page
     assert "0123456789ab, torch 0.1" in page

@@ -88,7 +88,7 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
     assert f"Bearer {KEY}" in server.authorization_headers
     assert not [t for t in outputs if KEY in t.stdout + t.stderr]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
-    cells = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+    cells = json.loads((tmp_path / "reports/towns/metrics.json").read_text())
     assert all(cell["money"][0] > 0 for cell in cells)
 
 
@@ -100,8 +100,8 @@ def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world
         prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
         first = server.calls
         prepared("report", *words, small=False, OPENAI_API_KEY=KEY)
-        report = (tmp_path / "reports/sweep/report.md").read_text()
-        (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+        report = (tmp_path / "reports/towns/report.md").read_text()
+        (cell,) = json.loads((tmp_path / "reports/towns/metrics.json").read_text())
         assert 0 < cell["empty"][0] < 1
         assert "> empty: more than 2% in 1 of 1 cells" in report
         server.fault_rule = lambda *_: None
@@ -110,7 +110,7 @@ def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world
         prepared("sweep", *words, "sweep.retry_empty=true", small=False, OPENAI_API_KEY=KEY)
         assert server.calls == first + round(cell["empty"][0] * first)
         prepared("report", *words, small=False, OPENAI_API_KEY=KEY)
-        (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+        (cell,) = json.loads((tmp_path / "reports/towns/metrics.json").read_text())
         assert cell["empty"][0] == 0
 
 

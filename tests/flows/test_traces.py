@@ -11,7 +11,7 @@ WORDS = ["-m", "strategy=closed_book,concatenation,post_fusion", "k=2"]
 
 def find_traces(folder: Path) -> list:  # type: ignore[type-arg]
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("sweep")
+    experiment = client.get_experiment_by_name("towns")
     assert experiment is not None
     return list(client.search_traces(locations=[experiment.experiment_id], max_results=100))
 

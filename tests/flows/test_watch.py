@@ -16,6 +16,10 @@ def test_a_part_is_counted_and_measured_as_the_sweep_would(prepared: Run) -> Non
     part = _read_rows(prepared("sweep", *WORDS, "sweep.limit=4").stdout)
     text = prepared("watch", *WORDS, "watch.every=null").stdout
     assert "16 of 40 questions answered in all cells" in text
+    numbers = re.search(r"Each asked alone, they need ([\d,]+) calls of ([\d,]+) tokens; shared calls are made once.", text)
+    assert numbers
+    assert int(numbers[1]) == 4 * (1 + 1 + 1 + 2), "one prompt of concatenation, one for each passage of Post-Fusion"
+    assert "Each asked alone" not in before
     rows = _read_rows(text)
     assert [row[3] for row in rows] == ["4 of 10"] * 4
     assert [row[4] for row in rows] == [row[4] for row in part] == ["0.0 [0.0, 49.0]"] * 4, "EM of four questions"

@@ -27,7 +27,7 @@ def test_the_best_cell_is_compared_with_every_other() -> None:
     best = find_best(Family(CELLS, 0))
     assert best is not None
     assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
-    assert [other.is_above for other in best.comparisons] == [True, False, True]
+    assert [other.is_better for other in best.comparisons] == [True, False, True]
     table = build_best_table(Family(CELLS, 0))
     assert table is not None
     assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
@@ -99,7 +99,7 @@ def test_the_selection_of_the_best_is_no_finding() -> None:
         cells = [make_cell_result(f"s{n}", 5, "g", (random.random(60) < difficulty).astype(float)) for n in range(10)]
         best = find_best(Family(cells, 0))
         assert best is not None
-        num_false += any(other.is_above for other in best.comparisons)
+        num_false += any(other.is_better for other in best.comparisons)
     assert num_false <= 0.05 * num_sweeps
 
 
@@ -138,7 +138,7 @@ def test_the_best_cell_needs_no_gold_labels() -> None:
     table = build_best_table(Family([*controls, *retrieved], 0))
     assert table is not None
     assert "A is a k=5 retrieved, which has the highest EM of the cells whose prompts do not rest on gold" in table.caption
-    assert "As high with other answers: c k=5 retrieved." in table.caption
+    assert "The same value with other answers: c k=5 retrieved." in table.caption
     alone = find_best(Family(controls, 0))
     assert alone is not None
     assert (alone.index, alone.is_deployable) == (0, False)

@@ -40,6 +40,18 @@ def test_a_cell_is_on_the_frontier_if_no_cheaper_one_is_as_good() -> None:
     assert (later.low[1], later.high[1]) == (both.low[0], both.high[0]), "also where the second cell is not on the frontier"
 
 
+def test_where_lower_is_better_the_frontier_falls() -> None:
+    """That of the negated values, negated."""
+    values = np.random.default_rng(2).random((4, 50))
+    costs = [1.0, 2.0, 3.0, 4.0]
+    falling, rising = compute_frontier(costs, values, 0, -1), compute_frontier(costs, -values, 0)
+    assert falling.best.tolist() == (-rising.best).tolist()
+    assert falling.cells == rising.cells
+    assert falling.low.tolist() == pytest.approx((-rising.high).tolist())
+    assert falling.high.tolist() == pytest.approx((-rising.low).tolist())
+    assert (np.diff(falling.best) <= 0).all()
+
+
 def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
     """One cell: the percentile interval of its mean. Of drawn cells that are equally good, the maximum is above 1 / 2."""
     rng = np.random.default_rng(1)

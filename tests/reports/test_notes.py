@@ -131,5 +131,5 @@ def test_code_that_was_changed_since_is_noted(monkeypatch: pytest.MonkeyPatch) -
     assert build_code_notes([Path("2")]) == []
     (note,) = build_code_notes(list(map(Path, changes)))
     assert note.startswith(
-        "2 of 3 cells were computed by other code: winnow.a, winnow.b, winnow.c, winnow.d and 1 more changed"
+        "2 of 3 artifacts behind these cells were computed by other code: winnow.a, winnow.b, winnow.c, winnow.d and 1 more"
     )

@@ -49,7 +49,9 @@ def make_cell(folder: Path) -> LoadedCell:
     return LoadedCell(spec, strategy, [QUESTION], Rankings(folder, hits, PASSAGES, {}), 0)
 
 
-@pytest.mark.parametrize(("first", "verdict", "rationale"), [("Oslo", "right", "right: "), ("unknown", "wrong", "wrong: ")])
+@pytest.mark.parametrize(
+    ("first", "verdict", "rationale"), [("Oslo", "right", "right: "), ("unknown", "wrong", "wrong, answer shown: ")]
+)
 def test_a_trace_has_the_steps_of_the_answer(tmp_path: Path, first: str, verdict: str, rationale: str) -> None:
     """In rank order where retrieved, in prompt order where placed; without its calls or with another answer there is none."""
     cell = make_cell(tmp_path)

@@ -153,6 +153,7 @@ class Metric(ABC):
         unit: "percent" for a share between 0 and 1, which is printed in percent; "number" for any other value.
         digits: Number of decimals to print if the unit is "number".
         headline: Whether the table that a sweep prints includes the metric. Reports and MLflow include every metric.
+        lower_is_better: Whether a low value is what one wants, such as that of a cost or of a share of errors.
 
     """
 
@@ -166,6 +167,12 @@ class Metric(ABC):
     unit: Unit = "percent"
     digits: Annotated[int, Ge(0)] = 1
     headline: bool = True
+    lower_is_better: bool = False
+
+    @property
+    def direction(self) -> int:
+        """Return the sign of an improvement: 1 if higher values are better, -1 if lower ones are."""
+        return -1 if self.lower_is_better else 1
 
     @property
     def heading(self) -> str:

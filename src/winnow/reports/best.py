@@ -20,12 +20,14 @@ class BestComparison:
         comparison: Comparison of the first metric of the best cell with that of the other one.
         adjusted_p_value: P-value after Holm's correction over the family of the page, since any of the cells could have been
             the best.
+        direction: Sign of an improvement of the metric (see `Metric.direction`).
 
     """
 
     index: int
     comparison: Comparison
     adjusted_p_value: float
+    direction: int = 1
 
     @property
     def is_significant(self) -> bool:
@@ -33,14 +35,19 @@ class BestComparison:
         return self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
     @property
-    def is_above(self) -> bool:
-        """Return whether the best cell is significantly above the other one."""
-        return self.is_significant and self.comparison.difference > 0
+    def gain(self) -> float:
+        """Return by how much the best cell is better than the other one, whether better is higher or lower."""
+        return self.direction * self.comparison.difference
+
+    @property
+    def is_better(self) -> bool:
+        """Return whether the best cell is significantly better than the other one."""
+        return self.is_significant and self.gain > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The cell with the highest mean of the first metric, the first of several, among those that anyone could deploy.
+    """The cell with the best mean of the first metric, the first of several, among those that anyone could deploy.
 
     Attributes:
         index: Index of the cell.
@@ -58,11 +65,16 @@ class Best:
     is_deployable: bool = True
 
 
-def find_highest(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
-    """Return the index of the cell with the highest mean of a metric, the first of several, or None if it is undefined."""
+def find_best_mean(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
+    """Return the index of the cell with the best mean of a metric, the first of several, or None if it is undefined."""
     intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
-    defined = [(interval.mean, -index) for interval, index in intervals if interval.n]
+    defined = [(metric.direction * interval.mean, -index) for interval, index in intervals if interval.n]
     return -max(defined)[1] if defined else None
+
+
+def name_best(metric: Metric) -> str:
+    """Return what the best value of a metric is called: "highest", or "lowest" where lower is better."""
+    return "lowest" if metric.lower_is_better else "highest"
 
 
 def find_best(family: Family) -> Best | None:
@@ -75,12 +87,12 @@ def find_best(family: Family) -> Best | None:
     defined = [index for index, cell in enumerate(cells) if cell.compute_interval(family.metric.name, family.seed).n]
     deployable = [index for index in defined if not cells[index].labels.uses_gold]
     candidates = deployable or defined
-    index = find_highest(cells, candidates, family.metric, family.seed)
+    index = find_best_mean(cells, candidates, family.metric, family.seed)
     if index is None:
         return None
     equal = [other for other in candidates if other != index and family.are_equal(index, other)]
     compared = [(other, family.compare(index, other)) for other in candidates if other != index]
-    comparisons = [BestComparison(other, *one) for other, one in compared if one is not None]
+    comparisons = [BestComparison(other, *one, family.metric.direction) for other, one in compared if one is not None]
     return Best(index, comparisons, equal, bool(deployable))
 
 
@@ -91,13 +103,13 @@ def build_best_table(family: Family) -> TableView | None:
         return None
     names = name_cells(cells)
     scale = get_unit_scale(metric)
-    ordered = sorted(best.comparisons, key=lambda other: (other.is_above, other.comparison.difference))
+    ordered = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
     rows = [[names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)] for other in ordered]
-    num_above = sum(other.is_above for other in ordered)
+    num_better = sum(other.is_better for other in ordered)
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
-        f"A is {names[best.index]}, which has the highest {metric.heading} of the {kind}. It is significantly above "
-        f"{num_above} of {len(ordered)} others of them; those that it is not above come first."
+        f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. It is significantly "
+        f"better than {num_better} of {len(ordered)} others of them; the rest come first."
     )
     caption += describe_difference(metric)
     if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:
@@ -107,8 +119,8 @@ def build_best_table(family: Family) -> TableView | None:
         names[other.index] for other in ordered if cells[other.index].compute_interval(metric.name, family.seed).mean == value
     ]
     if tied:
-        caption += f" As high with other answers: {'; '.join(tied)}."
+        caption += f" The same value with other answers: {'; '.join(tied)}."
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
     columns = ["B", *name_comparison_columns(metric)]
-    return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_above or None)
+    return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_better or None)

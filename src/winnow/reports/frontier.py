@@ -23,7 +23,7 @@ _LOG_RATIO = 10
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The best mean of a metric that each cost buys.
+    """The best mean of a metric that each cost buys: the highest, or the lowest where lower is better.
 
     Attributes:
         costs: (costs,) Distinct mean costs of the cells, in increasing order.
@@ -43,13 +43,14 @@ class Frontier:
     cells: tuple[int, ...]
 
 
-def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: int) -> Frontier:
+def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: int, direction: int = 1) -> Frontier:
     """Compute the frontier of cells that answer the same questions.
 
     Args:
         costs: Mean cost of each cell.
         values: (cells, questions) Value of each question.
         seed: Seed of the bootstrap, which resamples the questions of all cells together.
+        direction: Sign of an improvement of the values (see `Metric.direction`).
 
     """
     means = values.mean(axis=1)
@@ -64,11 +65,11 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
     best, bounds = list[float](), list[tuple[float, float]]()
     for cost in steps:
         affordable = [index for index, own in enumerate(costs) if own <= cost]
-        winner = max(affordable, key=lambda index: means[index])
-        if not best or means[winner] > best[-1]:
+        winner = max(affordable, key=lambda index: direction * means[index])
+        if not best or direction * means[winner] > direction * best[-1]:
             chosen.append(winner)
         best.append(float(means[winner]))
-        own_bounds = compute_bounds(resampled[:, affordable].max(axis=1))
+        own_bounds = compute_bounds(direction * (direction * resampled[:, affordable]).max(axis=1))
         bounds.append(widen_bounds(own_bounds, best[-1], values[[winner]]) if is_fraction(values) else own_bounds)
     low, high = np.array(bounds).T
     return Frontier(np.array(steps), np.array(best), low, high, tuple(chosen))
@@ -79,10 +80,11 @@ def find_frontier(cells: Sequence[CellResult], metric: str, costs: Sequence[floa
 
     It is that of a metric that is a mean over questions, and needs the same questions in all cells, each with a value.
     """
-    if len(cells) < 2 or not isinstance(cells[0].find_metric(metric), MeanMetric) or not have_same_questions(cells):
+    found = cells[0].find_metric(metric) if len(cells) > 1 else None
+    if not isinstance(found, MeanMetric) or not have_same_questions(cells):
         return None
     values = np.array([cell.compute_values(metric) for cell in cells])
-    return None if np.isnan(values).any() else compute_frontier(costs, values, seed)
+    return None if np.isnan(values).any() else compute_frontier(costs, values, seed, found.direction)
 
 
 def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int) -> Plot | None:

@@ -147,8 +147,8 @@ def build_code_notes(folders: Sequence[Path]) -> list[str]:
     names = list(dict.fromkeys(name for modules in changed for name in modules))
     listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
     return [
-        f"{len(changed)} of {len(folders)} cells were computed by other code: {listed} changed since, under the same "
-        "revision, so that their numbers are reused. `python -m flows.why` lists what differs."
+        f"{len(changed)} of {len(folders)} artifacts behind these cells were computed by other code: {listed} changed since, "
+        "under the same revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 
 

@@ -18,6 +18,7 @@ from winnow.reports.family import Family
 from winnow.reports.page.cases import Case, Texts
 from winnow.reports.page.page import Page, choose_questions
 from winnow.reports.page.tallies import Ballot, Tally
+from winnow.reports.plots import COLORS
 from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
 
@@ -133,7 +134,7 @@ def test_charts_are_chosen_by_the_address(page: Open) -> None:
     differences = page(view="explore", kind="difference", baseline=B)
     assert _count_marks(differences, "point") == 2
     assert f"EM, %: difference to {B.replace(' k=5 ', ' on five passages ')}" in differences
-    assert "+33.3, −45.3, +85.0 (95 % interval), corrected p = 1.000" in differences
+    assert "+33.3, −45.3, +85.0 (95 % interval), p = 1.000 corrected for 3 pairs" in differences
     matrix = page(view="explore", kind="matrix")
     assert _count_marks(matrix, "rect mark") == 3
     assert ">66.7<" in matrix
@@ -311,17 +312,88 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 def test_two_cells_stand_side_by_side(page: Open) -> None:
     """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
     text = _read_text(page(view="compare", a=A, b=B))
-    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625. This test is" in text
+    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625." in text
     assert "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: not significant." in text
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
-    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="second"))) == ["q4"]
+    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="B"))) == ["q4"]
     assert "1 of 3" in _read_text(page(view="questions", a=A, b=B, id="q1"))
-    both = page(view="questions", a=A, b=B, id="q0", group="both")
+    both = page(view="questions", a=A, b=B, id="q0", group="AB")
     assert '<span class="added">+ new line' in both
     assert '<span class="removed">− old line' in both
     assert '<span class="added">+ y' in both
     assert "The calls cannot be shown, or so." in both
+
+
+@needs_chromium
+def test_three_cells_are_compared_in_pairs(page: Open) -> None:
+    """Eight groups, whose questions are those of the letters; each pair has its tests; a question shows all three."""
+    text = _read_text(page(view="compare", a=A, b=B, c=CLOSED))
+    for pair, points in (("A − B", "+33.3"), ("A − C", "+50.0"), ("B − C", "+16.7")):
+        assert f"{pair} = {points} points, McNemar's exact test" in text
+    groups = "0 all right 1 A and B right 1 A and C right 2 only A right 0 B and C right 1 only B right 0 only C right"
+    assert f"{groups} 1 all wrong" in text
+    assert re.findall(r"q\d", text) == ["q1", "q3"]
+    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, c=CLOSED, group="AC"))) == ["q5"]
+    question = _read_text(page(view="questions", a=A, b=B, c=CLOSED, id="q1"))
+    assert "1 of 2" in question
+    assert question.count("Answer:") == 3
+
+
+@needs_chromium
+def test_a_value_keeps_its_color_where_others_are_held_out(tmp_path: Path) -> None:
+    """The second of three strategies has the second color alone, too; of nine, the eighth differs from the first in shape."""
+    cells = [make_cell_result(f"s{n}", 1, "retrieved", [1, n % 2, 0]) for n in range(9)]
+    file = tmp_path / "index.html"
+    file.write_text(build_page(cells[:3]).render(), encoding="utf-8")
+    alone = open_page(file, view="explore", kind="lines", x="-", color="strategy", facet="-", **{"only strategy": "s1"})
+    assert set(re.findall(r'fill="(#[0-9A-F]{6})"', alone)) == {COLORS[1]}
+    assert not re.search(r"<text[^>]*>s0</text>", alone)
+    file.write_text(build_page(cells).render(), encoding="utf-8")
+    points = re.findall(
+        r'setting: s(\d) on[^>]*? d="([^"]*)"[^>]*?fill="(#\w+)"',
+        open_page(file, view="explore", x="-", color="strategy", facet="-"),
+    )
+    looks = {name: (shape, color) for name, shape, color in points}
+    assert len(looks) == len(set(looks.values())) == 9
+    assert looks["0"][1] == looks["7"][1]
+
+
+@needs_chromium
+def test_costs_name_the_cells_of_the_frontier_alone(tmp_path: Path) -> None:
+    """The third cell costs most and is worse, so that its point is there, but not its name."""
+    cells = [
+        make_cell_result(name, k, "retrieved", ems)
+        for name, k, ems in (("a", 1, [1, 0, 0]), ("b", 2, [1, 1, 0]), ("c", 3, [0, 0, 0]))
+    ]
+    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
+    costs = open_page(tmp_path / "index.html", view="explore", kind="cost", cost="tokens")
+    assert _count_marks(costs, "point") == 3
+    names = re.findall(r">([abc], k=\d)</text>", costs)
+    assert names
+    assert "c, k=3" not in names
+
+
+@needs_chromium
+def test_a_chart_is_printed_alone(tmp_path: Path) -> None:
+    """On a page of its size: what a browser prints then has one page, which is a PDF of the chart."""
+    file = tmp_path / "index.html"
+    text = build_page().render()
+    file.write_text(
+        text.replace("<script>", "<script>window.print = () => { document.body.dataset.printed = 1; };\n", 1), encoding="utf-8"
+    )
+    script = "setTimeout(() => document.getElementById('print').click(), 1500);"
+    file.write_text(file.read_text(encoding="utf-8").replace("load().catch", f"{script}\nload().catch"), encoding="utf-8")
+    assert CHROMIUM is not None
+    pdf = tmp_path / "chart.pdf"
+    subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+         "--virtual-time-budget=5000", "--no-pdf-header-footer", f"--print-to-pdf={pdf}", f"{file.as_uri()}#view=explore"],
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes())) == 1
+    (width, height) = re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf.read_bytes())[0]
+    assert (float(width), float(height)) != (612.0, 792.0)
 
 
 @needs_chromium

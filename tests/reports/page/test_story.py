@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.metrics.base import Shown
+from winnow.metrics.unknown import Unknown
 from winnow.records import Context
 from winnow.reports.cells import CellResult
 from winnow.reports.family import Family
@@ -81,7 +82,7 @@ def test_a_control_with_gold_labels_is_never_the_winner() -> None:
     assert "has the highest EM of the settings without gold labels: 75.0 % [59.8, 85.8]." in story.headline.text
     finding = _find(story, "With gold labels, concatenation on five passages with the gold passage first reaches 95.0 [")
     assert "20.0 points [" in finding.text
-    assert "above the best setting without (p = 0.008)." in finding.text
+    assert "better than the best setting without (p = 0.008)." in finding.text
     assert (finding.cells, finding.is_significant) == ((2, 1), True)
     alone = tell(control, make("post_fusion", 39, gold="gold_first", placed="with the gold passage first"))
     assert "All settings use gold labels" in alone.headline.text
@@ -96,7 +97,7 @@ def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
 def test_the_cheapest_setting_that_is_not_worse_is_named() -> None:
     """It reads a third; the baseline reads less and is significantly below."""
     cells = [_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 100)]
-    finding = _find(tell(*cells), "The cheapest setting that is not significantly lower is pf_concat on five passages")
+    finding = _find(tell(*cells), "The cheapest setting that is not significantly worse is pf_concat on five passages")
     assert "at 33 % of the cost" in finding.text
     assert finding.cells == (1, 2)
     assert not any("cheapest" in finding.text for finding in tell(*cells[:2]).findings)
@@ -135,6 +136,45 @@ def test_nothing_is_claimed_without_a_test() -> None:
     assert "it is compared with those that answer the same." in tell(LOW, other).headline.text
     empty = replace(LOW, samples=[])
     assert tell(empty).headline.text == "EM is undefined in every cell."
+
+
+def test_where_lower_is_better_the_best_is_the_lowest() -> None:
+    """These cells have 90, 25 and 27.5 % unknown: HIGH abstains least, and a difference in its favor counts."""
+    unk = Unknown("unk", "%Unk", lower_is_better=True)
+    cells = [replace(cell, metrics=[unk, *cell.metrics]) for cell in (_spend(LOW, 20), _spend(HIGH, 60), _spend(CLOSE, 30))]
+    story = tell(*cells)
+    assert story.best == 1
+    assert story.headline.text.startswith("post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2].")
+    assert "That is 65.0 points [" in story.headline.text
+    assert story.headline.text.endswith(
+        "less than concatenation on five passages retrieved, the simplest setting, has (p <0.001)."
+    )
+    assert story.headline.interval[0] == pytest.approx(-65)
+    cheaper = _find(story, "The cheapest setting that is not significantly worse is pf_concat")
+    assert "the best is 2.5 points [" in cheaper.text
+    assert tell(cells[1]).headline.text == "post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2]."
+
+
+def test_no_setting_is_the_best_where_all_are_level() -> None:
+    """Equal values are said to be equal, whether the answers are the same; a tie of some is counted."""
+    assert tell(LOW, make("copy", 4)).headline.text == "All settings have the same EM: 10.0 % [4.0, 23.1]."
+    gold = make("oracle", 40, gold="gold_first")
+    level = tell(LOW, make("copy", 4), gold).headline
+    assert level.text == "All settings without gold labels have the same EM: 10.0 % [4.0, 23.1]."
+    assert (level.interval, level.is_significant) == ((), False)
+    tied = make_cell_result("b", 5, "retrieved", [float(n >= N - 4) for n in range(N)])
+    assert "All settings have the same EM" in tell(LOW, tied).headline.text
+    text = tell(LOW, tied, make("c", 1)).headline.text
+    assert text.startswith(
+        "concatenation on five passages retrieved has the highest EM (as have 1 with other answers): 10.0 %"
+    )
+
+
+def test_differences_between_the_same_answers_are_counted_once() -> None:
+    """Two placements that are one at k = 1 give one difference between the strategies, not two."""
+    cells = [make(name, right, k=1, gold=gold) for name, right in (("a", 4), ("b", 30)) for gold in ("retrieved", "shuffled")]
+    strategies = _find(tell(*cells), "differences between strategies and settings")
+    assert "1 of 1 differences between strategies and settings are significant" in strategies.text
 
 
 def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
@@ -215,4 +255,4 @@ def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
 def test_a_mean_and_a_paired_difference_may_disagree() -> None:
     """The highest of all, with 70 of 100, has none of the 30 questions of which the other has 18."""
     highest, other = make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]), make("b", 18, num=30, gold="g")
-    assert "Paired by question, it is below b on five passages g" in tell(highest, other).headline.text
+    assert "Paired by question, it is worse than b on five passages g" in tell(highest, other).headline.text

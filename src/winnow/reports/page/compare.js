@@ -1,26 +1,45 @@
-// Two cells, question by question.
+// Two or three cells, question by question.
 
-const GROUPS = { both: "both right", first: "only A right", second: "only B right", neither: "both wrong" };
+const LETTERS = ["A", "B", "C"];
 
-function groupPairs(first, second) {
+const findCompared = (state) => [state.a, state.b, state.c].map(findCell).filter(Boolean);
+
+// The common questions of the cells by the letters of those that are right, such as "AB", "A", "B" and "none".
+function groupRows(compared) {
   const right = data.outcomes.findIndex((outcome) => outcome.name === "right");
-  const places = new Map(second.questions.map((question, index) => [question, index]));
-  const groups = { both: [], first: [], second: [], neither: [] };
-  first.questions.forEach((question, index) => {
-    if (!places.has(question)) return;
-    const [x, y] = [first.outcomes[index] === right, second.outcomes[places.get(question)] === right];
+  const places = compared.map((cell) => new Map(cell.questions.map((question, index) => [question, index])));
+  const letters = LETTERS.slice(0, compared.length), most = 2 ** compared.length - 1;
+  const groups = Object.fromEntries(Array.from({ length: most + 1 }, (_, n) => [letters.filter((_, at) => (most - n) & (1 << (letters.length - 1 - at))).join("") || "none", []]));
+  for (const question of compared[0].questions) {
+    if (!places.every((place) => place.has(question))) continue;
+    const indices = places.map((place) => place.get(question));
+    const found = letters.filter((_, n) => compared[n].outcomes[indices[n]] === right).join("") || "none";
     const [id, text, accepted] = data.questions[question];
-    groups[x && y ? "both" : x ? "first" : y ? "second" : "neither"].push({ question, index, id, text, accepted, place: places.get(question) });
-  });
+    groups[found].push({ question, index: indices[0], id, text, accepted, indices });
+  }
   return groups;
 }
 
-function listPairs(first, second, state) {
-  return second ? groupPairs(first, second)[state.group || "second"] : listRows(first, state);
+function nameGroup(group, num) {
+  const all = num === 2 ? "both" : "all";
+  if (group === "none") return `${all} wrong`;
+  return group.length === num ? `${all} right` : group.length === 1 ? `only ${group} right` : `${[...group].join(" and ")} right`;
 }
 
-const findGroup = (first, second, question) =>
-  Object.entries(groupPairs(first, second)).find(([, rows]) => rows.some((row) => row.question === question))?.[0];
+function listGroup(compared, state) {
+  return compared.length > 1 ? groupRows(compared)[state.group] || [] : listRows(compared[0], state);
+}
+
+const findGroup = (compared, question) =>
+  Object.entries(groupRows(compared)).find(([, rows]) => rows.some((row) => row.question === question))?.[0];
+
+// The difference of two cells: exact match with a test of these alone, and the first metric as the page tests it.
+function describePair(first, second, letters, groups) {
+  const sum = (test) => Object.entries(groups).filter(([group]) => test(group)).reduce((all, [, rows]) => all + rows.length, 0);
+  const wins = (one, other) => sum((group) => group !== "none" && group.includes(one) && !group.includes(other));
+  const [won, lost] = [wins(letters[0], letters[1]), wins(letters[1], letters[0])], total = sum(() => true);
+  return h("p", {}, `Exact match on ${total} common questions: ${letters[0]} − ${letters[1]} = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(testMcNemar(won, lost))}. `, describeCorrected(first, second));
+}
 
 // The difference of the first metric with the p-value that is corrected for all pairs of the page.
 function describeCorrected(first, second) {
@@ -35,27 +54,26 @@ function showCompare(state) {
   const first = findCell(state.a) || rankCells()[0];
   const others = rankCells().filter((cell) => cell !== first && cell.selection === first.selection);
   const second = findCell(state.b) || others.find((cell) => String(cell.answers) !== String(first.answers)) || others[0] || first;
-  const controls = h("div", { class: "controls" }, select("A", cellOptions(), first.name, (value) => go({ a: value, b: second.name })),
-    select("B", cellOptions(), second.name, (value) => go({ a: first.name, b: value })));
-  if (first.selection !== second.selection)
+  const third = findCell(state.c);
+  const compared = [first, second, third].filter(Boolean);
+  const names = { a: first.name, b: second.name, c: third?.name };
+  const choose = (letter, options, chosen) => select(letter.toUpperCase(), options, chosen, (value) => go({ ...names, [letter]: value, group: "" }));
+  const controls = h("div", { class: "controls" }, choose("a", cellOptions(), first.name), choose("b", cellOptions(), second.name),
+    choose("c", [["", "none"], ...cellOptions()], third?.name || ""));
+  if (compared.some((cell) => cell.selection !== first.selection))
     return [controls, h("p", { class: "note" }, "These cells answer different selections of questions and are not compared.")];
-  const groups = groupPairs(first, second);
-  const [won, lost] = [groups.first.length, groups.second.length];
-  const total = Object.values(groups).reduce((sum, group) => sum + group.length, 0);
-  const p = testMcNemar(won, lost);
-  const chosen = state.group || (won > lost ? "first" : "second");
-  const rows = groups[chosen];
-  const most = Number(state.more) || ROWS;
-  return [controls,
-    h("p", {}, `Exact match on ${total} common questions: A − B = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(p)}`,
-      ". This test is of these two cells alone, and not corrected for the number of pairs that you look at. ", describeCorrected(first, second)),
-    h("div", { class: "flow" }, Object.entries(GROUPS).map(([name, title]) => h("a", { href: link({ view: "compare", a: first.name, b: second.name, group: name }), "aria-current": name === chosen ? "true" : null },
-      h("b", {}, groups[name].length), title))),
-    h("h2", {}, `${GROUPS[chosen]}: ${count(rows.length, "question")}`),
-    table(["id", "question", "accepted", "A", "B"], rows.slice(0, most).map((row) => [
-      h("a", { href: link({ view: "questions", a: first.name, b: second.name, group: chosen, id: row.id }) }, row.id), row.text, row.accepted.slice(0, 4).join("; "),
-      h("td", {}, data.answers[first.answers[row.index]], outcomeTag(first.outcomes[row.index])),
-      h("td", {}, data.answers[second.answers[row.place]], outcomeTag(second.outcomes[row.place])),
+  const groups = groupRows(compared);
+  const mixed = Object.keys(groups).filter((group) => group !== "none" && group.length < compared.length);
+  const chosen = groups[state.group] ? state.group : mixed.reduce((most, group) => (groups[group].length > groups[most].length ? group : most));
+  const rows = groups[chosen], most = Number(state.more) || ROWS;
+  return [controls, describePair(first, second, "AB", groups), third && [describePair(first, third, "AC", groups), describePair(second, third, "BC", groups)],
+    muted("McNemar's test is of the two cells alone, and not corrected for the number of pairs that you look at."),
+    h("div", { class: "flow" }, Object.entries(groups).map(([group, own]) => h("a", { href: link({ view: "compare", ...names, group }), "aria-current": group === chosen ? "true" : null },
+      h("b", {}, own.length), nameGroup(group, compared.length)))),
+    h("h2", {}, `${nameGroup(chosen, compared.length)}: ${count(rows.length, "question")}`),
+    table(["id", "question", "accepted", ...compared.map((_, n) => LETTERS[n])], rows.slice(0, most).map((row) => [
+      h("a", { href: link({ view: "questions", ...names, group: chosen, id: row.id }) }, row.id), row.text, row.accepted.slice(0, 4).join("; "),
+      ...compared.map((cell, n) => h("td", {}, data.answers[cell.answers[row.indices[n]]], outcomeTag(cell.outcomes[row.indices[n]]))),
     ])),
     rows.length > most && h("a", { href: link({ more: most + ROWS * 5 }, state) }, "Show more"),
   ];

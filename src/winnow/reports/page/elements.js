@@ -64,10 +64,10 @@ const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 const formatSigned = (value, metric) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(metric && metric.unit !== "percent" ? metric.digits : 1);
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-// Cells by the first metric, highest first, after that of the headline; those with another selection of questions come last.
+// Cells by the first metric, best first, after that of the headline; those with another selection of questions come last.
 function rankCells() {
   const name = data.metrics[0].name;
-  const mean = (cell) => (cell.intervals[name] ? cell.intervals[name][0] : -Infinity);
+  const mean = (cell) => (cell.intervals[name] ? (data.metrics[0].lower ? -1 : 1) * cell.intervals[name][0] : -Infinity);
   const best = cells[data.story.headline.cells[0] ?? 0];
   const ranked = [...cells].sort((x, y) => (y === best) - (x === best) || mean(y) - mean(x));
   const isOther = (cell) => cell.selection !== best.selection;

@@ -1,6 +1,7 @@
 // Charts in Vega-Lite over the cells. The address holds every choice.
 
 const KINDS = { dots: "settings side by side", lines: "lines", difference: "differences to a baseline", matrix: "matrix", cost: "metric against cost" };
+const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"];
 const NONE = "-", LINE = "strategy and settings";
 const OWN = [LINE, "strategy", "k", "placement"];  // fields in which cells without passages are on their own
 
@@ -53,7 +54,7 @@ function listPoints(choice) {
       cell: cell.name, first: cell.first, words: cell.words, k: cell.k, closed: cell.closed, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
       text: formatInterval(metric, cell.intervals[metric.name]), short: formatValue(metric, mean), costText: cost ? formatValue(choice.cost, cost[0]) : "", cost: cost ? scale(choice.cost, cost[0]) : null,
       difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
-      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map((value) => formatSigned(value, metric)).join(", ")} (95 % interval), corrected ${formatP(difference[4])}` : "not held by this page",
+      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map((value) => formatSigned(value, metric)).join(", ")} (95 % interval), ${formatP(difference[4])} corrected for ${count(data.numTests, "pair")}` : "not held by this page",
       same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(fields.map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
     };
   });
@@ -64,6 +65,18 @@ const label = (m) => (m.unit === "percent" ? `${m.title}, %` : m.title);
 function describeField(name, extra) {
   const fields = listFields(), index = fields.findIndex((field) => field.name === name);
   return index < 0 ? undefined : { field: `f${index}`, type: "nominal", sort: fields[index].values, title: name, ...extra };
+}
+
+// A field as colors: a value has its own in every chart, also where others are held out; beyond seven, shapes tell them apart.
+function describeColors(name, points, extra) {
+  const field = describeField(name);
+  if (!field) return {};
+  const shown = field.sort.map((_, index) => index).filter((index) => points.some((point) => point[field.field] === field.sort[index]));
+  const repeat = (values, rule) => ({ range: shown.map((index) => values[rule(index) % values.length]) });
+  const legend = { orient: "bottom", columns: 0, ...extra };
+  const color = { ...field, scale: repeat(data.colors, (index) => index) };
+  const shape = { ...field, scale: repeat(SHAPES, (index) => Math.floor(index / data.colors.length)), legend };
+  return { color: { ...color, legend: null }, key: { ...color, legend }, ...(field.sort.length > data.colors.length && { shape }) };
 }
 
 function buildTooltip(choice) {
@@ -81,8 +94,7 @@ function buildIntervals(choice, points, width) {
   const withPassages = points.filter((point) => !point.closed), without = withPassages.length ? points.filter((point) => point.closed) : [];
   const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
-  const color = describeField(choice.color, { scale: { range: data.colors }, legend: null });
-  const key = color && { ...color, legend: { orient: "bottom", columns: 0, direction: "horizontal", titleOrient: "left", symbolType: "circle", symbolFillColor: "transparent" } };
+  const { color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
   const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.color, choice.facet].includes(name)).map((name) => describeField(name));
   const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: color.field, type: "nominal", sort: color.sort } }), tooltip: buildTooltip(choice) };
@@ -92,7 +104,7 @@ function buildIntervals(choice, points, width) {
     { mark: { type: "rule", strokeWidth: 1.5, ...plain }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
     ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45, ...plain }, encoding: { [value]: { field: "value", ...axis } } }]),
     { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer", strokeWidth: 1.6 },
-      encoding: { [value]: { field: "value", ...axis }, color: undefined, ...fillOracles(color, key) } },
+      encoding: { [value]: { field: "value", ...axis }, color: undefined, ...(shape && { shape }), ...fillOracles(color, key) } },
   ].map((layer) => ({ ...layer, ...(isReference || !without.length ? {} : { transform: [{ filter: "!datum.closed" }] }), encoding: { ...shared, ...layer.encoding } }));
   const references = without.length ? [{ ...(isReference ? { data: { values: without } } : { transform: [{ filter: "datum.closed" }] }), mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
   const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
@@ -137,18 +149,26 @@ function buildCosts(choice, points, width) {
   const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
   const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
   const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
-  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: least > 0 && most / least >= 10 ? { type: "log", nice: false, padding: 12 } : { zero: false } };
+  // Only the cells on the frontier are named, so that names do not cover each other; all others say theirs when pointed at.
+  const named = steps.filter((step, index) => !index || step.value !== steps[index - 1].value).flatMap((step) => drawn.filter((point) => !point.oracle && isNear(point.cost, step.cost) && isNear(point.value, step.value)).slice(0, 1)).map((point) => ({ ...point, name: cells.find((cell) => cell.name === point.cell).strategy + (point.k ? `, k=${point.k}` : "") }));
+  const scale = least > 0 && most / least >= 10 ? Math.log : (value) => value;
+  const isRight = (point) => scale(point.cost) - scale(least) > 0.8 * (scale(most) - scale(least));
+  const texts = [[named.filter((point) => !isRight(point)), "left"], [named.filter(isRight), "right"]].filter(([values]) => values.length);
+  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: scale === Math.log ? { type: "log", nice: false, padding: 12 } : { zero: false } };
   const y = { type: "quantitative", title: label(choice.metric) };
-  const color = describeField(choice.x === NONE ? "strategy" : choice.x, { scale: { range: data.colors }, legend: { orient: "bottom", columns: 0 } });
+  const { color, key, shape } = describeColors(choice.x === NONE ? "strategy" : choice.x, drawn, { symbolFillColor: "transparent" });
   const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "costText", title: choice.cost.title }] };
   return { width: Math.max(300, width - 90), height: 360, layer: [
     ...(steps.length ? [
       { data: { values: steps }, mark: { type: "area", interpolate: "step-after", opacity: 0.18, color: style("--muted") }, encoding: { x, y: { field: "low", ...y }, y2: { field: "high" } } },
       { data: { values: steps }, mark: { type: "line", interpolate: "step-after", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "value", ...y } } }] : []),
-    ...["rule", "point", "text"].map((type) => ({ data: { values: drawn }, mark: { type, ...(type === "point" ? { filled: true, size: 70, opacity: 1, cursor: "pointer" } : type === "text" ? { dx: 8, dy: -6, align: "left" } : {}) },
-      encoding: { ...common, ...(color && { color: { ...color, legend: null } }), y: { field: type === "rule" ? "low" : "value", ...y }, ...(type === "rule" && { y2: { field: "high" } }), ...(type === "text" && { text: { field: "k" } }),
-        ...(type === "point" && { color: undefined, ...fillOracles(color, color) }) } }))] };
+    ...texts.map(([values, align]) => ({ data: { values }, mark: { type: "text", align, dx: align === "left" ? 8 : -8, dy: -7 }, encoding: { x, y: { field: "value", ...y }, text: { field: "name" } } })),
+    ...["rule", "point"].map((type) => ({ data: { values: drawn }, mark: { type, ...(type === "point" ? { filled: true, size: 70, opacity: 1, cursor: "pointer" } : {}) },
+      encoding: { ...common, y: { field: type === "rule" ? "low" : "value", ...y }, ...(type === "rule" && { y2: { field: "high" } }),
+        ...(type === "point" && { color: undefined, ...(shape && { shape }), ...fillOracles(color, key) }) } }))] };
 }
+
+const isNear = (x, y) => Math.abs(x - y) <= 1e-4 * Math.max(Math.abs(x), Math.abs(y));
 
 const BUILDERS = { dots: buildIntervals, lines: buildIntervals, difference: buildDifferences, matrix: buildMatrix, cost: buildCosts };
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -193,9 +213,20 @@ function showExplore(state) {
     numUndefined > 0 && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
     choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
     choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
-    muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
+    points.some((point) => point.closed) && data.isFiltered && muted(`Cells without passages are${LOW_BY_SELECTION.slice(1)}. `),
+    muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
     showPositions(choice.metric),
   ];
+}
+
+// Print a chart alone, on a page of its size, which browsers also save as PDF.
+function printChart(chart) {
+  const box = chart.querySelector("svg").getBoundingClientRect();
+  const size = h("style", {}, `@page { size: ${Math.ceil(box.width) + 2}px ${Math.ceil(box.height) + 2}px; margin: 0 }`);
+  document.head.append(size);
+  document.body.classList.add("chart-only");
+  addEventListener("afterprint", () => { size.remove(); document.body.classList.remove("chart-only"); }, { once: true });
+  print();
 }
 
 // Save rows as a file of comma-separated values.

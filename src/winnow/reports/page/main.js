@@ -5,7 +5,7 @@ function render() {
   const view = VIEWS[state.view] ? state.view : "answer";
   const show = { answer: showAnswer, explore: showExplore, outcomes: showOutcomes, questions: showQuestions, compare: showCompare, tables: showTables, about: showAbout }[view];
   document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([name, title]) =>
-    h("a", { href: link({ view: name, a: state.a, b: name === "compare" ? state.b : "", metric: state.metric }), "aria-current": name === view ? "page" : null }, title)));
+    h("a", { href: link({ view: name, a: state.a, ...(name === "compare" ? { b: state.b, c: state.c } : {}), metric: state.metric }), "aria-current": name === view ? "page" : null }, title)));
   document.getElementById("main").replaceChildren(...[show(state)].flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false));
   document.body.dataset.view = view;
   document.body.dataset.milliseconds = Math.round(performance.now() - started);

@@ -34,8 +34,10 @@ OUTCOMES = (
     Outcome(
         "prompt_cut", "prompt cut", "An accepted answer was among the contexts, but passages were dropped from the prompt."
     ),
-    Outcome("unknown", "unknown", 'A context in the prompt holds an accepted answer, but the answer was "unknown".'),
-    Outcome("wrong", "wrong", "A context in the prompt holds an accepted answer, but another answer was given."),
+    Outcome(
+        "unknown", "unknown, answer shown", 'A context in the prompt holds an accepted answer, but the answer was "unknown".'
+    ),
+    Outcome("wrong", "wrong, answer shown", "A context in the prompt holds an accepted answer, but another answer was given."),
     Outcome("reply_cut", "reply cut", "A reply ended at its maximum length before the answer was complete."),
     Outcome(
         "lost_vote",

@@ -43,6 +43,8 @@ class Page:
         texts: Texts and passages of the cases.
         cases: Replayed cases by the index of their cell and the id of their question.
         cost: Name of the metric of the cost in charts.
+        is_filtered: Whether questions that a reader answers without passages were left out.
+        keys: Keys of the cells, by which a page that `flows.ui` serves leads to their MLflow runs.
 
     """
 
@@ -51,6 +53,8 @@ class Page:
     texts: Texts
     cases: Mapping[tuple[int, str], Case]
     cost: str = "tokens"
+    is_filtered: bool = False
+    keys: Sequence[str] = ()
 
     @cached_property
     def story(self) -> Story:
@@ -89,6 +93,7 @@ class Page:
             "frontier": self._build_frontier(),
             "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
             "numTests": self.family.num_tests,
+            "isFiltered": self.is_filtered,
             "notes": list(report.notes),
             "provenance": dict(report.provenance),
             "glossary": dict(report.glossary),
@@ -107,7 +112,10 @@ class Page:
                 )
             ),
             "outcomes": OUTCOMES,
-            "metrics": [{"name": m.name, "title": m.heading, "unit": m.unit, "digits": m.digits} for m in metrics],
+            "metrics": [
+                {"name": m.name, "title": m.heading, "unit": m.unit, "digits": m.digits, "lower": m.lower_is_better}
+                for m in metrics
+            ],
             "questions": [
                 [
                     q.question_id,
@@ -119,7 +127,10 @@ class Page:
                 for q in questions.values()
             ],
             "answers": answers.texts,
-            "cells": [{**entry, "first": first} for entry, first in zip(entries, self.family.first_equal, strict=True)],
+            "cells": [
+                {**entry, "first": first, "key": key}
+                for entry, first, key in zip(entries, self.family.first_equal, self.keys or [""] * len(cells), strict=True)
+            ],
             "texts": self.texts.texts,
             "passages": self.texts.passages,
             "cases": cases,

@@ -4,24 +4,24 @@ function showQuestion(state, cell) {
   const question = cell.questions.find((number) => data.questions[number][0] === state.id) ?? data.questions.findIndex((entry) => entry[0] === state.id);
   if (question < 0) return h("p", { class: "note" }, `There is no question with the id ${state.id}.`);
   const [id, text, accepted, normalized] = data.questions[question];
-  const other = findCell(state.b);
-  if (other && !state.group) state.group = findGroup(cell, other, question);
-  const rows = state.b ? listPairs(cell, other, state) : listRows(cell, state);
+  const others = [state.b, state.c].map(findCell).filter(Boolean), compared = [cell, ...others];
+  if (others.length && !state.group) state.group = findGroup(compared, question);
+  const rows = listGroup(compared, state);
   const at = rows.findIndex((row) => row.question === question);
   const step = (offset) => (at >= 0 && rows[at + offset] ? link({ id: rows[at + offset].id, off: "" }, state) : null);
   const pager = (label, href, key) => (href ? h("a", { href, id: key }, label) : muted(label));
   return [
-    h("div", { class: "pager" }, h("a", { id: "back", href: link({ id: "", off: "", ...(other ? { view: "compare" } : {}) }, state) }, "↑ all questions"),
+    h("div", { class: "pager" }, h("a", { id: "back", href: link({ id: "", off: "", ...(others.length ? { view: "compare" } : {}) }, state) }, "↑ all questions"),
       pager("← previous (k)", step(-1), "previous"), pager("next (j) →", step(1), "next"), at >= 0 && muted(`${at + 1} of ${rows.length}`)),
     h("h2", {}, text), h("p", {}, "Accepted: ", accepted.join("; ") || "none", " ", muted(`normalized: ${normalized.join("; ")} · ${id}`)),
-    h("div", { class: other ? "columns" : "" }, showCase(state, cell, question, null), other && showCase(state, other, question, cell)),
+    h("div", { class: others.length ? "columns" : "" }, showCase(state, cell, question, null), others.map((other) => showCase(state, other, question, cell))),
     h("h3", {}, "Every cell's answer"),
     table(["cell", "answer", "outcome", ...data.metrics.slice(0, 3).map((m) => numberHeading(m.title)), ""], cells.flatMap((entry) => {
       const index = entry.questions.indexOf(question);
       if (index < 0) return [];
-      return [[h("a", { href: link({ a: entry.name, b: "", off: "", view: "questions" }, state) }, entry.name), data.answers[entry.answers[index]],
+      return [[h("a", { href: link({ a: entry.name, b: "", c: "", group: "", off: "", view: "questions" }, state) }, entry.name), data.answers[entry.answers[index]],
         h("td", {}, outcomeTag(entry.outcomes[index])), ...data.metrics.slice(0, 3).map((m) => number(formatValue(m, entry.values[m.name][index]))),
-        entry !== cell && h("a", { href: link({ view: "questions", a: cell.name, b: entry.name, id }) }, "beside")]];
+        !compared.includes(entry) && h("a", { href: link({ view: "questions", a: cell.name, b: others.length ? others[0].name : entry.name, c: others.length ? entry.name : "", id }) }, "beside")]];
     })),
   ];
 }

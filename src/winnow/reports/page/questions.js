@@ -33,7 +33,7 @@ function listQuestions(state, cell, rows, extra) {
   const prompts = data.cases[cells.indexOf(cell)] || {};
   return [
     muted(`${rows.length} of ${cell.questions.length} questions · `),
-    h("a", { href: "#", id: "export", onclick: (event) => { event.preventDefault(); saveText("questions.jsonl", rows.map((row) => JSON.stringify(describeRow(cell, row))).join("\n") + "\n"); } }, "save them as JSONL"),
+    h("a", { href: "#", id: "export", onclick: (event) => { event.preventDefault(); saveText("questions.jsonl", rows.map((row) => JSON.stringify(describeRow(cell, row))).join("\n") + "\n"); } }, "save them as JSONL"), linkRun(cell),
     table(["id", "question", "accepted", "answer", "outcome", numberHeading(metric.title), "prompts"], rows.slice(0, most).map((row) => [
       h("a", { href: link({ view: "questions", a: cell.name, id: row.id, ...(extra || {}) }, keepFilters(state)) }, row.id),
       row.text, row.accepted.slice(0, 4).join("; "), row.answer, h("td", {}, outcomeTag(cell.outcomes[row.index])),
@@ -42,6 +42,9 @@ function listQuestions(state, cell, rows, extra) {
     rows.length > most && h("a", { href: link({ more: most + ROWS * 5 }, state) }, `Show ${Math.min(ROWS * 5, rows.length - most)} more`),
   ];
 }
+
+// A cell's MLflow run, where the page is one of those that `flows.ui` serves.
+const linkRun = (cell) => (location.protocol === "http:" && cell.key ? [muted(" · "), h("a", { href: `/run/${cell.key}` }, "MLflow run")] : null);
 
 // What an annotator needs of a question, in the file that the list can be saved as.
 const describeRow = (cell, row) => ({ question_id: row.id, question: row.text, answers: row.accepted, cell: cell.name, answer: row.answer,

@@ -11,9 +11,9 @@ from winnow.metrics.comparisons import format_p
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.metrics.power import compute_power
-from winnow.reports.best import Best, BestComparison, find_best, find_highest
+from winnow.reports.best import Best, BestComparison, find_best, find_best_mean, name_best
 from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
-from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, describe_difference
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, describe_difference, group_equal_pairs
 from winnow.reports.family import Family
 from winnow.reports.power import choose_sizes, find_questions_needed
 from winnow.text.containment import has_answer
@@ -90,10 +90,10 @@ Choice = tuple[Best, BestComparison | None, str]
 
 def _choose(family: Family, cost: str) -> Choice | None:
     """Choose the best setting and the baseline, or return None if the metric is undefined in every cell."""
-    highest = find_best(family)
-    if highest is None:
+    found = find_best(family)
+    if found is None:
         return None
-    best = _take_cheapest(family, highest, cost)
+    best = _take_cheapest(family, found, cost)
     return best, *_choose_baseline(family, best, cost)
 
 
@@ -101,6 +101,10 @@ def _build_headline(family: Family, choice: Choice | None, cost: str) -> Story:
     if choice is None:
         return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
     return Story(_format_headline(family, *choice, cost), _describe_cost(family, *choice, cost), [], [])
+
+
+def _get_mean(family: Family, index: int) -> float:
+    return family.cells[index].compute_interval(family.metric.name, family.seed).mean
 
 
 def _get_cost(family: Family, index: int, cost: str) -> float | None:
@@ -139,8 +143,9 @@ def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestCompari
     if not costs:
         return None, ""
     if _is_simplest(family, best, cost) or None in costs.values():
-        means = [family.cells[index].compute_interval(family.metric.name, family.seed).mean for index in costs]
-        return max(zip(best.comparisons, means, strict=True), key=lambda one: (one[1], -one[0].index))[0], "the next highest"
+        means = [family.metric.direction * _get_mean(family, index) for index in costs]
+        next_best = max(zip(best.comparisons, means, strict=True), key=lambda one: (one[1], -one[0].index))[0]
+        return next_best, f"the next {name_best(family.metric)}"
 
     def rank(other: BestComparison) -> tuple[bool, float, int]:
         return not family.cells[other.index].labels.shows_passages, costs[other.index] or 0.0, other.index
@@ -154,24 +159,37 @@ def _format_headline(family: Family, best: Best, baseline: BestComparison | None
     value = metric.format(interval).replace(" [", " % [", 1) if metric.unit == "percent" else metric.format(interval)
     controls = any(other.labels.uses_gold for other in family.cells)
     kind = " of the settings without gold labels" if controls and best.is_deployable else ""
-    text = f"{cell.labels.words} has the highest {metric.heading}{kind}: {value}."
+    tied = [other for other in best.comparisons if _get_mean(family, other.index) == interval.mean]
+    is_level = _are_level(family, best, tied)
+    if is_level:
+        text = f"All settings{kind.removeprefix(' of the settings')} have the same {metric.heading}: {value}."
+    else:
+        shared = f" (as have {len(tied)} with other answers)" if tied else ""
+        text = f"{cell.labels.words} has the {name_best(metric)} {metric.heading}{kind}{shared}: {value}."
     if len({other.labels.questions for other in family.cells}) > 1:
         text += " Some cells answer other questions; it is compared with those that answer the same."
     if not best.is_deployable:
         text += " All settings use gold labels, which nobody has for a new question."
-    if baseline is None:
+    if baseline is None or is_level:
         return Finding(text, (best.index,))
     words = f"{family.cells[baseline.index].labels.words}, {role}"
     if _is_simplest(family, best, cost):
         text += " It also costs the least of those with passages."
-    difference, p_value = _format_difference(family, baseline), _format_p(baseline.adjusted_p_value)
-    if baseline.is_above:
-        text += f" That is {difference} more than {words}, has ({p_value})."
+    gain, p_value = _format_gain(family, baseline), _format_p(baseline.adjusted_p_value)
+    more = "less" if metric.lower_is_better else "more"
+    if baseline.is_better:
+        text += f" That is {gain} {more} than {words}, has ({p_value})."
     elif baseline.is_significant:
-        text += f" Paired by question, it is below {words}: {difference}, {p_value}."
+        text += f" Paired by question, it is worse than {words}: {_format_difference(family, baseline)}, {p_value}."
     else:
-        text += f" That is not significantly more than {words}: {difference}, {p_value.partition(',')[0]}."
+        text += f" That is not significantly {more} than {words}: {gain}, {p_value.partition(',')[0]}."
     return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
+
+
+def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
+    """Return whether several settings of the best one's kind have its value, and none has another or cannot be compared."""
+    kind = [cell for cell in family.cells if not best.is_deployable or not cell.labels.uses_gold]
+    return len(kind) > 1 and 1 + len(best.equal) + len(tied) == len(kind)
 
 
 def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, role: str, cost: str) -> str:
@@ -187,12 +205,12 @@ def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, 
 
 
 def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Iterator[Finding]:
-    """Name the cheapest setting that is not significantly below the best one, if it is not the baseline."""
+    """Name the cheapest setting that is not significantly worse than the best one, if it is not the baseline."""
     own = _get_cost(family, best.index, cost)
     close = [
         (less, other)
         for other in best.comparisons
-        if not other.is_above and (less := _get_cost(family, other.index, cost)) is not None and own and less < own
+        if not other.is_better and (less := _get_cost(family, other.index, cost)) is not None and own and less < own
     ]
     if not close or not own:
         return
@@ -200,8 +218,8 @@ def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | Non
     if other is baseline:
         return
     yield Finding(
-        f"The cheapest setting that is not significantly lower is {family.cells[other.index].labels.words}, at "
-        f"{100 * less / own:.0f} % of the cost; the best is {_format_difference(family, other)} above it "
+        f"The cheapest setting that is not significantly worse is {family.cells[other.index].labels.words}, at "
+        f"{100 * less / own:.0f} % of the cost; the best is {_format_gain(family, other)} better "
         f"({_format_p(other.adjusted_p_value)}).",
         (best.index, other.index),
         _get_interval(family, other),
@@ -213,17 +231,19 @@ def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
     cells = family.cells
     questions = cells[best.index].labels.questions
     oracles = [index for index, cell in enumerate(cells) if cell.labels.uses_gold and cell.labels.questions == questions]
-    highest = find_highest(cells, oracles, family.metric, family.seed) if best.is_deployable else None
-    compared = None if highest is None else family.compare(highest, best.index)
-    if highest is None or compared is None or compared[0].difference <= 0:
+    ceiling = find_best_mean(cells, oracles, family.metric, family.seed) if best.is_deployable else None
+    compared = None if ceiling is None else family.compare(ceiling, best.index)
+    if ceiling is None or compared is None:
         return
-    comparison = BestComparison(highest, *compared)
-    value = cells[highest].format_metric(family.metric.name, family.seed)
-    certainty = f"{_format_difference(family, comparison)} above the best setting without"
+    comparison = BestComparison(ceiling, *compared, family.metric.direction)
+    if comparison.gain <= 0:
+        return
+    value = cells[ceiling].format_metric(family.metric.name, family.seed)
+    certainty = f"{_format_gain(family, comparison)} better than the best setting without"
     yield Finding(
-        f"With gold labels, {cells[highest].labels.words} reaches {value}, {certainty} "
+        f"With gold labels, {cells[ceiling].labels.words} reaches {value}, {certainty} "
         f"({_format_p(comparison.adjusted_p_value)}).",
-        (highest, best.index),
+        (ceiling, best.index),
         _get_interval(family, comparison),
         comparison.is_significant,
     )
@@ -231,7 +251,7 @@ def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
 
 def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best) -> Finding:
     """Name the largest difference of one factor: a significant one of the best setting before any other."""
-    title, pairs = comparisons.factor.title, comparisons.pairs
+    title, pairs = comparisons.factor.title, [pair for pair, _ in group_equal_pairs(comparisons.pairs)]
     significant = [pair for pair in pairs if pair.is_significant]
 
     def rank(pair: Pair) -> tuple[bool, bool, float]:
@@ -325,9 +345,15 @@ def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:
     return tuple(scale * value for value in (comparison.difference, comparison.low, comparison.high))
 
 
-def _format_difference(family: Family, other: BestComparison) -> str:
-    """Format a difference with its interval, in points for shares."""
-    difference, low, high = _get_interval(family, other)
+def _format_gain(family: Family, other: BestComparison) -> str:
+    """Format by how much the best setting is better, so that the number is positive where lower is better too."""
+    return _format_difference(family, other, other.direction)
+
+
+def _format_difference(family: Family, other: BestComparison, direction: int = 1) -> str:
+    """Format a difference, or the opposite one if `direction` is -1, with its interval, in points for shares."""
+    difference, *bounds = (direction * value for value in _get_interval(family, other))
+    low, high = sorted(bounds)
     is_share = family.metric.unit == "percent"
     unit, digits = (" points", 1) if is_share else ("", family.metric.digits)
     return f"{difference:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"

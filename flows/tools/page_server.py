@@ -1,0 +1,80 @@
+"""Serves the sweeps' pages on this machine, and leads from a cell in a page to its MLflow run and back."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from winnow.artifacts.frames import CELL_VALUES
+
+DEFAULT_PORT = 5001
+"""Port of the pages, the one after MLflow's, to which the descriptions of MLflow's runs lead."""
+
+
+def format_cell_address(key: str, port: int = DEFAULT_PORT) -> str:
+    """Return the address that leads to the newest page with the cell of this key."""
+    return f"http://127.0.0.1:{port}/cell/{key}"
+
+
+def find_cell(reports: Path, key: str) -> str | None:
+    """Return the address, below that of the server, of the questions of a cell in the newest page that has it, or None."""
+    for values in sorted(reports.rglob(CELL_VALUES), key=lambda path: -path.stat().st_mtime):
+        if not (page := values.with_name("index.html")).is_file():
+            continue
+        for cell in json.loads(values.read_text(encoding="utf-8")):
+            if cell.get("key") == key:
+                return f"/{quote(page.relative_to(reports).as_posix())}#{urlencode({'view': 'questions', 'a': cell['cell']})}"
+    return None
+
+
+@contextmanager
+def serve_pages(reports: Path, port: int, find_run: Callable[[str], str | None]) -> Iterator[None]:
+    """Serve the pages of a folder on 127.0.0.1 until the block ends.
+
+    `/cell/<key>` leads to the questions of a cell in its page, and `/run/<key>` to its MLflow run.
+
+    Args:
+        reports: Folder of the pages.
+        port: Port of the server.
+        find_run: Function that returns the address of the MLflow run of a cell by the cell's key, or None.
+
+    """
+    handler = partial(_Handler, directory=str(reports), find={"cell": partial(find_cell, reports), "run": find_run})
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def __init__(self, *args: Any, find: dict[str, Callable[[str], str | None]], **options: Any) -> None:
+        self.find = find
+        super().__init__(*args, **options)
+
+    def do_GET(self) -> None:
+        matched = re.fullmatch(r"/(cell|run)/([0-9a-f]+)", self.path)
+        if not matched:
+            super().do_GET()
+        elif address := self.find[matched[1]](matched[2]):
+            self.send_response(HTTPStatus.FOUND)
+            self.send_header("Location", address)
+            self.end_headers()
+        else:
+            what = {"cell": "No page has this cell: run `python -m flows.report`", "run": "MLflow has no run of this cell"}
+            self.send_error(HTTPStatus.NOT_FOUND, what[matched[1]])
+
+    def list_directory(self, path: Any) -> None:
+        """Refuse a folder without a page."""
+        self.send_error(HTTPStatus.NOT_FOUND, f"There is no page in {Path(path).name}")
+
+    def log_message(self, *args: Any) -> None:
+        """Print nothing for a request."""
