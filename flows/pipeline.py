@@ -105,7 +105,7 @@ def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summa
     return summary
 
 
-STAGE = Stage(pipeline, grid=True, seeds="each")
+STAGE = Stage(pipeline, grid=True, seeds="each", last_sweep="set")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -39,7 +39,7 @@ def power(jobs: Sequence[Settings]) -> Summary:
     return Summary(page.title, rows, "\n".join([*page.notes, f"Page: {out / 'power.html'}"]))
 
 
-STAGE = Stage(power, grid=True, seeds="each")
+STAGE = Stage(power, grid=True, seeds="each", last_sweep="used")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

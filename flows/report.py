@@ -2,8 +2,9 @@
 
 The page is one file, which needs no server and no network. Prompts are replayed from the ledger, and no model is loaded. The
 tables are also Markdown and LaTeX (booktabs), and the numbers of each cell and each question files that `winnow.load_report`
-reads. The sweep with the same settings must be finished.
+reads. The sweep with the same settings must be finished; without settings, it is the last one.
 
+python -m flows.report
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
 python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # plots as files, or svg, png
@@ -320,6 +321,7 @@ STAGE = Stage(
     settings=("report",),
     grid=True,
     seeds="each",
+    last_sweep="used",
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

@@ -155,6 +155,7 @@ STAGE = Stage(
     grid=True,
     dry_run=True,
     seeds="each",
+    last_sweep="set",
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

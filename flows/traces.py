@@ -87,6 +87,7 @@ STAGE = Stage(
     reads=("sweep",),
     grid=True,
     seeds="each",
+    last_sweep="used",
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not slowed down. The settings
 are those of the sweep. A number over the questions that are answered so far is not the result: the others may be harder.
 
+python -m flows.watch                                            # the last sweep
 python -m flows.watch experiment=quick_start                     # a table every half minute, until all cells are finished
 python -m flows.watch experiment=quick_start watch.every=null    # once
 """
@@ -157,7 +158,7 @@ def _describe_usage(cells: Sequence[WatchedCell]) -> str:
     )
 
 
-STAGE = Stage(watch, grid=True, seeds="each")
+STAGE = Stage(watch, grid=True, seeds="each", last_sweep="used")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

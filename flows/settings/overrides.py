@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 _HEADER_LINES = 5
 """Lines of params.yaml among which its comments are."""
-_NO_AXES = ("dry_run", "question", "artifact", "pipeline", "power", "watch", "export", "export_maps", *IGNORED_GROUPS)
+_NO_AXES = (
+    "dry_run", "question", "artifact", "pipeline", "power", "watch", "calibrate_judge", "export", "export_maps",
+    *IGNORED_GROUPS,
+)  # fmt: skip
 """Settings and groups that no cell of a grid reads."""
 _AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter")
 """Settings of `sweep` that cells read."""

@@ -40,6 +40,14 @@ class Power(Section):
     effects: list[PositiveFloat]
 
 
+class CalibrateJudge(Section):
+    """The comparison of a judge with people."""
+
+    labels: str | None
+    sample: Count
+    seed: NonNegative
+
+
 class EvaluateEstimator(Section):
     """The page on an estimator."""
 

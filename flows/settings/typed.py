@@ -19,7 +19,7 @@ from flows.settings.components import (
     describe_expected,
     iter_mappings,
 )
-from flows.settings.pages import EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report, Watch
+from flows.settings.pages import CalibrateJudge, EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report, Watch
 from flows.settings.sections import (
     Answerable,
     ClosedBook,
@@ -71,6 +71,7 @@ class Settings(Section):
     report: Report
     power: Power
     watch: Watch
+    calibrate_judge: CalibrateJudge
     evaluate_estimator: EvaluateEstimator
     evaluate_evaluator: EvaluateEvaluator
     export_maps: ExportMaps

@@ -23,6 +23,7 @@ from flows.settings.door import open_seeds, open_settings
 from flows.settings.overrides import complete_overrides, load_params, split_multirun
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
+from flows.stages.last_sweep import recall_sweep, remember_sweep
 from flows.stages.registry import Stage, list_stages
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
 from flows.tools.prefect import run_flow
@@ -59,13 +60,17 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         chosen = [word for word in words if "=" in word and word.partition("=")[0] in list_groups()]
         print(format_choices(chosen) or _format_help(stage.name, stage.description))
         return
-    target, rest = _take_value(words, "--track", "a folder, for example --track tracked/index")
+    if stage.last_sweep == "used":
+        words = recall_sweep(words)
+    target, untracked = _take_value(words, "--track", "a folder, for example --track tracked/index")
     if target:
         check_target(Path(target))
-    params, rest = _take_value(rest, "--params", "a file, for example --params params.yaml")
+    params, rest = _take_value(untracked, "--params", "a file, for example --params params.yaml")
 
     def run_jobs(composed: Sequence[Composed]) -> None:
         jobs = open_jobs(stage, composed, words)
+        if stage.last_sweep == "set":
+            remember_sweep(untracked, jobs)
         run_flow(partial(execute, stage, target=target), stage.name, stage.retries, jobs).show()
 
     if params:

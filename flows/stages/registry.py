@@ -41,6 +41,7 @@ class Stage:
         dry_run: Whether it supports dry_run=true; other stages reject it.
         seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a single training and
             rejects several seeds.
+        last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without settings, the last one.
         retries: Number of retries under Prefect.
 
     """
@@ -56,6 +57,7 @@ class Stage:
     grid: bool = False
     dry_run: bool = False
     seeds: Literal["ignored", "each", "one"] = "ignored"
+    last_sweep: Literal["", "set", "used"] = ""
     retries: int = 0
 
     @property

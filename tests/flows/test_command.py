@@ -7,8 +7,11 @@ import pytest
 from conftest import overrides
 
 from flows.corpus import STAGE as CORPUS
+from flows.settings.composition import compose_config
+from flows.settings.typed import Settings
 from flows.show import STAGE as SHOW
-from flows.stages.command import run
+from flows.stages.command import open_jobs, run
+from flows.stages.last_sweep import recall_sweep, remember_sweep
 from flows.sweep import STAGE as SWEEP
 from winnow.errors import ConfigError
 
@@ -40,3 +43,30 @@ def test_what_a_command_refuses_is_an_exception(stage: object, words: list[str],
     """With the same message, and without leaving the interpreter."""
     with pytest.raises(ConfigError, match=message):
         run(stage, words)  # type: ignore[arg-type]
+
+
+def test_a_sweep_is_shown_by_its_name_or_as_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The words of its command are recalled; those of a dry run are not, and words that are given count."""
+    monkeypatch.chdir(tmp_path)
+    settings = open_jobs(SWEEP, [compose_config([])])
+    first, second = ["--params", "params.yaml"], ["-m", "k=1,2", "sweep.name=mine"]
+    assert recall_sweep([]) == []
+    remember_sweep(second, [replace_plain(settings[0], "mine")])
+    remember_sweep(first, settings)
+    remember_sweep(["dry_run=true"], [settings[0].replace(dry_run=True)])
+    remember_sweep(["pipeline.goal=retrieve"], [settings[0].replace(pipeline={"goal": "retrieve"})])
+    assert recall_sweep([]) == first
+    assert "Settings of the last sweep: --params params.yaml" in capsys.readouterr().out
+    assert recall_sweep(["sweep.name=mine"]) == second
+    assert "Settings of the sweep of this name: -m k=1,2 sweep.name=mine" in capsys.readouterr().out
+    for words in (["sweep.name=other"], ["k=7"], ["sweep.name=mine", "k=7"]):
+        assert recall_sweep(words) == words
+    remember_sweep(second, [replace_plain(settings[0], "mine")])
+    assert recall_sweep([]) == second, "one that runs again is the last"
+
+
+def replace_plain(settings: Settings, name: str) -> Settings:
+    """The settings under another name of the sweep."""
+    return settings.replace(sweep={**settings.plain["sweep"], "name": name})

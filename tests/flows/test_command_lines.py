@@ -18,8 +18,8 @@ from winnow.artifacts.provenance import flatten
 
 COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "20"))
 STAGES = [
-    "acquire", "closed_book", "compose", "corpus", "evaluate_estimator", "export", "index", "power", "questions",
-    "report", "retrieve", "score", "show", "sweep", "traces", "train_joint", "train_reader", "watch", "why",
+    "acquire", "calibrate_judge", "closed_book", "compose", "corpus", "evaluate_estimator", "export", "index", "power",
+    "questions", "report", "retrieve", "score", "show", "sweep", "traces", "train_joint", "train_reader", "watch", "why",
 ]  # fmt: skip
 VALUES = [
     "", "null", "0", "-1", "1.5", "1e400", "nan", "true", "[]", "[1,2", "{}", "{a:1}", "{a:", "${k}", "${nothing}",

@@ -37,6 +37,7 @@ NO_RESULT = {
     "metric": "computed from stored predictions when they are read",
     "paths": "where artifacts are",
     "power": "a page over stored predictions",
+    "calibrate_judge": "compares stored verdicts with labels",
     "watch": "prints what is finished",
     "prices": "computed from stored usage when it is read",
     "seeds": "expands into configurations with other training seeds, each with its own keys",

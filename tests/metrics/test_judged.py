@@ -1,5 +1,7 @@
 """Answers that a model grades."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
@@ -22,5 +24,27 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     ]
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
+    assert requests[0].decoding.samples == 1
     with pytest.raises(ConfigError, match=r"metric.judged.template must have \{answer\} and \{answers\} and \{question\}"):
         JudgedAccuracy("judged", "judged", template="{question} {answers}")
+
+
+@pytest.mark.parametrize(
+    ("replies", "verdict", "consistency"),
+    [
+        (["yes", "no", "yes"], 1.0, 2 / 3),
+        (["no", "well", "no"], 0.0, 1.0),
+        (["yes", "no", "well"], None, 0.5),
+        (["well", "", "hm"], None, None),
+    ],
+)
+def test_votes_of_a_judge(replies: list[str], verdict: float | None, consistency: float | None) -> None:
+    """The majority of the verdicts; a draw and no verdict are undefined. Votes are numbered samples at a temperature."""
+    metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}", votes=3, temperature=0.7)
+    requests = next(metric.plan(make_sample("Emma", 0, TWO)))
+    assert [(request.sample, request.decoding.temperature, request.decoding.samples) for request in requests] == [
+        (0, 0.7, 3), (1, 0.7, 3), (2, 0.7, 3),
+    ]  # fmt: skip
+    assert run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [replies])[0] == verdict
+    spread = replace(metric, of="consistency")
+    assert run_scripted_plan(spread.plan(make_sample("Emma", 0, TWO)), [replies])[0] == consistency

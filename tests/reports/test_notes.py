@@ -16,6 +16,7 @@ from winnow.reports.notes import (
     build_incident_notes,
     build_missing_steps_notes,
     build_model_notes,
+    build_no_verdict_notes,
     build_partial_notes,
     build_reply_notes,
     build_short_context_notes,
@@ -104,7 +105,11 @@ def test_a_value_over_a_part_of_the_questions_is_bounded() -> None:
     assert note.startswith("judged is undefined for some questions in 1 of 1 cells, at most for 90 of 100 (a, k 3, g).")
     assert note.endswith("Its value there is over 10 questions; with 0 or 1 for the others, it is between 10.0 and 100.0.")
     assert build_partial_notes([replace(judged, judged={"j": [{"j": 1.0}] * 100})], 0) == []
-    assert build_partial_notes([replace(judged, judged={"j": [None] * 100})], 0) == []
+    silent = replace(judged, judged={"j": [None] * 100})
+    assert build_partial_notes([silent], 0) == []
+    (note,) = build_no_verdict_notes([silent, judged])
+    assert "no verdict on any question in 1 of 2 cells" in note
+    assert build_no_verdict_notes([judged]) == []
     assert replace(judged, judged={"j": rows}).format_metric("j", 0) == "100.0 [72.2, 100.0] (n 10)"
 
 

@@ -1,13 +1,14 @@
 """Accuracy according to a judge, a language model that decides whether an answer means the same as an accepted answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
 from winnow.errors import check_fields
 from winnow.metrics.base import JudgedMetric, Sample
-from winnow.records import Decoding, Generate, Message, Plan
+from winnow.records import Decoding, Generate, Generation, Message, Plan
 from winnow.text.final import extract_final_text
 
 
@@ -15,11 +16,15 @@ from winnow.text.final import extract_final_text
 class JudgedAccuracy(JudgedMetric):
     """Share of answers for which the judge replies "yes" instead of "no".
 
-    The metric is undefined for a question if the judge's reply starts with neither word.
+    A reply that starts with neither word is no verdict. Of several votes, which are drawn at a temperature, the majority of
+    the verdicts counts. The metric is undefined for a question without a verdict, or with as many for as against.
 
     Args:
         template: Template of the judge's prompt, with the fields {question}, {answers} and {answer}.
         max_new_tokens: Maximum number of tokens in the judge's reply.
+        votes: Number of replies.
+        temperature: Temperature at which several votes are drawn; a single one is greedy.
+        of: "verdict", or "consistency" for the share of the verdicts that agree with the majority.
 
     """
 
@@ -27,18 +32,28 @@ class JudgedAccuracy(JudgedMetric):
 
     template: str = ""
     max_new_tokens: Annotated[int, Ge(1)] = 4
+    votes: Annotated[int, Ge(1)] = 1
+    temperature: Annotated[float, Gt(0)] = 1.0
+    of: Literal["verdict", "consistency"] = "verdict"
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template lacks a field or has another one."""
         check_fields(f"metric.{self.name}.template", self.template, ("question", "answers", "answer"))
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield one request to the judge, and return 1.0 for "yes", 0.0 for "no", or None for any other reply."""
+        """Yield the judge's requests, and return 1.0 for "yes", 0.0 for "no", or None without a verdict."""
         answers = "; ".join(sample.question.answers)
         prompt = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
-        decoding = Decoding(max_new_tokens=self.max_new_tokens)
-        (reply,) = yield [Generate((Message("user", prompt.strip()),), decoding, role="judge")]
-        return _parse_verdict(reply.text)
+        temperature = self.temperature if self.votes > 1 else 0.0
+        decoding = Decoding(max_new_tokens=self.max_new_tokens, temperature=temperature, samples=self.votes)
+        replies: Sequence[Generation] = yield [
+            Generate((Message("user", prompt.strip()),), decoding, number, role="judge") for number in range(self.votes)
+        ]
+        verdicts = [verdict for reply in replies if (verdict := _parse_verdict(reply.text)) is not None]
+        share = sum(verdicts) / len(verdicts) if verdicts else 0.5
+        if self.of == "consistency":
+            return max(share, 1 - share) if verdicts else None
+        return None if share == 0.5 else float(share > 0.5)
 
 
 def _parse_verdict(reply: str) -> float | None:

@@ -100,6 +100,19 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
     return notes
 
 
+def build_no_verdict_notes(cells: Sequence[CellResult]) -> list[str]:
+    """Return a note for each judged metric that is undefined for all questions of a cell, so that a dash is explained."""
+    notes = []
+    for metric in cells[0].metrics if cells else ():
+        empty = [cell for cell in cells if metric.name in cell.judged and not cell.columns.rows[metric.name].is_defined.any()]
+        if empty:
+            notes.append(
+                f"{metric.heading}: no verdict on any question in {len(empty)} of {len(cells)} cells, because the judge's "
+                "replies have none, the answers are unknown, or the prompts had no passages."
+            )
+    return notes
+
+
 def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, str], int]]) -> list[str]:
     """Return a note if replies of one role in one cell are from several models, such as two snapshots of a server's model.
 

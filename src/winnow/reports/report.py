@@ -22,6 +22,7 @@ from winnow.reports.latex import format_latex_table
 from winnow.reports.notes import (
     build_incident_notes,
     build_missing_steps_notes,
+    build_no_verdict_notes,
     build_partial_notes,
     build_reply_notes,
     build_short_context_notes,
@@ -130,6 +131,8 @@ def build_report(
         f"{format_question_count(cells)} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for "
         "means and ratios; those of ratios of counts, such as (3/750), resample the questions to which the counts belong."
     )
+    if judges := _describe_judges(cells):
+        caption += f" Judged by {judges}."
     tables.append(build_metrics_table("All questions", caption, cells, seed))
     if any(cell.num_questions for cell in gold_cells):
         caption = (
@@ -147,6 +150,7 @@ def build_report(
         *build_reply_notes(cells, seed),
         *build_incident_notes(cells),
         *build_partial_notes(cells, seed),
+        *build_no_verdict_notes(cells),
         *more_notes,
     ]
     if part:
@@ -155,6 +159,12 @@ def build_report(
         tables, notes = paper_tables + tables, paper_notes + notes
     how_to_read = family.how_to_read if family.num_tests else ""
     return Report(title, notes, tables, [], provenance, build_glossary(cells[0].metrics), how_to_read)
+
+
+def _describe_judges(cells: Sequence[CellResult]) -> str:
+    """Name the models whose verdicts the judged metrics are, as their servers report them."""
+    names = {f"{model} ({role})" for cell in cells if cell.judged for role, model in cell.judges}
+    return ", ".join(sorted(names))
 
 
 def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:

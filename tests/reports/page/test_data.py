@@ -1,6 +1,6 @@
 """What the page's script reads."""
 
-from tests.reports.page.test_page import CELLS, build_page
+from tests.reports.page.page_browser import CELLS, build_page
 from winnow.testing import make_cell_result
 
 

@@ -1,115 +1,35 @@
 """The page: opened in a real browser, each view by its address."""
 
-import html
 import json
 import re
-import shutil
-import subprocess
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
-
-from winnow.metrics.base import Sample
-from winnow.reports.cells import CellResult
-from winnow.reports.family import Family
+from tests.reports.page.page_browser import (
+    CELLS,
+    CLOSED,
+    A,
+    B,
+    Open,
+    build_page,
+    call,
+    count_marks,
+    needs_chromium,
+    open_page,
+    read_text,
+)
 from winnow.reports.page.cases import Case, Texts
-from winnow.reports.page.page import Page, choose_questions
+from winnow.reports.page.page import choose_questions
 from winnow.reports.page.tallies import Ballot, Tally
-from winnow.reports.plots import COLORS
-from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
-A, B, CLOSED = "post_fusion k=5 retrieved", "concatenation k=5 gold_first", "closed_book k=0 none"
-Open = Callable[..., str]
-
-
-def _at_positions(cell: CellResult, positions: Sequence[int]) -> CellResult:
-    samples: list[Sample] = [
-        replace(sample, prediction=replace(sample.prediction, gold_position=position))
-        for sample, position in zip(cell.samples, positions, strict=True)
-    ]
-    return replace(cell, samples=samples)
-
-
-CELLS = [
-    _at_positions(make_cell_result("post_fusion", 5, "retrieved", [1, 1, 0, 1, 0, 1]), [1, 1, 1, 2, 0, 2]),
-    _at_positions(make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]), [1, 1, 3, 0, 1, 3]),
-    make_cell_result("closed_book", 0, "none", [0, 0, 0, 0, 0, 1]),
-]
-BALLOTS = [Ballot(1, "austen", "Austen", 1.0), Ballot(0, "bronte", "Bronte", 1.0), Ballot(2, "bronte", "Bronte", 1.0)]
-
-
-def _call(texts: Texts, prompt: str, reply: str) -> dict[str, object]:
-    return {
-        "kind": "Generate",
-        "role": "reader",
-        "prompt": [("user", texts.encode(prompt, ()))],
-        "reply": texts.encode(reply, ()),
-        "tokens": [7, 1],
-    }
-
-
-def build_page(cells: Sequence[CellResult] = CELLS) -> Page:
-    """A page with prompts of the question q0 in two cells."""
-    texts = Texts(passages=[("Emma", "Emma is by x."), ("Other", "<b>not bold</b> & more")])
-    contexts = [[0, 1, 2.5, None, 0.0, 1, 1], [1, 2, 1.5, 0.3, 0.0, 0, 0], [1, 0, None, None, -0.5, 0, 0]]
-    first = Case(contexts, [[_call(texts, "same\nold line", "x")]], Tally("votes", False, BALLOTS), ["vote: x 2"], "x")
-    second = Case(contexts, [[_call(texts, "same\nnew line", "y")]], None, [], "y", "The calls cannot be shown, or so.")
-    cases = {(0, "q0"): first, (1, "q0"): second}
-    family = Family(cells, 0)
-    report = replace(build_report("Winnow: <test>", family, {"Data": "small & made up"}), notes=["Take care."])
-    return Page(report, family, texts, cases)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Open:
-    """Opens a view of the page, and returns its elements as text after the script has run."""
-    folder = tmp_path_factory.mktemp("browser")
-    file = folder / "index.html"
-    file.write_text(build_page().render(), encoding="utf-8")
-
-    def open_view(**state: str) -> str:
-        return open_page(file, **state)
-
-    return open_view
-
-
-def open_page(file: Path, query: str = "", begin: str = "<main", **state: str) -> str:
-    """Return the elements of a view; the console must be quiet, and nothing be loaded from a network."""
-    assert CHROMIUM is not None
-    net = file.with_suffix(".net.json")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={file.parent / 'profile'}"]
-    done = subprocess.run(
-        [CHROMIUM, *flags, "--virtual-time-budget=5000", "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom",
-         f"{file.as_uri()}{query}#{urlencode(state)}"],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert "CONSOLE" not in done.stderr
-    urls = {entry.get("params", {}).get("url", "") for entry in json.loads(net.read_text())["events"] if entry.get("params")}
-    assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
-    return html.unescape(done.stdout.partition(begin)[2].partition("<footer")[0])
-
-
-def _read_text(elements: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", elements).split())
-
-
-def _count_marks(elements: str, kind: str) -> int:
-    """Count the marks of a chart, which name themselves for screen readers."""
-    return len(re.findall(rf'aria-roledescription="{kind}"', elements))
 
 
 @needs_chromium
 def test_the_answer_comes_first(page: Open) -> None:
     """A sentence with a link, what it costs, one chart with a point for each cell with passages, and findings as bars."""
     elements = page()
-    text = _read_text(elements)
+    text = read_text(elements)
     assert (
         "post_fusion on five passages retrieved has the highest EM of the settings without gold labels: 66.7 % [30.0, 90.3]."
         in text
@@ -117,34 +37,11 @@ def test_the_answer_comes_first(page: Open) -> None:
     assert "not significantly more than closed_book without passages, the simplest setting" in text
     assert "6 questions · tokens: 104.5" in text
     assert f"#{urlencode({'view': 'compare', 'a': A, 'b': CLOSED})}".replace("&", "&") in elements
-    assert _count_marks(elements, "point") == 2
+    assert count_marks(elements, "point") == 2
     assert "dashed: without passages" in text
     assert "Take care." in text
     assert "post_fusion on five passages retrieved; EM: 66.7 [30.0, 90.3]; questions: 6" in elements
-    assert "small & made up" in _read_text(page(view="about"))
-
-
-@needs_chromium
-def test_charts_are_chosen_by_the_address(page: Open) -> None:
-    """Each kind; a metric of another unit; cells that are held fixed are not drawn."""
-    assert _count_marks(page(view="explore"), "point") == 2
-    lines = page(view="explore", kind="lines", metric="tokens", x="strategy", facet="-")
-    assert _count_marks(lines, "point") == 2
-    assert "tokens: 104.5" in lines
-    differences = page(view="explore", kind="difference", baseline=B)
-    assert _count_marks(differences, "point") == 2
-    assert f"EM, %: difference to {B.replace(' k=5 ', ' on five passages ')}" in differences
-    assert "+33.3, −45.3, +85.0 (95 % interval), p = 1.000 corrected for 3 pairs" in differences
-    matrix = page(view="explore", kind="matrix")
-    assert _count_marks(matrix, "rect mark") == 3
-    assert ">66.7<" in matrix
-    costs = page(view="explore", kind="cost", cost="tokens_in")
-    assert "tokens in: 102.5" in costs
-    assert _count_marks(page(view="explore", kind="cost"), "area mark") == 1
-    assert _count_marks(costs, "area mark") == 0, "another cost than that of the report has no band"
-    held = page(view="explore", **{"only strategy": "post_fusion"})
-    assert _count_marks(held, "point") == 1
-    assert _read_text(page(view="explore", metric="nm_pool")).count("undefined") == 0
+    assert "small & made up" in read_text(page(view="about"))
 
 
 @needs_chromium
@@ -158,77 +55,17 @@ def test_selections_that_share_ids_keep_their_questions(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_what_a_chart_leaves_out_is_counted(tmp_path: Path) -> None:
-    """Cells without a value, and cells of other questions than the baseline's; an agent is no cell without passages."""
-    other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
-    agent = make_cell_result("react", 0, "none", [1, 0, 0, 0, 0, 0])
-    agent = replace(agent, labels=replace(agent.labels, placed="on passages of its own searches"))
-    (tmp_path / "index.html").write_text(build_page([CELLS[0], other, agent]).render(), encoding="utf-8")
-    differences = _read_text(open_page(tmp_path / "index.html", view="explore", kind="difference", baseline=A))
-    assert "1 cell not compared with the baseline" in differences
-    undefined = _read_text(open_page(tmp_path / "index.html", view="explore", metric="nm_pool"))
-    assert "2 cells without a value of %NM of pools." in undefined
-    answer = open_page(tmp_path / "index.html")
-    assert "dashed: without passages" not in answer
-    assert _count_marks(answer, "point") == 3
-    assert "on passages of its own searches" in answer
-
-
-@needs_chromium
-def test_equal_cells_are_one_mark_of_differences(tmp_path: Path) -> None:
-    """The first of them, which says how many there are."""
-    cells = [*CELLS, replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))]
-    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
-    elements = open_page(tmp_path / "index.html", view="explore", kind="difference", baseline=CLOSED)
-    assert _count_marks(elements, "point") == 2
-    assert "post_fusion on five passages retrieved (+ 1 equal)" in elements
-
-
-@needs_chromium
-def test_settings_besides_the_strategy_make_own_rows(tmp_path: Path) -> None:
-    """Cells that differ in a setting alone do not lie on each other, and lines do not join them."""
-    cells = [
-        replace(
-            cell,
-            labels=replace(cell.labels, setting=f"retriever={name}", varying=(("retriever", name),), k=k, uses_gold=False),
-        )
-        for name in ("bm25", "dense")
-        for k in (1, 5)
-        for cell in CELLS[:1]
-    ]
-    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
-    elements = open_page(tmp_path / "index.html", view="explore")
-    assert "post_fusion (retriever=bm25)" in elements
-    lines = open_page(tmp_path / "index.html", view="explore", kind="lines", color="strategy")
-    assert _count_marks(lines, "line mark") == 2
-
-
-@needs_chromium
 def test_tables_are_sorted_and_filtered(page: Open) -> None:
     """By the address; numbers as numbers, and rows of other words are left out."""
     every = next(str(n) for n, table in enumerate(build_page().report.tables) if table.title == "All questions")
-    rising = _read_text(page(view="tables", table=every, by="1"))
+    rising = read_text(page(view="tables", table=every, by="1"))
     assert rising.index("closed_book 0") < rising.index("concatenation 5")
-    falling = _read_text(page(view="tables", table=every, by="1", order="down"))
+    falling = read_text(page(view="tables", table=every, by="1", order="down"))
     assert falling.index("concatenation 5") < falling.index("closed_book 0")
-    found = _read_text(page(view="tables", table=every, search="post_f", hide="2"))
+    found = read_text(page(view="tables", table=every, search="post_f", hide="2"))
     assert "1 of 3 rows" in found
     assert "gold_first" not in found
     assert "McNemar" in found, "how to read"
-
-
-@needs_chromium
-def test_positions_count_a_question_once(tmp_path: Path) -> None:
-    """At k = 1, two placements are the same; what retrieval placed is left out, also if nothing else is there."""
-    cells = [
-        _at_positions(make_cell_result("post_fusion", 1, "retrieved", [1, 1, 1, 1]), [1, 1, 1, 1]),
-        _at_positions(make_cell_result("post_fusion", 1, "gold_first", [1, 0, 0, 0]), [1, 1, 0, 1]),
-        _at_positions(make_cell_result("post_fusion", 1, "gold_last", [1, 0, 0, 1]), [1, 1, 0, 1]),
-    ]
-    (tmp_path / "page.html").write_text(build_page(cells).render(), encoding="utf-8")
-    assert "post_fusion, k=1 50.0 n=3" in _read_text(open_page(tmp_path / "page.html", view="explore"))
-    (tmp_path / "page.html").write_text(build_page([cells[0], CELLS[2]]).render(), encoding="utf-8")
-    assert "position in the prompt" not in _read_text(open_page(tmp_path / "page.html", view="explore"))
 
 
 @needs_chromium
@@ -239,7 +76,7 @@ def test_the_first_comparison_is_of_cells_that_differ(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     for cells, won in (([*twins, other], "+33.3"), (twins, "±0.0")):
         file.write_text(build_page(cells).render(), encoding="utf-8")
-        assert f"A − B = {won} points" in _read_text(open_page(file, view="compare"))
+        assert f"A − B = {won} points" in read_text(open_page(file, view="compare"))
 
 
 @needs_chromium
@@ -247,7 +84,7 @@ def test_outcomes_are_counted(page: Open) -> None:
     """Each count opens its questions; the counts of a cell add up to its questions."""
     elements = page(view="outcomes", a=CLOSED)
     assert f"#{urlencode({'view': 'questions', 'a': CLOSED, 'outcome': 'closed_book_unknown'})}" in elements
-    text = _read_text(elements)
+    text = read_text(elements)
     assert "6 questions" in text
     assert "− 5 unknown, no passages" in text
     assert "= 1 right" in text
@@ -256,20 +93,20 @@ def test_outcomes_are_counted(page: Open) -> None:
 @needs_chromium
 def test_questions_are_filtered_sorted_and_searched(page: Open) -> None:
     """By outcome, by text and by a metric; the number of questions that are left is shown."""
-    assert "6 of 6 questions" in _read_text(page(view="questions", a=A))
-    right = _read_text(page(view="questions", a=A, outcome="right"))
+    assert "6 of 6 questions" in read_text(page(view="questions", a=A))
+    right = read_text(page(view="questions", a=A, outcome="right"))
     assert "4 of 6 questions" in right
     assert re.findall(r"q\d", right) == ["q0", "q1", "q3", "q5"]
-    assert re.findall(r"q\d", _read_text(page(view="questions", a=A, search="q3"))) == ["q3"]
+    assert re.findall(r"q\d", read_text(page(view="questions", a=A, search="q3"))) == ["q3"]
     tokens = page(view="questions", a=A, sort="tokens")
-    assert re.findall(r"q\d", _read_text(tokens)) == ["q5", "q4", "q3", "q2", "q1", "q0"]
+    assert re.findall(r"q\d", read_text(tokens)) == ["q5", "q4", "q3", "q2", "q1", "q0"]
 
 
 @needs_chromium
 def test_a_question_shows_how_it_was_answered(page: Open) -> None:
     """Contexts in prompt order with their marks, prompt and reply, the vote; text of passages is no markup."""
     elements = page(view="questions", a=A, id="q0")
-    text = _read_text(elements.replace("<b>not bold</b>", "NOT BOLD"))
+    text = read_text(elements.replace("<b>not bold</b>", "NOT BOLD"))
     assert "[1] Emma rank 1, score 2.5 gold by its text has answer" in text
     assert "[3] Other not retrieved, log-weight -0.5" in text
     assert "<b>not bold</b> & more" in elements
@@ -278,7 +115,7 @@ def test_a_question_shows_how_it_was_answered(page: Open) -> None:
     assert "7 tokens in, 1 out" in text
     assert "Trace: vote: x 2" in text
     assert 'data-answer="Bronte"' in elements
-    assert "There is no question with the id q99" in _read_text(page(view="questions", a=A, id="q99"))
+    assert "There is no question with the id q99" in read_text(page(view="questions", a=A, id="q99"))
 
 
 @needs_chromium
@@ -287,15 +124,15 @@ def test_rounds_are_a_timeline(tmp_path: Path) -> None:
     texts = Texts()
     query, reply = texts.encode("who wrote it", ()), texts.encode("by x", ())
     found = {"kind": "Search", "role": "search", "prompt": [("query", query)], "reply": reply}
-    rounds = [[_call(texts, "Q", "look")], [found], [_call(texts, "Q", "x"), _call(texts, "Q", "y")]]
+    rounds = [[call(texts, "Q", "look")], [found], [call(texts, "Q", "x"), call(texts, "Q", "y")]]
     cases = {(n, "q0"): Case([], some, None, [], "x") for n, some in enumerate([rounds, rounds[:1]])}
     page = replace(build_page(), texts=texts, cases=cases)
     file = tmp_path / "index.html"
     file.write_text(page.render(), encoding="utf-8")
-    text = _read_text(open_page(file, view="questions", a=A, id="q0"))
+    text = read_text(open_page(file, view="questions", a=A, id="q0"))
     assert "3 rounds Round 1 reader, generate look Round 2 search “who wrote it” → by x found an answer" in text
     assert "Round 3 2 × reader, generate x | y" in text
-    assert "1 round " not in _read_text(open_page(file, view="questions", a=B, id="q0"))
+    assert "1 round " not in read_text(open_page(file, view="questions", a=B, id="q0"))
 
 
 @needs_chromium
@@ -303,7 +140,7 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
     """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and without all it is unknown."""
     tied = page(view="questions", a=A, id="q0", off="0")
     assert 'data-answer="Austen"' in tied
-    assert "Austen (a tie of 2: the answer of the passage with the better rank)" in _read_text(tied)
+    assert "Austen (a tie of 2: the answer of the passage with the better rank)" in read_text(tied)
     assert 'data-answer="Bronte"' in page(view="questions", a=A, id="q0", off="1")
     assert 'data-answer="unknown"' in page(view="questions", a=A, id="q0", off="0,1,2")
 
@@ -311,13 +148,13 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 @needs_chromium
 def test_two_cells_stand_side_by_side(page: Open) -> None:
     """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
-    text = _read_text(page(view="compare", a=A, b=B))
+    text = read_text(page(view="compare", a=A, b=B))
     assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625." in text
     assert "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: not significant." in text
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
-    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="B"))) == ["q4"]
-    assert "1 of 3" in _read_text(page(view="questions", a=A, b=B, id="q1"))
+    assert re.findall(r"q\d", read_text(page(view="compare", a=A, b=B, group="B"))) == ["q4"]
+    assert "1 of 3" in read_text(page(view="questions", a=A, b=B, id="q1"))
     both = page(view="questions", a=A, b=B, id="q0", group="AB")
     assert '<span class="added">+ new line' in both
     assert '<span class="removed">− old line' in both
@@ -328,72 +165,16 @@ def test_two_cells_stand_side_by_side(page: Open) -> None:
 @needs_chromium
 def test_three_cells_are_compared_in_pairs(page: Open) -> None:
     """Eight groups, whose questions are those of the letters; each pair has its tests; a question shows all three."""
-    text = _read_text(page(view="compare", a=A, b=B, c=CLOSED))
+    text = read_text(page(view="compare", a=A, b=B, c=CLOSED))
     for pair, points in (("A − B", "+33.3"), ("A − C", "+50.0"), ("B − C", "+16.7")):
         assert f"{pair} = {points} points, McNemar's exact test" in text
     groups = "0 all right 1 A and B right 1 A and C right 2 only A right 0 B and C right 1 only B right 0 only C right"
     assert f"{groups} 1 all wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3"]
-    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, c=CLOSED, group="AC"))) == ["q5"]
-    question = _read_text(page(view="questions", a=A, b=B, c=CLOSED, id="q1"))
+    assert re.findall(r"q\d", read_text(page(view="compare", a=A, b=B, c=CLOSED, group="AC"))) == ["q5"]
+    question = read_text(page(view="questions", a=A, b=B, c=CLOSED, id="q1"))
     assert "1 of 2" in question
     assert question.count("Answer:") == 3
-
-
-@needs_chromium
-def test_a_value_keeps_its_color_where_others_are_held_out(tmp_path: Path) -> None:
-    """The second of three strategies has the second color alone, too; of nine, the eighth differs from the first in shape."""
-    cells = [make_cell_result(f"s{n}", 1, "retrieved", [1, n % 2, 0]) for n in range(9)]
-    file = tmp_path / "index.html"
-    file.write_text(build_page(cells[:3]).render(), encoding="utf-8")
-    alone = open_page(file, view="explore", kind="lines", x="-", color="strategy", facet="-", **{"only strategy": "s1"})
-    assert set(re.findall(r'fill="(#[0-9A-F]{6})"', alone)) == {COLORS[1]}
-    assert not re.search(r"<text[^>]*>s0</text>", alone)
-    file.write_text(build_page(cells).render(), encoding="utf-8")
-    points = re.findall(
-        r'setting: s(\d) on[^>]*? d="([^"]*)"[^>]*?fill="(#\w+)"',
-        open_page(file, view="explore", x="-", color="strategy", facet="-"),
-    )
-    looks = {name: (shape, color) for name, shape, color in points}
-    assert len(looks) == len(set(looks.values())) == 9
-    assert looks["0"][1] == looks["7"][1]
-
-
-@needs_chromium
-def test_costs_name_the_cells_of_the_frontier_alone(tmp_path: Path) -> None:
-    """The third cell costs most and is worse, so that its point is there, but not its name."""
-    cells = [
-        make_cell_result(name, k, "retrieved", ems)
-        for name, k, ems in (("a", 1, [1, 0, 0]), ("b", 2, [1, 1, 0]), ("c", 3, [0, 0, 0]))
-    ]
-    (tmp_path / "index.html").write_text(build_page(cells).render(), encoding="utf-8")
-    costs = open_page(tmp_path / "index.html", view="explore", kind="cost", cost="tokens")
-    assert _count_marks(costs, "point") == 3
-    names = re.findall(r">([abc], k=\d)</text>", costs)
-    assert names
-    assert "c, k=3" not in names
-
-
-@needs_chromium
-def test_a_chart_is_printed_alone(tmp_path: Path) -> None:
-    """On a page of its size: what a browser prints then has one page, which is a PDF of the chart."""
-    file = tmp_path / "index.html"
-    text = build_page().render()
-    file.write_text(
-        text.replace("<script>", "<script>window.print = () => { document.body.dataset.printed = 1; };\n", 1), encoding="utf-8"
-    )
-    script = "setTimeout(() => document.getElementById('print').click(), 1500);"
-    file.write_text(file.read_text(encoding="utf-8").replace("load().catch", f"{script}\nload().catch"), encoding="utf-8")
-    assert CHROMIUM is not None
-    pdf = tmp_path / "chart.pdf"
-    subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--virtual-time-budget=5000", "--no-pdf-header-footer", f"--print-to-pdf={pdf}", f"{file.as_uri()}#view=explore"],
-        capture_output=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes())) == 1
-    (width, height) = re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf.read_bytes())[0]
-    assert (float(width), float(height)) != (612.0, 792.0)
 
 
 @needs_chromium
@@ -419,7 +200,7 @@ def test_cells_are_paired_by_question(tmp_path: Path) -> None:
     turned = replace(CELLS[1], samples=list(reversed(CELLS[1].samples)))
     file = tmp_path / "index.html"
     file.write_text(replace(build_page([CELLS[0], turned]), cases={}).render(), encoding="utf-8")
-    assert "1 both right 3 only A right 1 only B right 1 both wrong" in _read_text(open_page(file, view="compare", a=A, b=B))
+    assert "1 both right 3 only A right 1 only B right 1 both wrong" in read_text(open_page(file, view="compare", a=A, b=B))
 
 
 @needs_chromium
@@ -428,7 +209,7 @@ def test_cells_of_other_questions_are_not_compared(tmp_path: Path) -> None:
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
     file = tmp_path / "index.html"
     file.write_text(build_page([CELLS[0], other]).render(), encoding="utf-8")
-    text = _read_text(open_page(file, view="compare", a=A, b=B))
+    text = read_text(open_page(file, view="compare", a=A, b=B))
     assert "different selections of questions" in text
     assert "McNemar" not in text
 

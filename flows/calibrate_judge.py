@@ -1,0 +1,84 @@
+"""Compare a judge with people's labels, and correct the judged rate by them.
+
+Without a file of labels, it writes one: the answers of the cells to a random sample of questions, to be labeled by hand (set
+`label` to true or false). With it, it prints for each cell Cohen's kappa, precision and recall, and the rate that people would
+find over all questions, whose interval covers it although the judge errs. The judge's verdict is the first metric.
+
+python -m flows.calibrate_judge experiment=quick_start metric=[judged]                       # writes labels.jsonl
+python -m flows.calibrate_judge experiment=quick_start metric=[judged]                       # once it has labels
+python -m flows.calibrate_judge experiment=quick_start metric=[judged] calibrate_judge.labels=mine.jsonl
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from flows.project.cells import require_finished, resolve_cells
+from flows.project.metrics import read_results
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.report_folder import open_report_folder
+from flows.tools.summary import Summary
+from winnow.artifacts.files import write_texts
+from winnow.errors import ConfigError
+from winnow.metrics.intervals import Interval
+from winnow.reports.calibration import build_calibration_rows, describe_labels, read_labels, sample_answers
+
+_LABELS, _RESULTS = "labels.jsonl", "calibration.json"
+
+
+def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
+    """Compare the verdicts on all jobs' cells with the labels, or write the answers to label if there is no such file."""
+    settings, specs = jobs[0], resolve_cells(jobs)
+    require_finished(specs)
+    chosen = settings.calibrate_judge
+    out = open_report_folder(settings)
+    file = Path(chosen.labels) if chosen.labels else out / _LABELS
+    results = read_results(jobs, specs)
+    if not file.is_file():
+        if chosen.labels:
+            raise ConfigError(
+                f"calibrate_judge.labels: there is no file {file}. Without this setting, answers to label are written."
+            )
+        rows = sample_answers(results, chosen.sample, chosen.seed)
+        write_texts(out, {_LABELS: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)})
+        return Summary(
+            f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait for labels",
+            note=f"Set `label` in {file} to true or false, and run the command again.",
+        )
+    labels = read_labels(file)
+    table = build_calibration_rows(results, labels, chosen.seed)
+    metric = results[0].metrics[0]
+    body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
+    write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
+    notes = [
+        *describe_labels(results, labels),
+        "corrected: the rate that people would find, from the verdicts on all answers and the labels of a random sample.",
+        f"Numbers: {out / _RESULTS}",
+    ]
+    rows = [_format(row) for row in table]
+    return Summary(f"{metric.heading} and {len(labels.values)} labels of people, 95 % intervals", rows, "\n".join(notes))
+
+
+def _format(row: dict[str, Interval | str | int]) -> dict[str, Any]:
+    """Return a row for the terminal: rates in percent, kappa as a number."""
+    return {
+        name: (value.format_number(2) if name == "kappa" else value.format_percent()) if isinstance(value, Interval) else value
+        for name, value in row.items()
+    }
+
+
+def _unpack(row: dict[str, Interval | str | int]) -> dict[str, Any]:
+    """Return a row for JSON, with null for what is undefined."""
+    return {
+        name: (asdict(value) if value.n else None) if isinstance(value, Interval) else value for name, value in row.items()
+    }
+
+
+STAGE = Stage(calibrate_judge, grid=True, seeds="each", last_sweep="used")
+main = make_main(STAGE)
+if __name__ == "__main__":
+    main()

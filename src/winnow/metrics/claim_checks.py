@@ -1,0 +1,114 @@
+"""Claims of a text, and a judge's verdicts on whether references entail them: what RAGChecker and RAGAS have in common."""
+
+import re
+from collections.abc import Sequence
+
+from winnow.metrics.factscore import parse_facts
+from winnow.records import Decoding, Generate, Generation, Message
+from winnow.text.final import extract_final_text
+
+Verdicts = list[list[bool | None]]
+"""(claims, references) Whether each reference entails each claim; None without a verdict."""
+
+EXTRACT = """Divide the answer to the question into claims, one per line, each with a dash before it. A claim states one \
+fact, names whom or what it is about, and can be understood alone. Keep what the answer says, whether it is true or not, and \
+add nothing. If the answer states nothing, write "- none".
+
+Question: Who painted the ceiling of the Sistine Chapel, and when?
+Answer: Michelangelo painted it between 1508 and 1512 for the pope.
+Claims:
+- Michelangelo painted the ceiling of the Sistine Chapel.
+- The ceiling of the Sistine Chapel was painted between 1508 and 1512.
+- The ceiling of the Sistine Chapel was painted for the pope.
+
+Question: {question}
+Answer: {answer}
+Claims:"""
+"""Prompt for the claims of an answer, with the fields {question} and {answer}."""
+
+CHECK = """Decide for each claim what the reference says about it. Use the reference alone, and not what you know besides.
+
+entailment: the reference states the claim or implies it.
+contradiction: the reference says that the claim is false.
+neutral: the reference does neither.
+
+Question: {question}
+Reference: {reference}
+Claims:
+{claims}
+
+Write one line for each claim, in their order, with its number and one of the three words."""
+"""Prompt for the verdicts on claims, with the fields {question}, {reference} and {claims}."""
+
+_LABEL = re.compile(r"(?<!non-)(?<!not )\b(entailment|neutral|contradiction)\b", re.IGNORECASE)
+_NONE = ("none", "none.")
+_TOKENS_OF_A_VERDICT = 12
+
+
+def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: int) -> Generate:
+    """Return the request for the claims of an answer."""
+    prompt = template.format(question=question, answer=answer)
+    return Generate((Message("user", prompt),), Decoding(max_new_tokens=max_new_tokens), role="judge")
+
+
+def read_claims(reply: Generation) -> list[str] | None:
+    """Return the distinct claims that a reply lists, which may be none, or None if it is no list."""
+    listed = parse_facts(reply.text)
+    if not listed:
+        return None
+    return list(dict.fromkeys(claim for claim in listed if claim.lower() not in _NONE))
+
+
+def ask_for_verdicts(
+    template: str, question: str, claims: Sequence[str], references: Sequence[str], most: int
+) -> list[Generate]:
+    """Return the requests for verdicts: for each reference, one for each `most` claims."""
+    return [
+        Generate(
+            (Message("user", template.format(question=question, reference=reference, claims=_number(part))),),
+            Decoding(max_new_tokens=_TOKENS_OF_A_VERDICT * len(part)),
+            role="judge",
+        )
+        for reference in references
+        for part in (claims[start : start + most] for start in range(0, len(claims), most))
+    ]
+
+
+def read_verdicts(
+    replies: Sequence[Generation], num_claims: int, num_references: int, most: int, *, is_padded: bool
+) -> Verdicts:
+    """Return the verdicts of replies to `ask_for_verdicts`.
+
+    Args:
+        replies: Replies in the order of the requests.
+        num_claims: Number of claims.
+        num_references: Number of references.
+        most: Number of claims of a request.
+        is_padded: Whether verdicts that a reply lacks count as neutral, and those that it has too many are cut off, as in
+            RefChecker's code; else none of its verdicts counts, because it is unknown which belongs to which claim.
+
+    """
+    columns: list[list[bool | None]] = []
+    waiting = iter(replies)
+    for _ in range(num_references):
+        column: list[bool | None] = []
+        for start in range(0, num_claims, most):
+            column += _read_labels(next(waiting), min(most, num_claims - start), is_padded)
+        columns.append(column)
+    return [[column[claim] for column in columns] for claim in range(num_claims)]
+
+
+def read_all_labels(reply: Generation) -> list[bool]:
+    """Return whether each verdict that a reply has is "entailment", however many there are."""
+    return [label.lower() == "entailment" for label in _LABEL.findall(extract_final_text(reply.text))]
+
+
+def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool | None]:
+    found: list[bool | None] = [*read_all_labels(reply)]
+    if len(found) == number:
+        return found
+    return [*found, *[False] * number][:number] if is_padded else [None] * number
+
+
+def _number(claims: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1))

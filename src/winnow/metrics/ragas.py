@@ -1,0 +1,142 @@
+"""RAGAS (Es et al. 2024): faithfulness of an answer, and precision and recall of its passages, according to a judge."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.metrics.claim_checks import (
+    CHECK,
+    EXTRACT,
+    ask_for_claims,
+    ask_for_verdicts,
+    read_all_labels,
+    read_claims,
+    read_verdicts,
+)
+from winnow.records import Decoding, Generate, Generation, Message, Plan
+from winnow.text.final import extract_final_text
+
+Measure = Literal["faithfulness", "context_recall", "context_precision"]
+
+USEFUL = """Decide whether the passage is useful for arriving at the answer to the question.
+
+Question: {question}
+Passage: {passage}
+Answer: {answer}
+
+Reply with yes or no."""
+"""Prompt for the verdict on a passage, with the fields {question}, {passage} and {answer}."""
+
+_SMALL = 1e-10
+"""What the published code adds to the number of useful passages, so that a perfect list has a little less than 1."""
+_TOKENS_OF_A_WORD = 4
+
+
+@dataclass(frozen=True)
+class Ragas(JudgedMetric):
+    """One of RAGAS' measures of an answer and its passages.
+
+    "faithfulness" is the share of the reply's claims that the passages in the prompt, read as one text, entail; and
+    "context_recall" that of the accepted answer's claims. "context_precision" is the average precision of the passages in
+    prompt order, of which those are relevant that the judge calls useful for the accepted answer. Prompts are our own; the
+    formulas are those of the published code (versions 0.2 to 0.4).
+
+    A measure without claims or passages is undefined. In the dialect "strict" it is undefined, too, if the judge did not give
+    all verdicts, and so is the faithfulness of an answer "unknown". In the dialect "ragas", the share is of the verdicts that
+    the judge gave, and a passage without a verdict is not useful.
+
+    Args:
+        of: The measure.
+        dialect: Rules for what is missing.
+        extract_template: Template of the prompt for claims, with the fields {question} and {answer}.
+        check_template: Template of the prompt for verdicts on claims, with the fields {question}, {reference} and {claims}.
+        useful_template: Template of the prompt for a passage, with the fields {question}, {passage} and {answer}.
+        max_new_tokens: Maximum number of tokens of a list of claims.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
+    revision: ClassVar[int] = 1
+
+    of: Measure = "faithfulness"
+    dialect: Literal["strict", "ragas"] = "strict"
+    extract_template: str = EXTRACT
+    check_template: str = CHECK
+    useful_template: str = USEFUL
+    max_new_tokens: Annotated[int, Ge(1)] = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for templates without their fields, and for an unknown measure."""
+        check_fields(f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer"))
+        check_fields(f"metric.{self.name}.check_template", self.check_template, ("question", "reference", "claims"))
+        check_fields(f"metric.{self.name}.useful_template", self.useful_template, ("question", "passage", "answer"))
+        if self.of not in get_args(Measure):
+            raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}.")
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Request claims and verdicts on them, or a verdict on each passage."""
+        question, prediction = sample.question, sample.prediction
+        if sample.shown is None or not sample.shown.contexts:
+            return None
+        passages = [context.passage.text for context in sample.shown.contexts]
+        if self.of == "faithfulness":
+            if self.dialect == "strict" and prediction.unknown:
+                return None
+            return (yield from self._check(question.text, prediction.reply.strip() or prediction.answer, passages))
+        if not question.answers:
+            return None
+        if self.of == "context_recall":
+            return (yield from self._check(question.text, question.answers[0], passages))
+        replies: Sequence[Generation] = yield [
+            self._ask(self.useful_template.format(question=question.text, passage=passage, answer=question.answers[0]))
+            for passage in passages
+        ]
+        verdicts = [_read_word(reply) for reply in replies]
+        if self.dialect == "strict" and None in verdicts:
+            return None
+        return compute_average_precision(list(map(bool, verdicts)), 0.0 if self.dialect == "strict" else _SMALL)
+
+    def _check(self, question: str, text: str, passages: Sequence[str]) -> Plan[float | None]:
+        """Return the share of the claims of a text that the passages entail."""
+        (listed,) = yield [ask_for_claims(self.extract_template, question, text, self.max_new_tokens)]
+        claims = read_claims(listed)
+        if not claims:
+            return None
+        replies = yield ask_for_verdicts(self.check_template, question, claims, ["\n".join(passages)], len(claims))
+        if self.dialect == "ragas":
+            (given,) = replies
+            labels = read_all_labels(given)
+            return sum(labels) / len(labels) if labels else None
+        verdicts = [row[0] for row in read_verdicts(replies, len(claims), 1, len(claims), is_padded=False)]
+        return None if None in verdicts else sum(map(bool, verdicts)) / len(verdicts)
+
+    def _ask(self, prompt: str) -> Generate:
+        return Generate((Message("user", prompt),), Decoding(max_new_tokens=_TOKENS_OF_A_WORD), role="judge")
+
+
+def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> float:
+    """Compute the average precision of a list: the mean, over the useful entries, of the share of useful ones up to there.
+
+    A list without a useful entry has 0.
+
+    Args:
+        useful: Whether each entry is useful, in order.
+        small: Number that is added to that of useful entries (published: 1e-10).
+
+    """
+    total, found = 0.0, 0
+    for place, is_useful in enumerate(useful, 1):
+        if is_useful:
+            found += 1
+            total += found / place
+    return total / (found + small) if found else 0.0
+
+
+def _read_word(reply: Generation) -> bool | None:
+    words = re.findall(r"[a-z]+", extract_final_text(reply.text).lower())
+    return {"yes": True, "no": False}.get(words[0]) if words else None

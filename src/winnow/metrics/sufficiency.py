@@ -1,0 +1,54 @@
+"""Whether the passages in the prompt suffice to answer the question (Joren et al. 2025), according to a judge."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import check_fields
+from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.records import Decoding, Generate, Message, Plan
+from winnow.text.final import extract_final_text
+
+_VERDICT = re.compile(r"sufficient context\W*([01])\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SufficientContext(JudgedMetric):
+    """Share of questions whose passages suffice for a definite answer, whether it is the accepted one or not.
+
+    The judge explains itself, and ends with `{"Sufficient Context": 1}` or 0, the form that the authors publish; the words of
+    the prompt are ours. The last such verdict counts; a reply without one leaves the question out. The judge sees neither the
+    answer nor the accepted ones.
+
+    Args:
+        template: Template of the prompt, with the fields {question} and {passages}.
+        passage: Template of a passage, with the fields {title} and {text}.
+        max_new_tokens: Maximum number of tokens of a reply.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
+    revision: ClassVar[int] = 1
+
+    template: str = ""
+    passage: str = "{title}\n{text}"
+    max_new_tokens: Annotated[int, Ge(1)] = 512
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for templates without their fields."""
+        check_fields(f"metric.{self.name}.template", self.template, ("question", "passages"))
+        check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Yield one request, and return 1.0 or 0.0, or None without a verdict or without passages in the prompt."""
+        if sample.shown is None or not sample.shown.contexts:
+            return None
+        shown = [context.passage for context in sample.shown.contexts]
+        passages = "\n\n".join(self.passage.format(title=passage.title, text=passage.text).strip() for passage in shown)
+        prompt = self.template.format(question=sample.question.text, passages=passages).strip()
+        decoding = Decoding(max_new_tokens=self.max_new_tokens)
+        (reply,) = yield [Generate((Message("user", prompt),), decoding, role="judge")]
+        verdicts = _VERDICT.findall(extract_final_text(reply.text))
+        return float(verdicts[-1]) if verdicts else None

@@ -1,0 +1,142 @@
+"""Labels of people for answers: a random sample to label, and how a judge's verdicts on the cells compare with the labels."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from winnow.errors import ConfigError
+from winnow.metrics.agreement import compute_agreement, correct_rate
+from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
+from winnow.reports.cells import CellResult, name_cells
+
+_LABELS: Mapping[object, float] = {True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0, "right": 1.0, "wrong": 0.0}
+"""Values of a label; 1 and 0 equal true and false."""
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of answers.
+
+    Attributes:
+        values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by question and answer.
+        num_open: Number of answers in the file without a label yet.
+
+    """
+
+    values: Mapping[tuple[str, str], float]
+    num_open: int
+
+
+def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[dict[str, Any]]:
+    """Return the answers to label, one row each: all distinct answers of the cells to a random sample of their questions.
+
+    Args:
+        cells: Cells of the sweep.
+        most: Number of questions.
+        seed: Seed of the sample.
+
+    """
+    questions = {sample.question.question_id: sample.question for cell in cells for sample in cell.samples}
+    chosen = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
+    answers: dict[str, dict[str, None]] = {question_id: {} for question_id in chosen}
+    for cell in cells:
+        for sample in cell.samples:
+            if sample.question.question_id in answers:
+                answers[sample.question.question_id][sample.prediction.answer] = None
+    return [
+        {"question_id": name, "question": questions[name].text, "accepted": list(questions[name].answers), "answer": answer}
+        | {"label": None}
+        for name, own in answers.items()
+        for answer in own
+    ]
+
+
+def read_labels(path: Path) -> Labels:
+    """Read a file of labels: JSON lines with `question_id`, `answer` and `label` (true, false, 1, 0, "yes", "no", or null).
+
+    Raises:
+        ConfigError: If a line is not of this form, if an answer has two different labels, or if none has one.
+
+    """
+    values: dict[tuple[str, str], float] = {}
+    num_open = 0
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+            key, label = (str(row["question_id"]), str(row["answer"])), row["label"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{place}: expected an object with question_id, answer and label; received {line[:80]}"
+            ) from error
+        if label is None:
+            num_open += 1
+            continue
+        value = _LABELS.get(label.lower() if isinstance(label, str) else label) if not isinstance(label, list | dict) else None
+        if value is None:
+            raise ConfigError(f"{place}: label {label!r} is none of true, false, 1, 0, yes, no and null.")
+        if values.setdefault(key, value) != value:
+            raise ConfigError(f"{place}: the answer {key[1]!r} to {key[0]!r} has another label in a line above.")
+    if not values:
+        raise ConfigError(f"{path} has no label: {num_open} answers wait for one. Set label to true or false.")
+    return Labels(values, num_open)
+
+
+def build_calibration_rows(cells: Sequence[CellResult], labels: Labels, seed: int) -> list[dict[str, Interval | str | int]]:
+    """Compare the verdicts of the first metric with the labels; return a row for each cell.
+
+    Args:
+        cells: Cells, whose first metric is the judge's verdict: 1 or 0, or undefined without one.
+        labels: Labels of the answers to a random sample of the questions.
+        seed: Seed of the intervals.
+
+    """
+    name = cells[0].metrics[0].name
+    rows: list[dict[str, Interval | str | int]] = []
+    for title, cell in zip(name_cells(cells), cells, strict=True):
+        keys = zip(cell.columns.question_ids, cell.columns.answers, strict=True)
+        human = np.array([labels.values.get(key, np.nan) for key in keys])
+        verdicts = cell.compute_values(name)
+        agreement = compute_agreement(verdicts, human, seed)
+        labeled = human[~np.isnan(human)]
+        rows.append(
+            {
+                "cell": title,
+                "labels": len(labeled),
+                "no verdict": int(np.isnan(verdicts).sum()),
+                "judge": cell.compute_interval(name, seed),
+                "people, labels alone": compute_mean_interval(labeled, seed=seed)
+                if len(labeled)
+                else build_undefined_interval(),
+                "corrected": correct_rate(verdicts, human, seed),
+                "kappa": agreement.kappa,
+                "agreement": agreement.accuracy,
+                "precision": agreement.precision,
+                "recall": agreement.recall,
+            }
+        )
+    return rows
+
+
+def describe_labels(cells: Sequence[CellResult], labels: Labels) -> list[str]:
+    """Say what the labels do not cover: answers of other runs, and answers without a label."""
+    known = {key for cell in cells for key in zip(cell.columns.question_ids, cell.columns.answers, strict=True)}
+    foreign = [key for key in labels.values if key not in known]
+    notes = []
+    if foreign:
+        named = "; ".join(f"{answer!r} to {question}" for question, answer in foreign[:_MOST_NAMES])
+        notes.append(f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such as {named}.")
+    if labels.num_open:
+        notes.append(
+            f"{labels.num_open} answers in the file have no label yet. The corrected rates take the labeled ones for a random "
+            "sample: label them in the order of the file, or all."
+        )
+    return notes

@@ -1,0 +1,45 @@
+"""Sufficiency of the passages in a prompt, with a scripted judge."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Sample, Shown
+from winnow.metrics.sufficiency import SufficientContext
+from winnow.testing import make_context, make_sample, run_scripted_plan
+
+METRIC = SufficientContext("s", "S", template="{question}|{passages}", passage="{text}")
+
+
+def sample(**fields: object) -> Sample:
+    """A question whose reader saw two passages."""
+    return replace(make_sample("Ada", **fields), shown=Shown(tuple(make_context(rank, f"text {rank}") for rank in (1, 2))))
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ('Both say so. {"Sufficient Context": 1}', 1.0),
+        ("```json\n{'Sufficient Context': 0}\n```", 0.0),
+        ('First {"Sufficient Context": 1}, but then {"Sufficient Context": 0}', 0.0),
+        ("sufficient context: 1", 1.0),
+        ('<think>{"Sufficient Context": 1}</think> I cannot say.', None),
+        ("The context is sufficient.", None),
+        ('{"Sufficient Context": 10}', None),
+        ("", None),
+    ],
+)
+def test_the_last_verdict_counts(reply: str, verdict: float | None) -> None:
+    """In any quotes; prose, reasoning and a cut reply have none."""
+    score, prompts = run_scripted_plan(METRIC.plan(sample(unknown=True)), [[reply]])
+    assert score == verdict
+    assert prompts == [["Who wrote Emma?|text 1\n\ntext 2"]], "whatever the answer was"
+
+
+def test_without_passages_nothing_is_asked() -> None:
+    """As for a cell whose prompts were not recorded; a template needs its fields."""
+    assert run_scripted_plan(METRIC.plan(replace(sample(), shown=None)), []) == (None, [])
+    assert run_scripted_plan(METRIC.plan(replace(sample(), shown=Shown())), []) == (None, [])
+    with pytest.raises(ConfigError, match=r"metric\.s\.template"):
+        SufficientContext("s", "S", template="{question}")

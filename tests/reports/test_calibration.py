@@ -1,0 +1,92 @@
+"""Labels of people: what is written to be labeled, what a file may hold, and the comparison of cells with it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.agreement import compute_agreement, correct_rate
+from winnow.metrics.intervals import Interval
+from winnow.reports.calibration import Labels, build_calibration_rows, describe_labels, read_labels, sample_answers
+from winnow.testing import make_cell_result
+
+CELLS = [
+    make_cell_result("a", 1, "retrieved", [1, 1, 0, 0, 1, 0, 1, 0]),
+    make_cell_result("b", 1, "retrieved", [1, 0, 0, 0, 1, 1, 1, 0]),
+]
+"""The answer is "x" where it is right and "unknown" where it is wrong; they differ in q1 and q5."""
+
+
+def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
+    """Two cells with the same answer ask for one label; the seed chooses and orders the questions."""
+    rows = sample_answers(CELLS, 8, 0)
+    assert len(rows) == 8 + 2
+    assert {row["question_id"] for row in rows} == {f"q{n}" for n in range(8)}
+    assert {row["answer"] for row in rows if row["question_id"] == "q1"} == {"x", "unknown"}
+    assert all(row["label"] is None and row["question"] and row["accepted"] for row in rows)
+    few = sample_answers(CELLS, 3, 0)
+    assert len({row["question_id"] for row in few}) == 3
+    assert few == sample_answers(CELLS, 3, 0)
+    assert {tuple(row["question_id"] for row in sample_answers(CELLS[:1], 3, seed)) for seed in range(9)} != {
+        ("q0", "q1", "q2")
+    }
+
+
+def _write(path: Path, *rows: object) -> Path:
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def _row(label: object, number: int = 0, answer: str = "x") -> dict[str, object]:
+    return {"question_id": f"q{number}", "answer": answer, "label": label}
+
+
+def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
+    """Words and numbers; null is no label, and an equal label twice is one."""
+    rows = [_row(True), _row(1), _row("No", 1), _row(0.0, 2), _row("right", 3), _row(None, 4), ""]
+    labels = read_labels(_write(tmp_path / "l.jsonl", *rows))
+    assert labels.values == {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "x"): 0.0, ("q3", "x"): 1.0}
+    assert labels.num_open == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([_row("maybe")], "line 1: label 'maybe' is none of true, false"),
+        ([_row(0.5)], r"line 1: label 0\.5 is none of"),
+        ([_row([1])], r"line 1: label \[1\] is none of"),
+        ([_row(True), _row(False)], "line 2: the answer 'x' to 'q0' has another label in a line above"),
+        ([_row(True), "{"], "line 2: expected an object with question_id, answer and label; received {"),
+        ([{"question_id": "q0", "label": 1}], "line 1: expected an object"),
+        (["[1]"], "line 1: expected an object"),
+        ([_row(None), _row(None, 1)], "has no label: 2 answers wait for one"),
+        ([], "has no label: 0 answers wait for one"),
+    ],
+)
+def test_other_lines_are_refused_by_number(tmp_path: Path, rows: list[object], message: str) -> None:
+    """Nothing is guessed and nothing is left out."""
+    with pytest.raises(ConfigError, match=message):
+        read_labels(_write(tmp_path / "l.jsonl", *rows))
+
+
+def test_cells_are_compared_by_question_and_answer() -> None:
+    """A label counts for each cell that gave its answer, and for no other answer to the question."""
+    labels = Labels({("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q3", "unknown"): 1.0, ("q9", "x"): 1.0}, 2)
+    first, second = build_calibration_rows(CELLS, labels, 0)
+    assert (first["labels"], second["labels"]) == (4, 3)
+    human = np.array([1, 0, 0, 1, np.nan, np.nan, np.nan, np.nan])
+    verdicts = np.array([1, 1, 0, 0, 1, 0, 1, 0], dtype=float)
+    assert first["corrected"] == correct_rate(verdicts, human, 0)
+    assert first["kappa"] == compute_agreement(verdicts, human, 0).kappa
+    corrected, judge = first["corrected"], first["judge"]
+    assert isinstance(corrected, Interval)
+    assert isinstance(judge, Interval)
+    assert (judge.mean, corrected.mean) == (0.5, 0.5)
+    notes = describe_labels(CELLS, labels)
+    assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
+    assert "2 answers in the file have no label yet" in notes[1]
+    (none, _) = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, 0), 0)
+    undefined = [value for value in none.values() if isinstance(value, Interval)]
+    assert [value.n for value in undefined] == [8, 0, 0, 0, 0, 0, 0], "only the judge's own rate"
