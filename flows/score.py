@@ -175,13 +175,17 @@ def _list_needs(settings: Settings) -> list[str]:
     return ["acquire", "retrieve", *(name for name, is_needed in optional.items() if is_needed)]
 
 
+_SETTINGS = (
+    "seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method",
+    "rank_by", "weighting", "grid",  # which decide whether a cell reads the scores
+)  # fmt: skip
 STAGE = Stage(
     score,
     version=1,
     resolve=lambda project: [resolve_relevance(project)],
     reads=("acquire", "retrieve", "rank", "train_joint"),
     needs=_list_needs,
-    settings=("seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method"),
+    settings=_SETTINGS,
     shards="calls",
     seeds="each",
 )

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from flows.settings.overrides import complete_overrides, load_params, split_mult
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from flows.stages.last_sweep import recall_sweep, remember_sweep
-from flows.stages.registry import Stage, list_stages
+from flows.stages.registry import Stage, list_ancestors, list_needed, list_stages
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
 from flows.tools.prefect import run_flow
 from flows.tools.summary import Summary
@@ -71,7 +72,8 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         jobs = open_jobs(stage, composed, words)
         if stage.last_sweep == "set":
             remember_sweep(untracked, jobs)
-        run_flow(partial(execute, stage, target=target), stage.name, stage.retries, jobs).show()
+        chosen = stage if not params or is_needed(stage, jobs) else replace(stage, run=_skip)
+        run_flow(partial(execute, chosen, target=target), stage.name, stage.retries, jobs).show()
 
     if params:
         run_jobs([load_params(Path(params), rest, grid=stage.grid)])
@@ -107,6 +109,17 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
     if target and not jobs[0].dry_run:
         track_artifacts(Path(target), summary.artifacts)
     return summary
+
+
+def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:
+    """Return whether a cell of the settings reads what a stage makes, or whether it is no stage before the sweep."""
+    if stage not in list_ancestors("sweep"):
+        return True
+    return any(stage.name in list_needed("sweep", cell) for job in jobs for cell in job.cells)
+
+
+def _skip(_: Sequence[Settings]) -> Summary:
+    return Summary("No cell of these settings reads the results of this stage; without --params it runs in any case.")
 
 
 def open_jobs(stage: Stage, composed: Sequence[Composed], words: Sequence[str] = ()) -> list[Settings]:

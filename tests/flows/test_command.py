@@ -7,10 +7,12 @@ import pytest
 from conftest import overrides
 
 from flows.corpus import STAGE as CORPUS
+from flows.score import STAGE as SCORE
 from flows.settings.composition import compose_config
+from flows.settings.overrides import complete_overrides
 from flows.settings.typed import Settings
 from flows.show import STAGE as SHOW
-from flows.stages.command import open_jobs, run
+from flows.stages.command import is_needed, open_jobs, run
 from flows.stages.last_sweep import recall_sweep, remember_sweep
 from flows.sweep import STAGE as SWEEP
 from winnow.errors import ConfigError
@@ -70,3 +72,18 @@ def test_a_sweep_is_shown_by_its_name_or_as_the_last(
 def replace_plain(settings: Settings, name: str) -> Settings:
     """The settings under another name of the sweep."""
     return settings.replace(sweep={**settings.plain["sweep"], "name": name})
+
+
+def test_what_no_cell_reads_is_left_out_of_a_pipeline() -> None:
+    """Scores are needed where a cell ranks or weights by them, also one of the grid; other stages are always needed."""
+    for words, expected in (
+        (["reader=smollm2"], False),
+        (["reader=smollm2", "rank_by=estimator"], True),
+        (["reader=smollm2", "+grid.rank_by=[retriever,estimator]"], True),
+        (["reader=smollm2", "+grid.k=[1,2]"], False),
+    ):
+        jobs = open_jobs(SWEEP, [compose_config(complete_overrides(words))])
+        assert is_needed(SCORE, jobs) == expected
+        assert is_needed(CORPUS, jobs)
+        assert is_needed(SHOW, jobs)
+        assert is_needed(SWEEP, jobs)
