@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from winnow.errors import InputError
 from winnow.metrics.comparisons import (
@@ -26,6 +27,8 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar_test(5, 0) == pytest.approx(2 / 32)
     assert mcnemar_test(1, 3) == pytest.approx(10 / 16)
     assert mcnemar_test(0, 0) == mcnemar_test(1, 1) == 1.0
+    for gained, lost in ((0, 1), (3, 9), (40, 41), (100, 160), (2500, 2300), (0, 300)):
+        assert mcnemar_test(gained, lost) == pytest.approx(stats.binomtest(gained, gained + lost, 0.5).pvalue, rel=1e-9)
 
 
 def test_compare_is_paired() -> None:

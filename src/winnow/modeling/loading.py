@@ -100,14 +100,18 @@ def resolve_dtype(name: str, device: str) -> str:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; received {name!r}.")
     if name != "auto":
         return name
-    is_on_cpu = device == "cpu" or (device == "auto" and not _has_gpu_driver())
-    if not is_on_cpu and pick_device(device).type == "cuda":
+    if _is_on_cpu(device) or pick_device(device).type != "cuda":
+        native = not _BFLOAT16_FEATURES.isdisjoint(_read_cpu_features())
+    else:
         import torch
 
         native = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        native = not _BFLOAT16_FEATURES.isdisjoint(_read_cpu_features())
     return "bfloat16" if native else "float32"
+
+
+def _is_on_cpu(device: str) -> bool:
+    """Return whether a device is surely the CPU, for which PyTorch need not be asked."""
+    return device == "cpu" or (device == "auto" and not _has_gpu_driver())
 
 
 def _has_gpu_driver() -> bool:
@@ -151,7 +155,7 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = 
         raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")
     if name == "torch":
         return name
-    on_cpu = device == "cpu" or (device == "auto" and pick_device(device).type == "cpu")
+    on_cpu = _is_on_cpu(device) or (device == "auto" and pick_device(device).type == "cpu")
     installed = find_spec(package) is not None
     if name == "auto":
         return "openvino" if on_cpu and installed and dtype != "float16" else "torch"

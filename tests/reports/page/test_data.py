@@ -1,6 +1,11 @@
 """What the page's script reads."""
 
+from pathlib import Path
+
+import pytest
+
 from tests.reports.page.page_browser import CELLS, build_page
+from winnow.reports.page.page import _compress_library
 from winnow.testing import make_cell_result
 
 
@@ -10,3 +15,19 @@ def test_the_frontier_has_no_cell_with_gold_labels() -> None:
     ((cost, best, low, high),) = build_page(cells)._build_data()["frontier"]
     assert (cost, round(best, 1)) == (104.5, 66.7)
     assert low < best < high
+
+
+def test_the_chart_library_is_kept_between_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the user's cache, by its version; a cache that cannot be used changes nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    texts = []
+    for _ in range(2):
+        _compress_library.cache_clear()
+        texts.append(_compress_library())
+    (file,) = (tmp_path / "cache/winnow").iterdir()
+    assert texts[0] == texts[1] == file.read_text()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    _compress_library.cache_clear()
+    assert _compress_library() == texts[0]
+    _compress_library.cache_clear()

@@ -3,15 +3,19 @@
 import base64
 import gzip
 import math
+import os
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from winnow.artifacts.files import write_texts
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Metric
 from winnow.reports.cells import CellResult, get_unit_scale, name_cells
@@ -216,10 +220,20 @@ def _compress(data: bytes) -> str:
 
 @cache
 def _compress_library() -> str:
-    """Return Vega-Lite with what embeds it, as vl-convert has it, so that a page needs no network."""
+    """Return Vega-Lite with what embeds it, as vl-convert has it, so that a page needs no network.
+
+    vl-convert takes two seconds to put it together, so that it is kept in the user's cache, for each version of vl-convert.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "winnow"
+    file = folder / f"vega-{version('vl-convert-python')}.txt"
+    with suppress(OSError):
+        return file.read_text(encoding="ascii")
     import vl_convert
 
-    return _compress(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode())
+    text = _compress(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode())
+    with suppress(OSError):
+        write_texts(folder, {file.name: text})
+    return text
 
 
 def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[str]:
