@@ -25,9 +25,9 @@ from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.errors import ConfigError
 from winnow.metrics.intervals import Interval
-from winnow.reports.calibration import build_calibration_rows, describe_labels, read_labels, sample_answers
+from winnow.reports.calibration import build_calibration_rows, describe_labels, list_missing, read_labels, sample_answers
 
-_LABELS, _RESULTS = "labels.jsonl", "calibration.json"
+_LABELS, _MORE, _RESULTS = "labels.jsonl", "labels_more.jsonl", "calibration.json"
 
 
 def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
@@ -44,7 +44,7 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
                 f"calibrate_judge.labels: there is no file {file}. Without this setting, answers to label are written."
             )
         rows = sample_answers(results, chosen.sample, chosen.seed)
-        write_texts(out, {_LABELS: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)})
+        write_texts(out, {_LABELS: _format_lines(rows)})
         return Summary(
             f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait for labels",
             note=f"Set `label` in {file} to true or false, and run the command again.",
@@ -54,13 +54,20 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     metric = results[0].metrics[0]
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
     write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
-    notes = [
-        *describe_labels(results, labels),
+    notes = describe_labels(results, labels)
+    if missing := list_missing(results, labels):
+        write_texts(out, {_MORE: _format_lines(missing)})
+        notes.append(f"Label them in {out / _MORE}, and add the lines to {file}.")
+    notes += [
         "corrected: the rate that people would find, from the verdicts on all answers and the labels of a random sample.",
         f"Numbers: {out / _RESULTS}",
     ]
     rows = [_format(row) for row in table]
     return Summary(f"{metric.heading} and {len(labels.values)} labels of people, 95 % intervals", rows, "\n".join(notes))
+
+
+def _format_lines(rows: Sequence[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _format(row: dict[str, Interval | str | int]) -> dict[str, Any]:

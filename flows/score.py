@@ -188,6 +188,7 @@ STAGE = Stage(
     settings=_SETTINGS,
     shards="calls",
     seeds="each",
+    is_optional=True,
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from flows.settings.overrides import complete_overrides, load_params, split_mult
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from flows.stages.last_sweep import recall_sweep, remember_sweep
-from flows.stages.registry import Stage, list_ancestors, list_needed, list_stages
+from flows.stages.registry import Stage, list_needed, list_stages
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
 from flows.tools.prefect import run_flow
 from flows.tools.summary import Summary
@@ -72,7 +72,8 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         jobs = open_jobs(stage, composed, words)
         if stage.last_sweep == "set":
             remember_sweep(untracked, jobs)
-        chosen = stage if not params or is_needed(stage, jobs) else replace(stage, run=_skip)
+        is_skipped = params and stage.is_optional and not is_needed(stage, jobs)
+        chosen = replace(stage, run=_skip) if is_skipped else stage
         run_flow(partial(execute, chosen, target=target), stage.name, stage.retries, jobs).show()
 
     if params:
@@ -96,7 +97,10 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     composed = _compose_jobs(_complete_arguments(overrides, grid=stage.grid), _refuse_launcher)
     if not composed:
         raise ConfigError(f"{' '.join(overrides)}: these words run no job.")
-    return run_flow(partial(execute, stage), stage.name, stage.retries, open_jobs(stage, composed, overrides))
+    jobs = open_jobs(stage, composed, overrides)
+    if stage.last_sweep == "set":
+        remember_sweep(overrides, jobs)
+    return run_flow(partial(execute, stage), stage.name, stage.retries, jobs)
 
 
 def _refuse_launcher(composed: Sequence[Composed]) -> None:
@@ -112,9 +116,7 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
 
 
 def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:
-    """Return whether a cell of the settings reads what a stage makes, or whether it is no stage before the sweep."""
-    if stage not in list_ancestors("sweep"):
-        return True
+    """Return whether a cell of the settings reads what a stage before the sweep makes."""
     return any(stage.name in list_needed("sweep", cell) for job in jobs for cell in job.cells)
 
 

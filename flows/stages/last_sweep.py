@@ -1,46 +1,54 @@
 """The words of former sweeps: a command that shows a sweep takes those of the last one, or of the one that it names."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flows.settings.composition import compose_config
 from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
+from winnow.errors import ConfigError
 
-_FILE = "sweeps.json"
-"""File in the data folder with the words of each sweep by its name, the last one last."""
+_FILE = Path("data/sweeps.json")
+"""File with the words of each sweep by its name, the last one last. It is here whatever paths.data is, so that it is found."""
+_NAMED = re.compile(r"\+{0,2}sweep\.name=(.+)")
 
 
 def remember_sweep(words: Sequence[str], jobs: Sequence[Settings]) -> None:
-    """Record the words of a sweep that starts, unless it is a dry run, a shard or a pipeline that ends before the sweep."""
-    first = jobs[0]
-    if first.dry_run or first.shard or first.pipeline.goal not in ("sweep", "report"):
+    """Record the words of a sweep that starts, unless it is a dry run or a pipeline that ends before the sweep."""
+    if jobs[0].dry_run or jobs[0].pipeline.goal not in ("sweep", "report"):
         return
-    folder, name = Path(first.paths.data), str(first.sweep.name)
-    former = {key: value for key, value in _read(folder).items() if key != name}
-    write_texts(folder, {_FILE: json.dumps({**former, name: list(words)}, indent=1) + "\n"})
+    names = dict.fromkeys(str(job.sweep.name) for job in jobs)
+    kept = [word for word in words if not word.startswith("shard=")]  # all shards together are the sweep
+    former = {name: own for name, own in _read().items() if name not in names}
+    write_texts(_FILE.parent, {_FILE.name: json.dumps({**former, **dict.fromkeys(names, kept)}, indent=1) + "\n"})
 
 
 def recall_sweep(words: Sequence[str]) -> list[str]:
     """Return the words of the last sweep if there are none, and those of a sweep for `sweep.name=NAME` alone; print them then.
 
     All other words are returned as they are.
+
+    Raises:
+        ConfigError: If no sweep of this name was run here, but others were.
+
     """
-    name = words[0].partition("sweep.name=")[2] if len(words) == 1 else ""
-    if words and not name:
+    named = _NAMED.fullmatch(words[0]) if len(words) == 1 else None
+    sweeps = _read()
+    if (words and not named) or not sweeps:
         return list(words)
-    former = _read(Path(compose_config([]).paths.data))
-    recalled = former.get(name) if name else next(reversed(list(former.values())), None)
-    if recalled is None:
-        return list(words)
-    print(f"Settings of the {'sweep of this name' if name else 'last sweep'}: {' '.join(recalled) or '(none)'}")
+    if named and named[1] not in sweeps:
+        raise ConfigError(
+            f"There was no sweep of the name {named[1]} here, but there were {', '.join(sweeps)}. Give all its settings."
+        )
+    recalled = sweeps[named[1]] if named else list(sweeps.values())[-1]
+    print(f"Settings of the {'sweep of this name' if named else 'last sweep'}: {' '.join(recalled) or '(none)'}")
     return list(recalled)
 
 
-def _read(folder: Path) -> Mapping[str, list[str]]:
+def _read() -> Mapping[str, list[str]]:
     try:
-        sweeps: Mapping[str, list[str]] = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        sweeps = json.loads(_FILE.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
-    return sweeps
+    return sweeps if isinstance(sweeps, dict) else {}

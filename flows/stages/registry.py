@@ -41,6 +41,7 @@ class Stage:
         dry_run: Whether it supports dry_run=true; other stages reject it.
         seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a single training and
             rejects several seeds.
+        is_optional: Whether it does nothing with `--params` if no cell reads its results, which its `settings` decide.
         last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without settings, the last one.
         retries: Number of retries under Prefect.
 
@@ -57,6 +58,7 @@ class Stage:
     grid: bool = False
     dry_run: bool = False
     seeds: Literal["ignored", "each", "one"] = "ignored"
+    is_optional: bool = False
     last_sweep: Literal["", "set", "used"] = ""
     retries: int = 0
 

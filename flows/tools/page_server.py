@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -28,9 +28,11 @@ def find_cell(reports: Path, key: str) -> str | None:
     for values in sorted(reports.rglob(CELL_VALUES), key=lambda path: -path.stat().st_mtime):
         if not (page := values.with_name("index.html")).is_file():
             continue
-        for cell in json.loads(values.read_text(encoding="utf-8")):
-            if cell.get("key") == key:
-                return f"/{quote(page.relative_to(reports).as_posix())}#{urlencode({'view': 'questions', 'a': cell['cell']})}"
+        with suppress(json.JSONDecodeError, AttributeError, KeyError):  # another program's file of this name
+            for cell in json.loads(values.read_text(encoding="utf-8")):
+                if cell.get("key") == key:
+                    view = urlencode({"view": "questions", "a": cell["cell"]})
+                    return f"/{quote(page.relative_to(reports).as_posix())}#{view}"
     return None
 
 
@@ -62,7 +64,12 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         matched = re.fullmatch(r"/(cell|run)/([0-9a-f]+)", self.path)
-        if not matched:
+        if self.headers.get("Host", "").rpartition(":")[0] not in (
+            "127.0.0.1",
+            "localhost",
+        ):  # a name that a site made point here
+            self.send_error(HTTPStatus.FORBIDDEN, "Open this server by 127.0.0.1")
+        elif not matched:
             super().do_GET()
         elif address := self.find[matched[1]](matched[2]):
             self.send_response(HTTPStatus.FOUND)

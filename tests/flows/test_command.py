@@ -63,8 +63,12 @@ def test_a_sweep_is_shown_by_its_name_or_as_the_last(
     assert "Settings of the last sweep: --params params.yaml" in capsys.readouterr().out
     assert recall_sweep(["sweep.name=mine"]) == second
     assert "Settings of the sweep of this name: -m k=1,2 sweep.name=mine" in capsys.readouterr().out
-    for words in (["sweep.name=other"], ["k=7"], ["sweep.name=mine", "k=7"]):
+    for words in (["k=7"], ["sweep.name=mine", "k=7"], ["export.sweep.name=mine"]):
         assert recall_sweep(words) == words
+    with pytest.raises(ConfigError, match=r"no sweep of the name other here, but there were mine, trivia\. Give all"):
+        recall_sweep(["sweep.name=other"])
+    remember_sweep(["-m", "k=1", "shard=2/4"], [replace_plain(settings[0], name) for name in ("one", "two")])
+    assert recall_sweep(["sweep.name=one"]) == recall_sweep(["sweep.name=two"]) == recall_sweep([]) == ["-m", "k=1"]
     remember_sweep(second, [replace_plain(settings[0], "mine")])
     assert recall_sweep([]) == second, "one that runs again is the last"
 
@@ -85,5 +89,3 @@ def test_what_no_cell_reads_is_left_out_of_a_pipeline() -> None:
         jobs = open_jobs(SWEEP, [compose_config(complete_overrides(words))])
         assert is_needed(SCORE, jobs) == expected
         assert is_needed(CORPUS, jobs)
-        assert is_needed(SHOW, jobs)
-        assert is_needed(SWEEP, jobs)

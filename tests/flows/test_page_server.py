@@ -5,7 +5,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -40,6 +40,10 @@ def port(tmp_path: Path) -> Iterator[int]:
         values = tmp_path / folder / "metrics.json"
         values.write_text(json.dumps([{"cell": "other", "key": "00"}, {"cell": CELL, "key": "ab12"}]))
         os.utime(values, (1e9 + number, 1e9 + number))
+    for number, text in enumerate(("{", '{"key": "ab12"}', '[{"key": "ab12"}]')):  # of other programs, and newer
+        (tmp_path / f"odd{number}").mkdir()
+        (tmp_path / f"odd{number}/metrics.json").write_text(text)
+        (tmp_path / f"odd{number}/index.html").touch()
     for folder in ("a", "b c"):
         (tmp_path / folder / "index.html").write_text(folder)
     number = find_free_port()
@@ -52,6 +56,10 @@ def test_pages_are_served(port: int) -> None:
     assert _get(f"http://127.0.0.1:{port}/a/index.html").read() == b"a"
     assert _get(f"http://127.0.0.1:{port}/a/").read() == b"a"
     assert _get(f"http://127.0.0.1:{port}/").status == 404
+    assert _get(f"http://localhost:{port}/a/index.html").status == 200
+    connection = HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/a/index.html", headers={"Host": f"evil.example:{port}"})
+    assert connection.getresponse().status == 403
     assert _get(f"http://127.0.0.1:{port}/../conftest.py").status == 404
 
 

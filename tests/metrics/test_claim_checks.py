@@ -42,9 +42,8 @@ def test_verdicts_are_asked_in_parts_and_read_by_reference() -> None:
         "Q y 1. c",
     ]
     assert all(request.role == "judge" for request in requests)
-    replies = [
-        Generation(text) for text in ("entailment neutral", "Entailment.", "1. contradiction\n2. ENTAILMENT", "neutral")
-    ]
+    texts = ("entailment\nneutral", "Entailment.", "2. ENTAILMENT\n1. contradiction", "1: neutral")
+    replies = list(map(Generation, texts))
     assert read_verdicts(replies, 3, 2, 2, is_padded=False) == [[True, False], [False, True], [True, False]]
 
 
@@ -52,12 +51,17 @@ def test_verdicts_are_asked_in_parts_and_read_by_reference() -> None:
     ("reply", "strict", "padded"),
     [
         ("entailment", [None, None], [True, False]),
+        ("1. entailment\n1. neutral", [None, None], [True, False]),
+        ("entailment neutral", [None, None], [True, False]),
+        ("1. Switzerland was neutral: entailment", [None, None], [False, True]),
+        ("1. entailment\n2. neutral, not a contradiction", [None, None], [True, False]),
+        ("Labels (entailment or neutral):\n2. neutral\n1. entailment", [True, False], [True, False]),
         ("neutral entailment entailment", [None, None], [False, True]),
         ("I am not sure.", [None, None], [False, False]),
         ("1. non-entailment\n2. entailment", [None, None], [True, False]),
     ],
 )
-def test_a_list_of_another_length(reply: str, strict: list[None], padded: list[bool]) -> None:
+def test_a_list_of_another_length(reply: str, strict: list[bool | None], padded: list[bool]) -> None:
     """None of its verdicts counts, or it is padded and cut as in RefChecker."""
     replies = [Generation(reply)]
     assert read_verdicts(replies, 2, 1, 5, is_padded=False) == [[value] for value in strict]

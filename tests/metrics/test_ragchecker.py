@@ -98,7 +98,7 @@ def sample(reply: str = "Ada wrote it in 1843.", **fields: object) -> Sample:
 def test_claims_are_listed_and_checked() -> None:
     """The reply's claims against the accepted answer and each passage, two to a request; 1 of 3 is wrong and in no passage."""
     claims = ["- a\n- b\n- a\n- c"]
-    verdicts = ["1. entailment\n2. neutral", "1. Contradiction"] + ["1 entailment 2 neutral", "neutral"] * 2
+    verdicts = ["1. entailment\n2. neutral", "1. Contradiction"] + ["1 entailment\n2 neutral", "neutral"] * 2
     score, prompts = run_scripted_plan(make("hallucination", claims=2).plan(sample()), [claims, verdicts[2:] + verdicts[:2]])
     text = sample().question.text
     assert prompts[0] == [f"X {text}|Ada wrote it in 1843."]
@@ -110,10 +110,17 @@ def test_claims_are_listed_and_checked() -> None:
 
 def test_both_texts_have_claims() -> None:
     """F1 asks for those of the reply and of the accepted answer, the first one."""
-    score, prompts = run_scripted_plan(make("f1").plan(sample()), [["- a\n- b", "- c"], ["entailment neutral", "entailment"]])
+    score, prompts = run_scripted_plan(make("f1").plan(sample()), [["- a\n- b", "- c"], ["entailment\nneutral", "entailment"]])
     assert [prompt.partition("|")[2] for prompt in prompts[0]] == ["Ada wrote it in 1843.", "Ada Lovelace"]
     assert [prompt.split("|")[1] for prompt in prompts[1]] == ["Ada Lovelace", "Ada wrote it in 1843."]
     assert score == pytest.approx(2 * 0.5 / 1.5)
+
+
+def test_claims_are_those_of_the_answer() -> None:
+    """Not of the reasoning before it, nor of a reply of which the answer is no part, such as a summary."""
+    for reply, expected in (("<think>Maybe Kafka.</think>Ada wrote it.", "Ada wrote it."), ("Summary: praised.", "Ada")):
+        _, prompts = run_scripted_plan(make("precision").plan(sample(reply)), [["- a"], ["entailment"]])
+        assert prompts[0][0].endswith(f"|{expected}")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +129,7 @@ def test_both_texts_have_claims() -> None:
         ([["I cannot say."]], 0.0),
         ([["- none"]], 0.0),
         ([["- a\n- b"], ["entailment"]], 0.5),
-        ([["- a\n- b"], ["neutral entailment entailment"]], 0.5),
+        ([["- a\n- b"], ["neutral\nentailment\nentailment"]], 0.5),
         ([["- a"], ["The claim seems right to me."]], 0.0),
         ([["- a"], ["<think>is it an entailment"]], 0.0),
     ],

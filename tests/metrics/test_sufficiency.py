@@ -25,6 +25,7 @@ def sample(**fields: object) -> Sample:
         ('First {"Sufficient Context": 1}, but then {"Sufficient Context": 0}', 0.0),
         ("sufficient context: 1", 1.0),
         ('<think>{"Sufficient Context": 1}</think> I cannot say.', None),
+        ("Insufficient Context: 1", None),
         ("The context is sufficient.", None),
         ('{"Sufficient Context": 10}', None),
         ("", None),

@@ -1,6 +1,7 @@
 """Labels of people: what is written to be labeled, what a file may hold, and the comparison of cells with it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.agreement import compute_agreement, correct_rate
 from winnow.metrics.intervals import Interval
-from winnow.reports.calibration import Labels, build_calibration_rows, describe_labels, read_labels, sample_answers
+from winnow.reports.calibration import (
+    Labels,
+    build_calibration_rows,
+    describe_labels,
+    list_missing,
+    read_labels,
+    sample_answers,
+)
 from winnow.testing import make_cell_result
 
 CELLS = [
@@ -46,8 +54,9 @@ def _row(label: object, number: int = 0, answer: str = "x") -> dict[str, object]
 def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
     """Words and numbers; null is no label, and an equal label twice is one."""
     rows = [_row(True), _row(1), _row("No", 1), _row(0.0, 2), _row("right", 3), _row(None, 4), ""]
-    labels = read_labels(_write(tmp_path / "l.jsonl", *rows))
-    assert labels.values == {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "x"): 0.0, ("q3", "x"): 1.0}
+    odd = json.dumps(_row(True, 5, "a\u2028b"), ensure_ascii=False)
+    labels = read_labels(_write(tmp_path / "l.jsonl", *rows, odd))
+    assert labels.values == {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "x"): 0.0, ("q3", "x"): 1.0, ("q5", "a\u2028b"): 1.0}
     assert labels.num_open == 1
 
 
@@ -76,6 +85,11 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     labels = Labels({("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q3", "unknown"): 1.0, ("q9", "x"): 1.0}, 2)
     first, second = build_calibration_rows(CELLS, labels, 0)
     assert (first["labels"], second["labels"]) == (4, 3)
+    partial = second["corrected"]
+    assert isinstance(partial, Interval)
+    assert partial.n == 0, "its answer to q1 has no label, so that the labeled ones are no random sample"
+    (missing,) = list_missing(CELLS, labels)
+    assert (missing["question_id"], missing["answer"], missing["label"]) == ("q1", "unknown", None)
     human = np.array([1, 0, 0, 1, np.nan, np.nan, np.nan, np.nan])
     verdicts = np.array([1, 1, 0, 0, 1, 0, 1, 0], dtype=float)
     assert first["corrected"] == correct_rate(verdicts, human, 0)
@@ -87,6 +101,16 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     notes = describe_labels(CELLS, labels)
     assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
     assert "2 answers in the file have no label yet" in notes[1]
+    assert "1 answers have no label, although other answers to their questions have one" in notes[2]
+    lopsided = Labels({("q0", "x"): 1.0}, 0)
+    assert any("no label of answers with the verdict wrong; 50 %" in note for note in describe_labels(CELLS[:1], lopsided))
+    other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
+    for compare in (
+        lambda: build_calibration_rows([CELLS[0], other], labels, 0),
+        lambda: sample_answers([CELLS[0], other], 3, 0),
+    ):
+        with pytest.raises(ConfigError, match="different selections of questions"):
+            compare()
     (none, _) = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, 0), 0)
     undefined = [value for value in none.values() if isinstance(value, Interval)]
     assert [value.n for value in undefined] == [8, 0, 0, 0, 0, 0, 0], "only the judge's own rate"

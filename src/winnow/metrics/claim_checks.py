@@ -41,6 +41,8 @@ Write one line for each claim, in their order, with its number and one of the th
 """Prompt for the verdicts on claims, with the fields {question}, {reference} and {claims}."""
 
 _LABEL = re.compile(r"(?<!non-)(?<!not )\b(entailment|neutral|contradiction)\b", re.IGNORECASE)
+_LINE = re.compile(r"^\W*(?:(\d+)\W+)?(entailment|neutral|contradiction)\W*$", re.IGNORECASE)
+"""Line with a verdict, and the number of its claim if it has one."""
 _NONE = ("none", "none.")
 _TOKENS_OF_A_VERDICT = 12
 
@@ -85,7 +87,8 @@ def read_verdicts(
         num_references: Number of references.
         most: Number of claims of a request.
         is_padded: Whether verdicts that a reply lacks count as neutral, and those that it has too many are cut off, as in
-            RefChecker's code; else none of its verdicts counts, because it is unknown which belongs to which claim.
+            RefChecker's code, which looks for the words anywhere. Else a verdict is a line of its own, with the number of its
+            claim or in the order of the claims, and if they are not those of all claims, none counts.
 
     """
     columns: list[list[bool | None]] = []
@@ -104,10 +107,17 @@ def read_all_labels(reply: Generation) -> list[bool]:
 
 
 def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool | None]:
-    found: list[bool | None] = [*read_all_labels(reply)]
-    if len(found) == number:
-        return found
-    return [*found, *[False] * number][:number] if is_padded else [None] * number
+    if is_padded:
+        padded: list[bool | None] = [*read_all_labels(reply), *[False] * number]
+        return padded[:number]
+    lines = [match for line in extract_final_text(reply.text).split("\n") if (match := _LINE.match(line))]
+    places = [int(match[1]) if match[1] else place for place, match in enumerate(lines, 1)]
+    if sorted(places) != list(range(1, number + 1)):
+        return [None] * number
+    found: dict[int, bool | None] = {
+        place: match[2].lower() == "entailment" for place, match in zip(places, lines, strict=True)
+    }
+    return [found[place] for place in range(1, number + 1)]
 
 
 def _number(claims: Sequence[str]) -> str:

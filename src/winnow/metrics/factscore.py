@@ -69,7 +69,7 @@ class FactScore(JudgedMetric):
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request the facts of each sentence, then a decision on each, and return the score or the number of facts."""
-        sentences = [] if sample.prediction.unknown else split_sentences(_get_whole_answer(sample.prediction))
+        sentences = [] if sample.prediction.unknown else split_sentences(get_whole_answer(sample.prediction))
         if not sentences:
             return None
         replies = yield [
@@ -114,9 +114,9 @@ def _format_passages(passages: Sequence[Passage]) -> str:
     return "\n\n".join(f"Title: {passage.title}\nText: {passage.text}" for passage in passages)
 
 
-def _get_whole_answer(prediction: Prediction) -> str:
-    """Return the reply if the answer is its beginning, such as its first line, or else the answer."""
-    reply = prediction.reply.strip()
+def get_whole_answer(prediction: Prediction) -> str:
+    """Return the reply without its reasoning if the answer is its beginning, such as its first line, or else the answer."""
+    reply = extract_final_text(prediction.reply).strip()
     return reply if reply.startswith(prediction.answer.strip()) else prediction.answer
 
 

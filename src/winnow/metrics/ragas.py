@@ -18,6 +18,7 @@ from winnow.metrics.claim_checks import (
     read_claims,
     read_verdicts,
 )
+from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding, Generate, Generation, Message, Plan
 from winnow.text.final import extract_final_text
 
@@ -87,7 +88,7 @@ class Ragas(JudgedMetric):
         if self.of == "faithfulness":
             if self.dialect == "strict" and prediction.unknown:
                 return None
-            return (yield from self._check(question.text, prediction.reply.strip() or prediction.answer, passages))
+            return (yield from self._check(question.text, get_whole_answer(prediction), passages))
         if not question.answers:
             return None
         if self.of == "context_recall":

@@ -18,6 +18,7 @@ from winnow.metrics.claim_checks import (
     read_claims,
     read_verdicts,
 )
+from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Generation, Plan
 
 Measure = Literal[
@@ -89,7 +90,7 @@ class RagChecker(JudgedMetric):
         is_abstention = is_strict and prediction.unknown and _NEEDS[self.of] != ("gold",)
         if sample.shown is None or not question.answers or is_abstention:
             return None
-        response, accepted = prediction.reply.strip() or prediction.answer, question.answers[0]
+        response, accepted = get_whole_answer(prediction), question.answers[0]
         passages = [context.passage.text for context in sample.shown.contexts]
         sources = {
             "answer": (response, [accepted]),

@@ -11,7 +11,7 @@ from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding, Generate, Message, Plan
 from winnow.text.final import extract_final_text
 
-_VERDICT = re.compile(r"sufficient context\W*([01])\b", re.IGNORECASE)
+_VERDICT = re.compile(r"(?<![a-z])sufficient context\W*([01])\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

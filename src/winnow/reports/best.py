@@ -77,8 +77,10 @@ def name_best(metric: Metric) -> str:
     return "lowest" if metric.lower_is_better else "highest"
 
 
-def find_best(family: Family) -> Best | None:
+def find_best(family: Family, chosen: int | None = None) -> Best | None:
     """Find the best cell and compare it with the others; return None if the metric is undefined in every cell.
+
+    `chosen` is one of several cells with the best mean that is taken in place of the first of them.
 
     A placement that uses the gold labels (first, last, inserted, removed) is a control, which nobody can deploy, so that such
     a cell is the best only if all cells are of that kind.
@@ -87,7 +89,7 @@ def find_best(family: Family) -> Best | None:
     defined = [index for index, cell in enumerate(cells) if cell.compute_interval(family.metric.name, family.seed).n]
     deployable = [index for index in defined if not cells[index].labels.uses_gold]
     candidates = deployable or defined
-    index = find_best_mean(cells, candidates, family.metric, family.seed)
+    index = find_best_mean(cells, candidates, family.metric, family.seed) if chosen is None else chosen
     if index is None:
         return None
     equal = [other for other in candidates if other != index and family.are_equal(index, other)]

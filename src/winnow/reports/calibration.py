@@ -12,6 +12,7 @@ import numpy as np
 from winnow.errors import ConfigError
 from winnow.metrics.agreement import compute_agreement, correct_rate
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
+from winnow.records import Question
 from winnow.reports.cells import CellResult, name_cells
 
 _LABELS: Mapping[object, float] = {True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0, "right": 1.0, "wrong": 0.0}
@@ -42,6 +43,7 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
         seed: Seed of the sample.
 
     """
+    check_one_selection(cells)
     questions = {sample.question.question_id: sample.question for cell in cells for sample in cell.samples}
     chosen = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
     answers: dict[str, dict[str, None]] = {question_id: {} for question_id in chosen}
@@ -49,12 +51,37 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
         for sample in cell.samples:
             if sample.question.question_id in answers:
                 answers[sample.question.question_id][sample.prediction.answer] = None
-    return [
-        {"question_id": name, "question": questions[name].text, "accepted": list(questions[name].answers), "answer": answer}
-        | {"label": None}
-        for name, own in answers.items()
-        for answer in own
-    ]
+    return [_build_row(questions[name], answer) for name, own in answers.items() for answer in own]
+
+
+def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, Any]]:
+    """Return the answers without a label to questions that have one for another answer, one row each, to be labeled."""
+    known = {question_id for question_id, _ in labels.values}
+    found = {
+        key: sample.question
+        for cell in cells
+        for sample in cell.samples
+        if (key := (sample.question.question_id, sample.prediction.answer)) not in labels.values and key[0] in known
+    }
+    return [_build_row(question, answer) for (_, answer), question in found.items()]
+
+
+def _build_row(question: Question, answer: str) -> dict[str, Any]:
+    return {
+        "question_id": question.question_id,
+        "question": question.text,
+        "accepted": list(question.answers),
+        "answer": answer,
+        "label": None,
+    }
+
+
+def check_one_selection(cells: Sequence[CellResult]) -> None:
+    """Raise ConfigError if the cells answer different selections of questions, whose ids may be the same."""
+    if len({cell.labels.questions for cell in cells}) > 1:
+        raise ConfigError(
+            "The cells answer different selections of questions. Calibrate the judge on each selection by itself."
+        )
 
 
 def read_labels(path: Path) -> Labels:
@@ -66,7 +93,7 @@ def read_labels(path: Path) -> Labels:
     """
     values: dict[tuple[str, str], float] = {}
     num_open = 0
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
@@ -93,30 +120,36 @@ def read_labels(path: Path) -> Labels:
 def build_calibration_rows(cells: Sequence[CellResult], labels: Labels, seed: int) -> list[dict[str, Interval | str | int]]:
     """Compare the verdicts of the first metric with the labels; return a row for each cell.
 
+    Rates according to people are undefined for a cell with answers that lack a label to questions that have one for another
+    answer: its labeled answers, those that another cell gave as well, are no random sample.
+
     Args:
         cells: Cells, whose first metric is the judge's verdict: 1 or 0, or undefined without one.
         labels: Labels of the answers to a random sample of the questions.
         seed: Seed of the intervals.
 
     """
+    check_one_selection(cells)
     name = cells[0].metrics[0].name
+    known = {question_id for question_id, _ in labels.values}
     rows: list[dict[str, Interval | str | int]] = []
     for title, cell in zip(name_cells(cells), cells, strict=True):
-        keys = zip(cell.columns.question_ids, cell.columns.answers, strict=True)
+        keys = list(zip(cell.columns.question_ids, cell.columns.answers, strict=True))
+        is_sample = all(key in labels.values for key in keys if key[0] in known)
         human = np.array([labels.values.get(key, np.nan) for key in keys])
         verdicts = cell.compute_values(name)
         agreement = compute_agreement(verdicts, human, seed)
-        labeled = human[~np.isnan(human)]
+        labeled = human[~np.isnan(human)] if is_sample else human[:0]
         rows.append(
             {
                 "cell": title,
-                "labels": len(labeled),
+                "labels": int((~np.isnan(human)).sum()),
                 "no verdict": int(np.isnan(verdicts).sum()),
                 "judge": cell.compute_interval(name, seed),
                 "people, labels alone": compute_mean_interval(labeled, seed=seed)
                 if len(labeled)
                 else build_undefined_interval(),
-                "corrected": correct_rate(verdicts, human, seed),
+                "corrected": correct_rate(verdicts, human, seed) if is_sample else build_undefined_interval(),
                 "kappa": agreement.kappa,
                 "agreement": agreement.accuracy,
                 "precision": agreement.precision,
@@ -139,4 +172,19 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels) -> list[str]:
             f"{labels.num_open} answers in the file have no label yet. The corrected rates take the labeled ones for a random "
             "sample: label them in the order of the file, or all."
         )
+    if missing := len(list_missing(cells, labels)):
+        notes.append(
+            f"{missing} answers have no label, although other answers to their questions have one. Rates according to "
+            "people are undefined for their cells until they are labeled, too: the labeled ones are no random sample."
+        )
+    name = cells[0].metrics[0].name
+    for title, cell in zip(name_cells(cells), cells, strict=True):
+        keys = zip(cell.columns.question_ids, cell.columns.answers, strict=True)
+        has_label = np.array([key in labels.values for key in keys])
+        verdicts = cell.compute_values(name)
+        strata = {"right": verdicts == 1, "wrong": verdicts == 0, "no verdict": np.isnan(verdicts)}
+        if empty := [kind for kind, stratum in strata.items() if stratum.any() and not (stratum & has_label).any()]:
+            notes.append(
+                f"{title}: no label of answers with the verdict {', '.join(empty)}; 50 % of these are taken for right."
+            )
     return notes

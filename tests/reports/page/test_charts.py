@@ -116,13 +116,13 @@ def test_a_value_keeps_its_color_where_others_are_held_out(tmp_path: Path) -> No
     assert set(re.findall(r'fill="(#[0-9A-F]{6})"', alone)) == {COLORS[1]}
     assert not re.search(r"<text[^>]*>s0</text>", alone)
     file.write_text(build_page(cells).render(), encoding="utf-8")
-    points = re.findall(
-        r'setting: s(\d) on[^>]*? d="([^"]*)"[^>]*?fill="(#\w+)"',
-        open_page(file, view="explore", x="-", color="strategy", facet="-"),
-    )
+    elements = open_page(file, view="explore", x="-", color="strategy", facet="-")
+    points = re.findall(r'setting: s(\d) on[^>]*? d="([^"]*)"[^>]*?fill="(#\w+)"', elements)
     looks = {name: (shape, color) for name, shape, color in points}
     assert len(looks) == len(set(looks.values())) == 9
     assert looks["0"][1] == looks["7"][1]
+    legend = re.findall(r'role-legend-symbol"[^>]*><path[^>]*? d="([^"]*)"[^>]*? stroke="(#\w+)"', elements)
+    assert len(legend) == len(set(legend)) == 9, "one legend with shapes and colors"
 
 
 @needs_chromium

@@ -157,13 +157,19 @@ def test_where_lower_is_better_the_best_is_the_lowest() -> None:
 
 def test_no_setting_is_the_best_where_all_are_level() -> None:
     """Equal values are said to be equal, whether the answers are the same; a tie of some is counted."""
-    assert tell(LOW, make("copy", 4)).headline.text == "All settings have the same EM: 10.0 % [4.0, 23.1]."
+    level = tell(_spend(LOW, 90), _spend(make("copy", 4), 20))
+    assert level.headline.text == (
+        "All settings have the same EM: 10.0 % [4.0, 23.1]. The one with the lowest cost is copy on five passages retrieved."
+    )
+    assert level.best == 1
     gold = make("oracle", 40, gold="gold_first")
     level = tell(LOW, make("copy", 4), gold).headline
-    assert level.text == "All settings without gold labels have the same EM: 10.0 % [4.0, 23.1]."
+    assert level.text.startswith("All settings without gold labels have the same EM: 10.0 % [4.0, 23.1]. The one with")
     assert (level.interval, level.is_significant) == ((), False)
     tied = make_cell_result("b", 5, "retrieved", [float(n >= N - 4) for n in range(N)])
     assert "All settings have the same EM" in tell(LOW, tied).headline.text
+    story = tell(_spend(LOW, 90), _spend(tied, 20), make("c", 1))
+    assert story.headline.text.startswith("b on five passages retrieved has the highest EM (as have 1 with other answers)")
     text = tell(LOW, tied, make("c", 1)).headline.text
     assert text.startswith(
         "concatenation on five passages retrieved has the highest EM (as have 1 with other answers): 10.0 %"

@@ -68,15 +68,18 @@ function describeField(name, extra) {
 }
 
 // A field as colors: a value has its own in every chart, also where others are held out; beyond seven, shapes tell them apart.
+// Each point carries its color, so that one legend, which has the domain of the shapes, shows both.
 function describeColors(name, points, extra) {
   const field = describeField(name);
   if (!field) return {};
-  const shown = field.sort.map((_, index) => index).filter((index) => points.some((point) => point[field.field] === field.sort[index]));
-  const repeat = (values, rule) => ({ range: shown.map((index) => values[rule(index) % values.length]) });
-  const legend = { orient: "bottom", columns: 0, ...extra };
-  const color = { ...field, scale: repeat(data.colors, (index) => index) };
-  const shape = { ...field, scale: repeat(SHAPES, (index) => Math.floor(index / data.colors.length)), legend };
-  return { color: { ...color, legend: null }, key: { ...color, legend }, ...(field.sort.length > data.colors.length && { shape }) };
+  const pick = (values, rule) => field.sort.map((_, index) => values[rule(index) % values.length]);
+  const paints = pick(data.colors, (index) => index), shapes = pick(SHAPES, (index) => Math.floor(index / data.colors.length));
+  for (const point of points) point.paint = paints[field.sort.indexOf(point[field.field])];
+  const isShown = (_, index) => points.some((point) => point[field.field] === field.sort[index]);
+  const domain = field.sort.filter(isShown), legend = { orient: "bottom", columns: 0, ...extra };
+  const key = { ...field, scale: { domain, range: paints.filter(isShown) }, legend };
+  const shape = { ...field, scale: { domain, range: shapes.filter(isShown) }, legend };
+  return { field, color: { field: "paint", type: "nominal", scale: null, legend: null }, key, ...(field.sort.length > data.colors.length && { shape }) };
 }
 
 function buildTooltip(choice) {
@@ -94,10 +97,10 @@ function buildIntervals(choice, points, width) {
   const withPassages = points.filter((point) => !point.closed), without = withPassages.length ? points.filter((point) => point.closed) : [];
   const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
-  const { color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
+  const { field: colored, color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
   const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
-  const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.color, choice.facet].includes(name)).map((name) => describeField(name));
-  const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: color.field, type: "nominal", sort: color.sort } }), tooltip: buildTooltip(choice) };
+  const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.facet].includes(name)).map((name) => describeField(name));
+  const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: colored.field, type: "nominal", sort: colored.sort } }), tooltip: buildTooltip(choice) };
   const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
   const plain = color ? {} : { color: data.colors[0] };
   const marks = [
@@ -110,7 +113,7 @@ function buildIntervals(choice, points, width) {
   const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
   const panels = facet ? new Set(drawn.map((point) => point[facet.field])).size : 1;
   const columns = Math.min(panels, 3), rest = isFlat ? 130 : 40;
-  const colors = color ? color.sort.length : 1, places = spot ? spot.sort.length : 1;
+  const colors = colored ? colored.sort.length : 1, places = spot ? spot.sort.length : 1;
   const size = { width: Math.max(120, (width - rest) / columns - (isFlat ? 24 : 60)), height: isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240 };
   const layer = [...references, ...marks];
   const values = isReference ? drawn : points;
@@ -120,7 +123,7 @@ function buildIntervals(choice, points, width) {
 function buildDifferences(choice, points, width) {
   const isFirst = (point, index) => points.findIndex((other) => other.first === point.first) === index;
   const drawn = points.filter((point, index) => point.difference !== null && isFirst(point, index)).map((point) => ({ ...point, words: point.words + (point.numSame ? ` (+ ${point.numSame} equal)` : "") }));
-  const y = { field: "words", type: "nominal", sort: { field: "difference", order: "descending" }, title: null, axis: { labelLimit: 420 } };
+  const y = { field: "words", type: "nominal", sort: { field: "difference", order: choice.metric.lower ? "ascending" : "descending" }, title: null, axis: { labelLimit: 420 } };
   const x = { type: "quantitative", axis: { tickCount: 9 }, title: `${label(choice.metric)}: difference to ${choice.baseline.words}` };
   const color = { field: "significant", type: "nominal", title: "significant after correction", scale: { domain: [true, false], range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } };
   const common = { y, color, tooltip: buildTooltip(choice) };
@@ -221,7 +224,8 @@ function showExplore(state) {
 
 // Print a chart alone, on a page of its size, which browsers also save as PDF.
 function printChart(chart) {
-  const box = chart.querySelector("svg").getBoundingClientRect();
+  const box = chart.querySelector("svg")?.getBoundingClientRect();
+  if (!box) return;
   const size = h("style", {}, `@page { size: ${Math.ceil(box.width) + 2}px ${Math.ceil(box.height) + 2}px; margin: 0 }`);
   document.head.append(size);
   document.body.classList.add("chart-only");

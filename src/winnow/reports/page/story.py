@@ -117,10 +117,11 @@ def _get_cost(family: Family, index: int, cost: str) -> float | None:
 
 
 def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
-    """Return the best cell as the cheapest of those that gave the same answers."""
-    costs = {index: own for index in (best.index, *best.equal) if (own := _get_cost(family, index, cost)) is not None}
-    index = min(costs, key=lambda one: (costs[one], one), default=best.index)
-    return replace(best, index=index, equal=[one for one in (best.index, *best.equal) if one != index])
+    """Return the best cell as the cheapest of those with its value."""
+    tied = [other.index for other in best.comparisons if _get_mean(family, other.index) == _get_mean(family, best.index)]
+    level = (best.index, *best.equal, *tied)
+    costs = {index: own for index in level if (own := _get_cost(family, index, cost)) is not None}
+    return find_best(family, min(costs, key=lambda one: (costs[one], one), default=best.index)) or best
 
 
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
@@ -163,6 +164,8 @@ def _format_headline(family: Family, best: Best, baseline: BestComparison | None
     is_level = _are_level(family, best, tied)
     if is_level:
         text = f"All settings{kind.removeprefix(' of the settings')} have the same {metric.heading}: {value}."
+        if _get_cost(family, best.index, cost) is not None:
+            text += f" The one with the lowest cost is {cell.labels.words}."
     else:
         shared = f" (as have {len(tied)} with other answers)" if tied else ""
         text = f"{cell.labels.words} has the {name_best(metric)} {metric.heading}{kind}{shared}: {value}."
@@ -352,7 +355,7 @@ def _format_gain(family: Family, other: BestComparison) -> str:
 
 def _format_difference(family: Family, other: BestComparison, direction: int = 1) -> str:
     """Format a difference, or the opposite one if `direction` is -1, with its interval, in points for shares."""
-    difference, *bounds = (direction * value for value in _get_interval(family, other))
+    difference, *bounds = (direction * value + 0.0 for value in _get_interval(family, other))
     low, high = sorted(bounds)
     is_share = family.metric.unit == "percent"
     unit, digits = (" points", 1) if is_share else ("", family.metric.digits)
