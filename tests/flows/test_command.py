@@ -71,6 +71,9 @@ def test_a_sweep_is_shown_by_its_name_or_as_the_last(
     assert recall_sweep(["sweep.name=one"]) == recall_sweep(["sweep.name=two"]) == recall_sweep([]) == ["-m", "k=1"]
     remember_sweep(second, [replace_plain(settings[0], "mine")])
     assert recall_sweep([]) == second, "one that runs again is the last"
+    for text in ("{", "[1]"):
+        Path("data/sweeps.json").write_text(text)
+        assert recall_sweep([]) == [], "a damaged file is none"
 
 
 def replace_plain(settings: Settings, name: str) -> Settings:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -71,3 +72,15 @@ def test_a_cell_leads_to_the_newest_page_and_to_its_run(port: int) -> None:
     for kind, words in (("cell", "flows.report"), ("run", "MLflow has no run")):
         missing = _get(f"http://127.0.0.1:{port}/{kind}/cd34")
         assert (missing.status, words in missing.reason) == (404, True)
+
+
+def test_the_server_is_this_machines_alone_and_ends_with_its_block(port: int) -> None:
+    """Other addresses of the machine are refused, and so is what only begins like a cell's address; no thread is left."""
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        _get(f"http://127.0.0.2:{port}/a/index.html")
+    assert _get(f"http://127.0.0.1:{port}/run/ab12/x").status == 404
+    before = set(threading.enumerate())
+    with serve_pages(Path(), find_free_port(), {}.get):
+        (thread,) = set(threading.enumerate()) - before
+    thread.join(2)
+    assert not thread.is_alive()

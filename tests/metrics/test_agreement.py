@@ -120,3 +120,19 @@ def test_it_covers_where_the_normal_interval_does_not() -> None:
         normal += abs(residuals.mean() + weight * others.mean() - 0.05) <= 1.96 * math.sqrt(variance)
     assert ours / 400 >= 0.93
     assert normal / 400 < 0.9
+
+
+def test_a_verdict_without_labels_leaves_the_rate_open() -> None:
+    """Half of the answers have a verdict that no label speaks of: they count as one half, and the interval says so."""
+    rate = correct_rate(vector(*[1] * 50, *[0] * 50), vector(*[1] * 50, *[NONE] * 50))
+    assert rate.mean == pytest.approx(0.75)
+    assert rate.high - rate.low > 0.4
+    perfect = correct_rate(vector(*[1] * 20), vector(*[1] * 20))
+    assert perfect.low < perfect.mean == perfect.high == 1.0
+
+
+def test_seeds_are_used() -> None:
+    """Other draws, other bounds."""
+    verdicts, labels = vector(*[1, 0, 1, 1, 0] * 6), vector(*[1, 0, 0, 1, 1] * 6)
+    assert compute_agreement(verdicts, labels, 0).kappa != compute_agreement(verdicts, labels, 1).kappa
+    assert correct_rate(verdicts, labels, 0) != correct_rate(verdicts, labels, 1)

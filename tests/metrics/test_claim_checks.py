@@ -76,3 +76,11 @@ def test_the_prompts_have_their_fields() -> None:
     (check,) = ask_for_verdicts(CHECK, "Who?", ["a"], ["Ada was."], 5)
     assert "Reference: Ada was.\nClaims:\n1. a\n" in str(check.messages[0].content)
     assert read_all_labels(Generation("1. entailment\n2. neutral")) == [True, False]
+
+
+def test_requests_go_to_the_judge_with_room_for_a_line_each() -> None:
+    """A denied label is none."""
+    assert ask_for_claims(EXTRACT, "Who?", "Ada.", 9).role == "judge"
+    one, two = (ask_for_verdicts(CHECK, "Q", ["a"] * n, ["r"], 5)[0].decoding.max_new_tokens for n in (1, 2))
+    assert two == 2 * one
+    assert read_all_labels(Generation("1. not entailment\n2. neutral")) == [False]

@@ -48,3 +48,15 @@ def test_votes_of_a_judge(replies: list[str], verdict: float | None, consistency
     assert run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [replies])[0] == verdict
     spread = replace(metric, of="consistency")
     assert run_scripted_plan(spread.plan(make_sample("Emma", 0, TWO)), [replies])[0] == consistency
+
+
+def test_a_single_vote_is_greedy_and_a_small_majority_is_one() -> None:
+    """Verdicts may be marked or punctuated."""
+    metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}\n", max_new_tokens=7)
+    (request,) = next(metric.plan(make_sample("Emma", 0, TWO)))
+    assert (request.decoding.temperature, request.decoding.max_new_tokens) == (0.0, 7)
+    assert request.messages[0].content == "Who wrote Emma?|Jane Austen; Austen|Emma"
+    votes = replace(metric, votes=5).plan(make_sample("Emma", 0, TWO))
+    assert run_scripted_plan(votes, [["yes"] * 3 + ["no"] * 2])[0] == 1.0
+    for reply in ("**Yes**", '"yes"', "yes,", "'Yes'!", "yes;", "Yes: it is"):
+        assert run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [[reply]])[0] == 1.0

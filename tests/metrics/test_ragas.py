@@ -75,3 +75,27 @@ def test_what_is_missing_is_undefined_or_as_published() -> None:
     assert run_scripted_plan(make("faithfulness").plan(sample(unknown=True)), []) == (None, [])
     with pytest.raises(ConfigError, match=r"metric\.m\.of: 'recall' is none of faithfulness"):
         replace(make("faithfulness"), of="recall")
+
+
+def test_the_accepted_answer_is_the_first_and_the_role_the_judge() -> None:
+    """Without one, nothing about passages is asked; reasoning and later words of a reply do not count."""
+    two = replace(sample(), question=replace(sample().question, answers=("Ada Lovelace", "Ada")))
+    bare = replace(sample(), question=replace(sample().question, answers=()))
+    questions: list[tuple[Measure, list[str]]] = [("context_recall", ["- none"]), ("context_precision", ["no"] * 3)]
+    for of, reply in questions:
+        assert run_scripted_plan(make(of).plan(two), [reply])[1][0][0].endswith("|Ada Lovelace")
+        assert run_scripted_plan(make(of).plan(bare), []) == (None, [])
+    assert {request.role for request in next(make("context_precision").plan(sample()))} == {"judge"}
+    replies = ["<think>no</think> Yes, it is no doubt useful.", "No, though yes would do", "no"]
+    assert run_scripted_plan(make("context_precision").plan(sample()), [replies])[0] == 1.0
+    strict, published = (
+        run_scripted_plan(make("context_precision", dialect).plan(sample()), [["yes"] * 3])[0]
+        for dialect in ("strict", "ragas")
+    )
+    assert strict == 1.0
+    assert published is not None
+    assert 1 - 1e-9 < published < 1
+    abstention = make("faithfulness", "ragas").plan(sample(unknown=True))
+    assert run_scripted_plan(abstention, [["- a"], ["neutral"]])[0] == 0.0, "as published"
+    with pytest.raises(ConfigError, match=r"metric\.m\.useful_template"):
+        replace(make("context_precision"), useful_template="{question}")

@@ -159,3 +159,13 @@ def test_wrong_settings_are_named() -> None:
         replace(make("f1"), of="accuracy")
     with pytest.raises(ConfigError, match=r"metric\.m\.check_template"):
         make("f1", check_template="{claims}")
+
+
+def test_what_an_answer_is_without_a_reply_or_accepted_answers() -> None:
+    """The answer itself where the reply is empty; nothing is asked without an accepted one; the list's length is a setting."""
+    for reply in ("", " \n"):
+        _, prompts = run_scripted_plan(make("faithfulness").plan(sample(reply)), [["- none"]])
+        assert prompts[0][0].endswith("|Ada")
+    bare = replace(sample(), question=replace(sample().question, answers=()))
+    assert run_scripted_plan(make("precision").plan(bare), []) == (None, [])
+    assert next(make("precision", max_new_tokens=7).plan(sample()))[0].decoding.max_new_tokens == 7

@@ -44,3 +44,14 @@ def test_without_passages_nothing_is_asked() -> None:
     assert run_scripted_plan(METRIC.plan(replace(sample(), shown=Shown())), []) == (None, [])
     with pytest.raises(ConfigError, match=r"metric\.s\.template"):
         SufficientContext("s", "S", template="{question}")
+
+
+def test_passages_are_written_by_their_template() -> None:
+    """With their titles, without blank ends; the request goes to the judge."""
+    titled = replace(METRIC, template=" {question}|{passages}\n", passage="{title}: {text}\n", max_new_tokens=7)
+    prompts = run_scripted_plan(titled.plan(sample()), [[""]])[1]
+    assert prompts == [["Who wrote Emma?|Title 1: text 1\n\nTitle 2: text 2"]]
+    (request,) = next(titled.plan(sample()))
+    assert (request.role, request.decoding.max_new_tokens) == ("judge", 7)
+    with pytest.raises(ConfigError, match=r"metric\.s\.passage"):
+        replace(METRIC, passage="{title}")

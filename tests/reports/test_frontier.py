@@ -112,3 +112,24 @@ def test_cells_of_other_questions_have_no_frontier() -> None:
     assert (
         plot_frontier([replace(cells[0]), _build_cell("c", 1, [1], gold="gold_last")], "em", "tokens", "gold_last", 0) is None
     )
+
+
+def test_the_plot_has_the_direction_and_the_units_of_its_metrics() -> None:
+    """Shares in percent on both axes; two cells are enough; a free cell has a linear axis; lower may be better."""
+    cells = [_build_cell("a", 10, [1, 0]), _build_cell("b", 20, [1, 1])]
+    plot = plot_frontier(cells, "em", "tokens", "retrieved", 0)
+    assert plot is not None
+    assert [row[5] for row in plot.rows] == ["yes", "yes"]
+    intervals = [cell.compute_interval("em", 0) for cell in cells]
+    assert [row[3:5] for row in plot.rows] == [(100 * one.low, 100 * one.high) for one in intervals]
+    turned = plot_frontier(cells, "tokens", "em", "retrieved", 0)
+    assert turned is not None
+    assert [row[1] for row in turned.rows] == [50.0, 100.0]
+    free = plot_frontier([_build_cell("free", 0, [1, 0]), cells[1]], "em", "tokens", "retrieved", 0)
+    assert free is not None
+    assert free.chart["layer"][0]["encoding"]["x"]["scale"]["type"] == "linear"
+    three = [_build_cell("a", 10, [0, 1, 1]), _build_cell("b", 20, [0, 0, 1]), _build_cell("c", 30, [1, 1, 1])]
+    lower = [replace(cell, metrics=[replace(METRICS[0], lower_is_better=True), METRICS[1]]) for cell in three]
+    falling = plot_frontier(lower, "em", "tokens", "retrieved", 0)
+    assert falling is not None
+    assert [row[5] for row in falling.rows] == ["yes", "yes", "no"]

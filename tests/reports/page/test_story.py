@@ -1,5 +1,6 @@
 """The story: what its sentences state follows from the tests of the cells."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -262,3 +263,47 @@ def test_a_mean_and_a_paired_difference_may_disagree() -> None:
     """The highest of all, with 70 of 100, has none of the 30 questions of which the other has 18."""
     highest, other = make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]), make("b", 18, num=30, gold="g")
     assert "Paired by question, it is worse than b on five passages g" in tell(highest, other).headline.text
+
+
+def test_the_baseline_and_the_cheaper_setting_follow_the_rules() -> None:
+    """Equal costs are the least; a cheapest setting that is the baseline, or as dear as the best, is not named again."""
+    assert "It also costs the least" in tell(_spend(HIGH, 3), _spend(CLOSE, 3)).headline.text
+    closed = _spend(make_cell_result("closed_book", 0, "none", [0.0] * N), 1)
+    assert "costs the least" not in tell(_spend(HIGH, 60), closed).headline.text
+    for cells in ((_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 300)), (_spend(HIGH, 300), _spend(CLOSE, 100))):
+        assert not any("cheapest" in finding.text for finding in tell(*cells).findings)
+    family = Family(
+        [
+            _spend(HIGH, 300),
+            _spend(CLOSE, 100),
+            _spend(make_cell_result("closed_book", 0, "none", [1.0] * 28 + [0.0] * 12), 1),
+        ],
+        0,
+    )
+    assert any("is closed_book without passages, at" in finding.text for finding in build_story(family).findings)
+    filtered = build_story(family, is_filtered=True).findings
+    assert not any("closed_book without passages, at" in finding.text for finding in filtered), "low by selection"
+    controls = make("a", 38, gold="gold_first"), make("b", 39, gold="gold_first")
+    assert "without gold labels" not in tell(*controls).headline.text
+    level = make_cell_result("a", 5, "gold_first", [float(n >= N - 30) for n in range(N)])
+    assert not any("With gold labels" in finding.text for finding in tell(LOW, HIGH, level).findings)
+
+
+def test_the_next_lowest_and_its_bounds_where_lower_is_better() -> None:
+    """The cheapest is the best, so that it is compared with the next lowest, in the order of its interval."""
+    unk = Unknown("unk", "%Unk", lower_is_better=True)
+    cells = [replace(cell, metrics=[unk, *cell.metrics]) for cell in (_spend(LOW, 20), _spend(HIGH, 3), _spend(CLOSE, 30))]
+    headline = tell(*cells).headline
+    assert headline.cells == (1, 2)
+    assert "the next lowest" in headline.text
+    found = re.search(r"65\.0 points \[([\d.-]+), ([\d.-]+)\]", tell(*cells[:2]).headline.text)
+    assert found
+    assert float(found[1]) < 65 < float(found[2])
+
+
+def test_dropped_passages_bound_the_best_setting() -> None:
+    """They are counted over its questions."""
+    sample = HIGH.samples[0]
+    cut = replace(sample, prediction=replace(sample.prediction, truncated_passages=2))
+    limits = tell(replace(HIGH, samples=[cut, *HIGH.samples[1:]])).limits
+    assert any(limit.startswith("2 passages were dropped from prompts") for limit in limits)

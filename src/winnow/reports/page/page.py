@@ -63,7 +63,7 @@ class Page:
     @cached_property
     def story(self) -> Story:
         """Return what a reader sees first."""
-        return build_story(self.family, self.cost)
+        return build_story(self.family, self.cost, is_filtered=self.is_filtered)
 
     def render(self) -> str:
         """Render the page as HTML. The data and the chart library are embedded in compressed form."""

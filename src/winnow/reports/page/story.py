@@ -64,15 +64,23 @@ class Story:
         return self.headline.cells[0] if self.headline.cells else None
 
 
-def build_story(family: Family, cost: str = "tokens") -> Story:
-    """Build the story of the cells of a family, whose cheapest setting is that with the least of the metric `cost`."""
+def build_story(family: Family, cost: str = "tokens", *, is_filtered: bool = False) -> Story:
+    """Build the story of the cells of a family.
+
+    Args:
+        family: Cells and tests.
+        cost: Name of the metric of which the cheapest setting has the least.
+        is_filtered: Whether questions that are answered right without passages were left out, so that settings without
+            passages are low by selection, and are not recommended for their cost.
+
+    """
     choice = _choose(family, cost)
     story = _build_headline(family, choice, cost)
     if choice is None:
         return story
     best, baseline, _ = choice
     findings = [
-        *_describe_cheaper(family, best, baseline, cost),
+        *_describe_cheaper(family, best, baseline, cost, is_filtered),
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
@@ -207,13 +215,19 @@ def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, 
     return f"{text}, {own / other:.1f} times that of {role}" if other else text
 
 
-def _describe_cheaper(family: Family, best: Best, baseline: BestComparison | None, cost: str) -> Iterator[Finding]:
+def _describe_cheaper(
+    family: Family, best: Best, baseline: BestComparison | None, cost: str, is_filtered: bool
+) -> Iterator[Finding]:
     """Name the cheapest setting that is not significantly worse than the best one, if it is not the baseline."""
     own = _get_cost(family, best.index, cost)
     close = [
         (less, other)
         for other in best.comparisons
-        if not other.is_better and (less := _get_cost(family, other.index, cost)) is not None and own and less < own
+        if not other.is_better
+        and not (is_filtered and not family.cells[other.index].labels.shows_passages)
+        and (less := _get_cost(family, other.index, cost)) is not None
+        and own
+        and less < own
     ]
     if not close or not own:
         return
