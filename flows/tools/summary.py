@@ -120,4 +120,14 @@ class _ProgressLines:
         self.printed = now
         total = "" if self.total is None else f" of {self.total}"
         behind = f", {self.text}" if self.text else ""
-        print(f"{self.label}: {self.done}{total} after {now - self.started:.0f} s{behind}", file=sys.stderr, flush=True)
+        seconds = now - self.started
+        if self.total is not None and 0 < self.done < self.total:
+            behind += f", about {_format_duration((self.total - self.done) * seconds / self.done)} left"
+        print(f"{self.label}: {self.done}{total} after {seconds:.0f} s{behind}", file=sys.stderr, flush=True)
+
+
+def _format_duration(seconds: float) -> str:
+    """Return a duration as people say it, such as "40 s", "7 minutes" or "3.5 hours"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -16,7 +16,7 @@ def test_rows_of_a_group_stand_together(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a log, every half minute: what is done, of how much, after what time."""
+    """In a log, every half minute: what is done, of how much, after what time, and about how long the rest takes."""
     now = [100.0]
     monkeypatch.setattr("flows.tools.summary.time.monotonic", lambda: now[0])
     with progress("scoring", 200) as advance:
@@ -27,7 +27,7 @@ def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], mon
         now[0] += 31
         advance()
     assert capsys.readouterr().err.splitlines() == [
-        "scoring: 6 of 200 after 30 s, 3 of them from the ledger",
-        "scoring: 12 of 200 after 60 s, 3 of them from the ledger",
+        "scoring: 6 of 200 after 30 s, 3 of them from the ledger, about 16 minutes left",
+        "scoring: 12 of 200 after 60 s, 3 of them from the ledger, about 16 minutes left",
         "reading: 1 after 31 s",
     ]
