@@ -47,12 +47,12 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
     words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
     first = run("pipeline", *words, small=False).stdout
     assert "Stages run: acquire, closed_book, sweep, report" in first
-    assert (tmp_path / "reports/towns/index.html").is_file()
+    assert (tmp_path / "reports/jsonl/index.html").is_file()
     again = run("pipeline", *words, small=False).stdout
     assert "Stages run: acquire, sweep, report" in again
     both = run("pipeline", *words, "grid={retriever:[bm25,dense]}", small=False).stdout
     assert "Stages run: acquire, index, retrieve, sweep, report" in both
-    report = (tmp_path / "reports/towns/report.md").read_text()
+    report = (tmp_path / "reports/jsonl/report.md").read_text()
     assert "- Retriever: bm25, depth 10, ranked by retriever; dense (encoder folder), depth 10, ranked by retriever" in report
     assert "- Reader: tiny (" in report
     assert re.search(r"- Seeds: split none, bootstrap 0$", report, re.MULTILINE)
