@@ -54,8 +54,9 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     metric = results[0].metrics[0]
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
     write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
-    notes = describe_labels(results, labels)
-    if missing := list_missing(results, labels):
+    missing = list_missing(results, labels)
+    notes = describe_labels(results, labels, len(missing))
+    if missing:
         write_texts(out, {_MORE: _format_lines(missing)})
         notes.append(f"Label them in {out / _MORE}, and add the lines to {file}.")
     notes += [

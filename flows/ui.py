@@ -19,7 +19,7 @@ from flows.settings.overrides import complete_overrides
 from flows.stages.tracking import VIEW, resolve_uri
 from flows.tools.page_server import serve_pages
 from flows.tools.servers import is_port_free, run_server
-from flows.tools.start_page import write_start_page
+from flows.tools.start_page import MLFLOW_PORT, write_start_page
 from winnow.errors import ConfigError, WinnowError
 from winnow.tracking import find_cell_run, find_views
 
@@ -32,7 +32,10 @@ def main() -> None:
         prog="python -m flows.ui", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--port", type=int, default=5000, help="port of MLflow on 127.0.0.1 (5000); the sweeps' pages have the next one"
+        "--port",
+        type=int,
+        default=MLFLOW_PORT,
+        help=f"port of MLflow on 127.0.0.1 ({MLFLOW_PORT}); the sweeps' pages have the next one",
     )
     parser.add_argument("settings", nargs="*", help="settings of the store, such as tracking.uri=sqlite:////data/mlflow.db")
     options = parser.parse_args()

@@ -70,10 +70,8 @@ class WatchedCell:
             with suppress(LedgerError):
                 replay = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger)
                 usage = tuple(_count_usage(call) for calls in replay.rounds for call in calls)
-                used = self.cell.rankings.usage if spec.labels.k else {}
-                ranking = used.get(question.question_id, ()) if used else ()
                 outcome = Outcome(question.question_id, replay.result, usage)
-                prediction = build_prediction(question, placed, outcome, ranking)
+                prediction = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
                 self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
 
     def build_row(self, seed: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def why(jobs: Sequence[Settings]) -> Summary:
     for settings in jobs:
         project = Project(settings)
         folder = Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
-        for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), {}):
+        for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), set()):
             print(line)
         rows += _build_difference_rows(project, folder)
         titles.append(str(folder))
@@ -37,9 +37,7 @@ def why(jobs: Sequence[Settings]) -> Summary:
     return Summary(title if rows else f"{title}: no difference", rows)
 
 
-def _iter_history(
-    folder: Path, index: ArtifactIndex, described: dict[Path, None], user: str = "", depth: int = 0
-) -> Iterator[str]:
+def _iter_history(folder: Path, index: ArtifactIndex, described: set[Path], user: str = "", depth: int = 0) -> Iterator[str]:
     """Yield lines about an artifact and, indented below it, about the artifacts from which it was made, each of them once.
 
     Args:
@@ -51,7 +49,7 @@ def _iter_history(
 
     """
     indent = "  " * depth
-    described[folder] = None
+    described.add(folder)
     manifest = _read_finished_manifest(folder)
     settings = manifest["settings"]
     code = f"code {manifest['git']}; {', '.join(f'{name} {number}' for name, number in manifest['versions'].items())}"

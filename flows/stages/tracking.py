@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from flows.project.artifacts import Artifact, Project
-from flows.tools.page_server import format_cell_address
+from flows.tools.start_page import format_cell_address
 from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
@@ -47,9 +47,9 @@ def get_place(spec: CellSpec) -> tuple[str, str]:
 
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
     """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
-    names = [metric.name for metric in results[0].metrics]
-    columns = [name for name in names if name in (names[0], "unk")]
-    columns = [f"{name}_percent" if results[0].metrics[names.index(name)].unit == "percent" else name for name in columns]
+    metrics = results[0].metrics
+    shown = [metric for metric in metrics if metric is metrics[0] or metric.name == "unk"]
+    columns = [f"{metric.name}_percent" if metric.unit == "percent" else metric.name for metric in shown]
     tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
 
 

@@ -14,14 +14,6 @@ from urllib.parse import quote, urlencode
 
 from winnow.artifacts.frames import CELL_VALUES
 
-DEFAULT_PORT = 5001
-"""Port of the pages, the one after MLflow's, to which the descriptions of MLflow's runs lead."""
-
-
-def format_cell_address(key: str, port: int = DEFAULT_PORT) -> str:
-    """Return the address that leads to the newest page with the cell of this key."""
-    return f"http://127.0.0.1:{port}/cell/{key}"
-
 
 def find_cell(reports: Path, key: str) -> str | None:
     """Return the address, below that of the server, of the questions of a cell in the newest page that has it, or None."""

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from winnow.artifacts.files import write_texts
 
+MLFLOW_PORT = 5000
+"""Port of MLflow's pages, unless another one is chosen; the sweeps' pages have the next one."""
+
 _TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
@@ -44,6 +47,11 @@ _TEMPLATE = """<!doctype html>
 </body>
 </html>
 """
+
+
+def format_cell_address(key: str, port: int = MLFLOW_PORT + 1) -> str:
+    """Return the address at which `flows.tools.page_server` leads to the newest page with the cell of this key."""
+    return f"http://127.0.0.1:{port}/cell/{key}"
 
 
 def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Path:

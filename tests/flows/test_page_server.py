@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flows.tools.page_server import format_cell_address, serve_pages
+from flows.tools.page_server import serve_pages
+from flows.tools.start_page import format_cell_address
 from winnow.readers.child_processes import find_free_port
 
 CELL = "post_fusion k=5 gold_first"

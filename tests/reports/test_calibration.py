@@ -97,12 +97,12 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     assert isinstance(corrected, Interval)
     assert isinstance(judge, Interval)
     assert (judge.mean, corrected.mean) == (0.5, 0.5)
-    notes = describe_labels(CELLS, labels)
+    notes = describe_labels(CELLS, labels, len(list_missing(CELLS, labels)))
     assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
     assert "2 answers in the file have no label yet" in notes[1]
     assert "1 answers have no label, although other answers to their questions have one" in notes[2]
     lopsided = Labels({("q0", "x"): 1.0}, 0)
-    assert any("no label of answers with the verdict wrong; 50 %" in note for note in describe_labels(CELLS[:1], lopsided))
+    assert any("no label of answers with the verdict wrong; 50 %" in note for note in describe_labels(CELLS[:1], lopsided, 0))
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
     for compare in (
         lambda: build_calibration_rows([CELLS[0], other], labels, 0),
@@ -127,6 +127,6 @@ def test_every_column_is_that_of_its_name() -> None:
         assert isinstance(value, Interval)
         means.append(value.mean)
     assert means == pytest.approx([1 / 2, 1 / 3, 1])
-    assert "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels)[0]
-    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, 0))[0]
+    assert "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0)[0]
+    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, 0), 0)[0]
     assert foreign.count(" to z") == 3, "three are named"

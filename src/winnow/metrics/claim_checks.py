@@ -2,7 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
+from annotated_types import Ge
+
+from winnow.errors import check_fields
+from winnow.metrics.base import Input, JudgedMetric
 from winnow.metrics.factscore import parse_facts
 from winnow.records import Decoding, Generate, Generation, Message
 from winnow.text.final import extract_final_text
@@ -45,6 +51,29 @@ _LINE = re.compile(r"^\W*(?:(\d+)\W+)?(entailment|neutral|contradiction)\W*$", r
 """Line with a verdict, and the number of its claim if it has one."""
 _NONE = ("none", "none.")
 _TOKENS_OF_A_VERDICT = 12
+
+
+@dataclass(frozen=True)
+class ClaimMetric(JudgedMetric):
+    """Base class of metrics for which a judge lists the claims of a text and checks them against references.
+
+    Args:
+        extract_template: Template of the prompt for claims, with the fields {question} and {answer}.
+        check_template: Template of the prompt for verdicts on claims, with the fields {question}, {reference} and {claims}.
+        max_new_tokens: Maximum number of tokens of a list of claims (RAGChecker: 1000).
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
+
+    extract_template: str = EXTRACT
+    check_template: str = CHECK
+    max_new_tokens: Annotated[int, Ge(1)] = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for templates without their fields."""
+        check_fields(f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer"))
+        check_fields(f"metric.{self.name}.check_template", self.check_template, ("question", "reference", "claims"))
 
 
 def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: int) -> Generate:

@@ -3,15 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
-
-from annotated_types import Ge
+from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError, check_fields
-from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
-    CHECK,
-    EXTRACT,
+    ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
     read_all_labels,
@@ -39,7 +36,7 @@ _TOKENS_OF_A_WORD = 4
 
 
 @dataclass(frozen=True)
-class Ragas(JudgedMetric):
+class Ragas(ClaimMetric):
     """One of RAGAS' measures of an answer and its passages.
 
     "faithfulness" is the share of the reply's claims that the passages in the prompt, read as one text, entail; and
@@ -54,27 +51,19 @@ class Ragas(JudgedMetric):
     Args:
         of: The measure.
         dialect: Rules for what is missing.
-        extract_template: Template of the prompt for claims, with the fields {question} and {answer}.
-        check_template: Template of the prompt for verdicts on claims, with the fields {question}, {reference} and {claims}.
         useful_template: Template of the prompt for a passage, with the fields {question}, {passage} and {answer}.
-        max_new_tokens: Maximum number of tokens of a list of claims.
 
     """
 
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     revision: ClassVar[int] = 1
 
     of: Measure = "faithfulness"
     dialect: Literal["strict", "ragas"] = "strict"
-    extract_template: str = EXTRACT
-    check_template: str = CHECK
     useful_template: str = USEFUL
-    max_new_tokens: Annotated[int, Ge(1)] = 1000
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, and for an unknown measure."""
-        check_fields(f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer"))
-        check_fields(f"metric.{self.name}.check_template", self.check_template, ("question", "reference", "claims"))
+        super().__post_init__()
         check_fields(f"metric.{self.name}.useful_template", self.useful_template, ("question", "passage", "answer"))
         if self.of not in get_args(Measure):
             raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}.")

@@ -8,11 +8,10 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError, check_fields
-from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.errors import ConfigError
+from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
-    CHECK,
-    EXTRACT,
+    ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
     read_claims,
@@ -44,7 +43,7 @@ accepted answer ("response"), each passage the reply's claims ("retrieved") or t
 
 
 @dataclass(frozen=True)
-class RagChecker(JudgedMetric):
+class RagChecker(ClaimMetric):
     """One of RAGChecker's measures of an answer.
 
     The judge lists the claims of the reply and of the accepted answer, the first one, and decides which claims are entailed
@@ -59,27 +58,19 @@ class RagChecker(JudgedMetric):
         of: The measure. "noise_relevant" and "noise_irrelevant" are the shares of wrong claims that come from passages with a
             claim of the accepted answer, and from others.
         dialect: Rules for what is missing.
-        extract_template: Template of the prompt for claims, with the fields {question} and {answer}.
-        check_template: Template of the prompt for verdicts, with the fields {question}, {reference} and {claims}.
         claims: Number of claims of a request for verdicts (published: 5).
-        max_new_tokens: Maximum number of tokens of a list of claims (published: 1000).
 
     """
 
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     revision: ClassVar[int] = 1
 
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
-    extract_template: str = EXTRACT
-    check_template: str = CHECK
     claims: Annotated[int, Ge(1)] = 5
-    max_new_tokens: Annotated[int, Ge(1)] = 1000
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, and for an unknown measure."""
-        check_fields(f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer"))
-        check_fields(f"metric.{self.name}.check_template", self.check_template, ("question", "reference", "claims"))
+        super().__post_init__()
         if self.of not in get_args(Measure):
             raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}.")
 

@@ -159,8 +159,15 @@ def build_calibration_rows(cells: Sequence[CellResult], labels: Labels, seed: in
     return rows
 
 
-def describe_labels(cells: Sequence[CellResult], labels: Labels) -> list[str]:
-    """Say what the labels do not cover: answers of other runs, and answers without a label."""
+def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: int) -> list[str]:
+    """Say what the labels do not cover: answers of other runs, and answers without a label.
+
+    Args:
+        cells: Cells of the sweep.
+        labels: Labels of their answers.
+        num_missing: Number of answers that `list_missing` returns.
+
+    """
     known = {key for cell in cells for key in zip(cell.columns.question_ids, cell.columns.answers, strict=True)}
     foreign = [key for key in labels.values if key not in known]
     notes = []
@@ -172,9 +179,9 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels) -> list[str]:
             f"{labels.num_open} answers in the file have no label yet. The corrected rates take the labeled ones for a random "
             "sample: label them in the order of the file, or all."
         )
-    if missing := len(list_missing(cells, labels)):
+    if num_missing:
         notes.append(
-            f"{missing} answers have no label, although other answers to their questions have one. Rates according to "
+            f"{num_missing} answers have no label, although other answers to their questions have one. Rates according to "
             "people are undefined for their cells until they are labeled, too: the labeled ones are no random sample."
         )
     name = cells[0].metrics[0].name

@@ -71,6 +71,10 @@ class LoadedCell:
         models = [engine for engine in self.spec.engines if engine.role in MODEL_ROLES]
         return frozenset(one.key for one in models if one.role == READER), frozenset(one.key for one in models)
 
+    def get_ranking_usage(self, question_id: str) -> Sequence[RoleUsage]:
+        """Return what models used for the ranking of a question, if the cell shows passages of it."""
+        return self.rankings.usage.get(question_id, ()) if self.rankings.usage and self.spec.labels.k else ()
+
     def place(self, question: Question) -> PlacedContexts:
         """Build the weighted contexts of a question in prompt order.
 
@@ -248,8 +252,8 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
         placed = cell.placed.pop(question_id)
-        used = cell.rankings.usage.get(question_id, ()) if cell.rankings.usage and cell.spec.labels.k else ()
-        prediction = build_prediction(questions[key][question_id], placed, outcome, used)
+        usage = cell.get_ranking_usage(question_id)
+        prediction = build_prediction(questions[key][question_id], placed, outcome, usage)
         writers[key].add(build_prediction_row(prediction))
         step_writers[key].add(question_id, outcome)
         num_remaining[key] -= 1
