@@ -56,10 +56,13 @@ from pure import (
     parser,
     placements,
     prompts,
+    rag_checked,
+    ragas_judged,
     search_api,
     self_rag,
     splits,
     strategy,
+    sufficient,
     supported,
     verdicts,
     weightings,
@@ -117,7 +120,10 @@ from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.metrics.ragas import Ragas
+from winnow.metrics.ragchecker import RagChecker
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
+from winnow.metrics.sufficiency import SufficientContext
 from winnow.metrics.unknown import Unknown
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.modeling.splade_encoder import SpladeEncoder
@@ -280,6 +286,9 @@ GOLDENS = [
     metric(Cost("m", "m")),
     Golden(JudgedAccuracy, judged),
     Golden(CitationSupport, supported),
+    Golden(RagChecker, rag_checked),
+    Golden(Ragas, ragas_judged),
+    Golden(SufficientContext, sufficient),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),
     breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
@@ -17,10 +18,14 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
-from winnow.metrics.base import Sample, Shown
+from winnow.metrics import ragas, ragchecker
+from winnow.metrics.base import JudgedMetric, Sample, Shown
 from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
+from winnow.metrics.ragas import Ragas
+from winnow.metrics.ragchecker import RagChecker
+from winnow.metrics.sufficiency import SufficientContext
 from winnow.predictions import Prediction, Price, RoleUsage
 from winnow.records import Estimate, Generate, Generation, Likelihood, Pages, Passage, Plan, Score, Search
 from winnow.searchers.web.apis import JsonSearchApi
@@ -257,6 +262,43 @@ def supported(_: Path) -> Any:
             reply = f"{sample.prediction.reply}. And more [2][3][1]."
             rows.append(run_plan(metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))))
     return rows
+
+
+def judge_claims(metrics: Sequence[JudgedMetric]) -> list[Any]:
+    """The prompts and the value of each metric for two samples; lists, verdicts and words are drawn by the prompt's text."""
+    record: list[Any] = []
+
+    def serve(request: Any) -> Generation:
+        (message,) = request.messages
+        record.append([message.role, message.content, request.decoding.max_new_tokens, request.role])
+        number, prompt = pick(message.content), str(message.content)
+        if prompt.endswith("Claims:"):
+            return Generation("\n".join(f"- claim {n}" for n in range(1 + number % 7)))
+        if prompt.endswith("Reply with yes or no."):
+            return Generation(("Yes.", "no", "Perhaps")[number % 3])
+        if "Sufficient Context" in prompt:
+            return Generation(f'So. {{"Sufficient Context": {number % 2}}}')
+        labels = ("entailment", "neutral", "contradiction", "entailment")
+        lines = range(len(re.findall(r"^\d+\. claim", prompt, re.MULTILINE)) - number % 5 // 4)  # sometimes one too few
+        return Generation("\n".join(f"{n + 1}. {labels[pick(f'{n}{prompt}') % 4]}" for n in lines))
+
+    for metric in metrics:
+        record += [play(metric.plan(sample), serve)[0] for sample in samples()[1:3]]
+    return record
+
+
+def rag_checked(_: Path) -> Any:
+    measures, dialects = get_args(ragchecker.Measure), ("strict", "ragchecker")
+    return judge_claims([RagChecker("m", "m", of=of, dialect=one) for of in measures for one in dialects])  # type: ignore[arg-type]
+
+
+def ragas_judged(_: Path) -> Any:
+    measures, dialects = get_args(ragas.Measure), ("strict", "ragas")
+    return judge_claims([Ragas("m", "m", of=of, dialect=one) for of in measures for one in dialects])  # type: ignore[arg-type]
+
+
+def sufficient(_: Path) -> Any:
+    return judge_claims([SufficientContext("m", "m", template='{question} {passages} {{"Sufficient Context": 1}}')])
 
 
 def hub_questions(folder: Path) -> HubQuestions:
