@@ -7,6 +7,7 @@ python -m flows.calls experiment=quick_start
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import require_finished, resolve_cells
@@ -42,6 +43,24 @@ def calls(jobs: Sequence[Settings]) -> Summary:
     if artifact.is_finished:
         row = {"calls": artifact.folder, "number": "exported already"}
         return Summary("Calls", [row], artifacts=[artifact.folder])
+    number, num_incomplete = export_used_calls(settings, specs, artifact.folder / CALLS)
+    if num_incomplete:
+        return Summary(
+            f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
+            note="Import the calls (`winnow ledger import`), or remove the predictions and make them again with "
+            "`python -m flows.sweep`. With DVC, run `dvc repro --force calls` afterwards.",
+        )
+    artifact.finish(number)
+    return Summary("Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder])
+
+
+def export_used_calls(settings: Settings, specs: Sequence[CellSpec], file: Path) -> tuple[int, int]:
+    """Write the calls that finished cells and their judged metrics used, unless the ledger lacks some of them.
+
+    Returns:
+        Number of the calls, and number of the plans of which the ledger lacks a call.
+
+    """
     with open_ledger(settings) as ledger:
         if not isinstance(ledger, SqliteStore | PostgresStore):
             raise ConfigError(
@@ -49,15 +68,7 @@ def calls(jobs: Sequence[Settings]) -> Summary:
                 "into it (`winnow ledger merge`), and remove the setting."
             )
         keys, num_incomplete = collect_keys(settings, specs, ledger)
-        if num_incomplete:
-            return Summary(
-                f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
-                note="Import the calls (`winnow ledger import`), or remove the predictions and make them again with "
-                "`python -m flows.sweep`. With DVC, run `dvc repro --force calls` afterwards.",
-            )
-        number = export_calls(ledger, artifact.folder / CALLS, keys)
-    artifact.finish(number)
-    return Summary("Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder])
+        return (0, num_incomplete) if num_incomplete else (export_calls(ledger, file, keys), 0)
 
 
 def resolve_calls_artifact(settings: Settings, specs: Sequence[CellSpec]) -> Artifact:

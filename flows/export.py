@@ -1,22 +1,32 @@
-"""Write the rankings of one split in a format of other tools, with the questions, the relevance judgments and the passages.
+"""Write the rankings of one split in a format of other tools, with questions, judgments and passages, or a sweep to repeat.
 
 - trec: a run file (run.trec), judgments (qrels.trec) and questions (queries.tsv), for trec_eval and Pyserini;
   `retriever=trec_run` reads the run.
 - fid: one JSON file of questions with their passages, as FiD and DPR have them; `corpus=fid_json dataset=fid_json
   retriever=provided` read it.
 - beir: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; `corpus=beir dataset=beir` read them.
+- replay: a finished sweep in one archive, with its questions, rankings, answers, calls and tables, from which
+  `python -m flows.replay` computes the same tables on a machine without models.
 
 Relevant are the annotated gold passages or, for a question without any, the retrieved passages with an answer.
 
     python -m flows.export export.format=trec export.out=exports/trec
     python -m flows.export retriever=dense export.format=fid export.split=dev
+    python -m flows.export experiment=quick_start export.format=replay
 """
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from flows.calls import export_used_calls
+from flows.project.archive import write_archive
 from flows.project.artifacts import Project
+from flows.project.cells import require_finished, resolve_cells
+from flows.project.metrics import build_metrics, list_judging_roles
 from flows.project.rankings import resolve_rankings
+from flows.report import TABLES, report_cells
+from flows.settings.identity import slugify
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -24,6 +34,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.contexts.build import build_ranked_contexts
+from winnow.errors import LedgerError
 from winnow.formats.beir import write_beir
 from winnow.formats.fid_json import write_fid
 from winnow.formats.text import write_lines
@@ -32,7 +43,9 @@ from winnow.records import Hit, Question
 
 
 def export(jobs: Sequence[Settings]) -> Summary:
-    """Write the rankings of each job's retriever and split."""
+    """Write the rankings of each job's retriever and split, or the archive of the cells of all jobs."""
+    if jobs[0].export.format == "replay":
+        return _export_sweep(jobs)
     rows = []
     for settings in jobs:
         project, out, split = Project(settings), Path(settings.export.out), str(settings.export.split)
@@ -58,6 +71,27 @@ def export(jobs: Sequence[Settings]) -> Summary:
     return Summary(f"Rankings as {jobs[0].export.format}", rows)
 
 
+def _export_sweep(jobs: Sequence[Settings]) -> Summary:
+    """Write the archive of the finished cells of all jobs, with the tables that the present code computes from them."""
+    settings, specs = jobs[0], resolve_cells(jobs)
+    require_finished(specs)
+    file = Path(settings.export.out) / f"{slugify(settings.sweep.name)}.zip"
+    with tempfile.TemporaryDirectory() as folder:
+        tables, calls = Path(folder, "tables"), Path(folder, "calls.jsonl.gz")
+        own = settings.replace(report={**settings.report.plain, "out": str(tables), "figures": []})
+        report_cells([own, *jobs[1:]], specs)
+        number, num_incomplete = export_used_calls(settings, specs, calls)
+        if num_incomplete:
+            raise LedgerError(
+                f"The ledger lacks calls of {num_incomplete} answers, so that they cannot be replayed. Import them (`winnow "
+                "ledger import`), or remove the predictions and make them again with `python -m flows.sweep`."
+            )
+        roles = list_judging_roles(build_metrics(settings))
+        write_archive(file, settings, specs, roles, calls, [tables / name for name in TABLES])
+    row = {"archive": file, "cells": len(specs), "calls": number, "MB": f"{file.stat().st_size / 2**20:.1f}"}
+    return Summary("A sweep to repeat without models", [row], f"Check it: python -m flows.replay {file}")
+
+
 def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[str, Sequence[str]]:
     """Return the ids of the relevant passages of each question."""
     return {
@@ -67,7 +101,7 @@ def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[st
     }
 
 
-STAGE = Stage(export)
+STAGE = Stage(export, grid=True, seeds="each")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.project.artifacts import Project
 from flows.project.cases import build_cases, describe_cases, describe_selection
 from flows.project.cells import needs_relevance, require_finished, resolve_cells
 from flows.project.inputs import ArtifactIndex, list_roots
 from flows.project.metrics import build_breakdown, build_cell_rows, read_results
-from flows.project.models import identify_reader_weights, is_trained
+from flows.project.models import is_trained
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -52,9 +51,18 @@ PAGE = "index.html"
 """File of the page in the report's folder."""
 
 
+TABLES = ("report.md", "tables.tex", CELL_VALUES, "summary.json", "cells.csv")
+"""Files of the tables in the report's folder, which are the same for the same cells and code."""
+
+
 def report(jobs: Sequence[Settings]) -> Summary:
     """Write the report of the cells of all jobs; every cell must be finished."""
-    settings, specs = jobs[0], resolve_cells(jobs)
+    return report_cells(jobs, resolve_cells(jobs))
+
+
+def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary:
+    """Write the report of the cells of all jobs to `report.out`; every cell must be finished."""
+    settings = jobs[0]
     require_finished(specs)
     paper = settings.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
@@ -193,7 +201,7 @@ def describe_provenance(
         "Retriever": _join(
             map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
         ),
-        "Reader": _join(map(_describe_reader, _select_distinct(specs, _GROUPS_OF_READERS))),
+        "Reader": _join(map(_describe_reader, _select_first(specs, _GROUPS_OF_READERS))),
         "Models that answered": _describe_models(count_models(spec.folder) for spec in specs),
         **_describe_other_models(specs, results),
         "Decoding": _join(map(_describe_decoding, _select_distinct(specs, ("decoding",)))),
@@ -205,10 +213,15 @@ def describe_provenance(
 
 def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[Settings]:
     """Return the settings of the first cell with each combination of the settings of these groups."""
-    distinct: dict[str, Mapping[str, Any]] = {}
+    return [Settings.load(dict(spec.config)) for spec in _select_first(specs, groups)]
+
+
+def _select_first(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[CellSpec]:
+    """Return the first cell with each combination of the settings of these groups."""
+    distinct: dict[str, CellSpec] = {}
     for spec in specs:
-        distinct.setdefault(str([spec.config.get(group) for group in groups]), spec.config)
-    return [Settings.load(dict(config)) for config in distinct.values()]
+        distinct.setdefault(str([spec.config.get(group) for group in groups]), spec)
+    return list(distinct.values())
 
 
 def _join(values: Iterable[str]) -> str:
@@ -244,12 +257,13 @@ def _iter_encoders(node: Any) -> Iterator[dict[str, Any]]:
             yield from _iter_encoders(value)
 
 
-def _describe_reader(cell: Settings) -> str:
-    if not cell.strategy.uses_reader:
+def _describe_reader(spec: CellSpec) -> str:
+    """Return the reader of a cell with its weights, and its precision or server, as they are recorded in the cell's key."""
+    cell, inputs = spec.config, spec.identity["inputs"]
+    if not Settings.load(dict(cell)).strategy.uses_reader:
         return ""
-    project = Project(cell)
-    weights = identify_reader_weights(project, cell.reader, cell.prompt)
-    return f"{cell.reader.name} ({weights}, {_describe_precision(project)})"
+    place = inputs["reader"].get("dtype") or inputs["reader"].get("server")
+    return f"{cell['reader']['name']} ({inputs['weights']}, {place})"
 
 
 def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
@@ -307,12 +321,6 @@ def _describe_code(specs: Sequence[CellSpec]) -> str:
         return "mixed: " + "; ".join(f"revision {code} ({count} cells)" for code, count in counts.items())
     libraries = ", ".join(f"{name} {number}" for name, number in manifests[0]["versions"].items())
     return f"revision {manifests[0]['git']}; {libraries}"
-
-
-def _describe_precision(project: Project) -> str:
-    """Return the precision of a local reader, or the server of a remote one."""
-    engine = project.pinned.identify_settings(project.settings.reader.engine)
-    return str(engine.get("dtype") or engine.get("server"))
 
 
 STAGE = Stage(

@@ -5,6 +5,7 @@ A cell is one setting of a sweep (a strategy, k and a placement of the contexts)
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flows.project.artifacts import Artifact, Project
@@ -85,9 +86,10 @@ def resolve_cell(settings: Settings) -> CellSpec:
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
-        strategy=lambda: _build_strategy(project),
+        strategy=lambda: build_strategy(project),
         engines=tuple(resolve_engine_spec(project, role) for role in roles),
         ranking_engines=resolve_ranking_engines(project),
+        resolve_engine=partial(resolve_engine_spec, project),
         config=settings.plain,
         identity=artifact.settings,
     )
@@ -232,7 +234,8 @@ def _select_questions(project: Project) -> QuestionSelection:
     return QuestionSelection(project.questions_file, settings.sweep.split, settings.sweep.limit, closed_book)
 
 
-def _build_strategy(project: Project) -> Strategy:
+def build_strategy(project: Project) -> Strategy:
+    """Build the strategy of the one cell that a configuration describes."""
     settings = project.settings
     strategy: Strategy = settings.strategy.plan.build(
         prompt=open_prompt(project, settings.prompt), decoding=settings.decoding.build()

@@ -150,10 +150,14 @@ Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
 """Rows of judged metrics by the key of the cell and the name of the metric."""
 
 
+def list_judging_roles(metrics: Sequence[Metric]) -> list[Role]:
+    """Return the roles that judged metrics ask."""
+    return list(dict.fromkeys(role for metric in metrics if isinstance(metric, JudgedMetric) for role in metric.roles))
+
+
 def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[EngineSpec]:
     """Resolve how to open the engine of each role that judged metrics ask."""
-    judged = [metric for metric in metrics if isinstance(metric, JudgedMetric)]
-    return [resolve_engine_spec(project, role) for role in dict.fromkeys(role for metric in judged for role in metric.roles)]
+    return [resolve_engine_spec(project, role) for role in list_judging_roles(metrics)]
 
 
 def _judge(
@@ -166,7 +170,7 @@ def _judge(
         return rows, counts
     groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
     for spec in specs:
-        engines = resolve_judge_specs(Project(Settings.load(dict(spec.config))), metrics)
+        engines = [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
         groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = samples[spec.key]
     for engines, judged in groups.values():
         models: Counter[tuple[Role, str]] = Counter()

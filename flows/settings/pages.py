@@ -78,6 +78,6 @@ class ExportMaps(Section):
 
 
 class Export(ExportMaps):
-    """Rankings in formats of other tools."""
+    """Rankings in formats of other tools, or a sweep to repeat."""
 
-    format: Literal["trec", "fid", "beir"]
+    format: Literal["trec", "fid", "beir", "replay"]

@@ -45,6 +45,11 @@ class EngineSpec:
     budget: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
+def _refuse_role(role: Role) -> EngineSpec:
+    """Raise ConfigError, for a cell whose settings name no other engines than its own."""
+    raise ConfigError(f"The cell has no engine for the role {role!r}. Resolve it from settings that name one.")
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionSelection:
     """The questions that a cell answers.
@@ -126,6 +131,7 @@ class CellSpec:
         identity: Settings and inputs from which the key is computed.
         ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
         searches: Rules for the searches of plans.
+        resolve_engine: Function that returns the engine of any role by the settings of the cell, such as the judge.
         pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
 
     """
@@ -148,6 +154,7 @@ class CellSpec:
     processor: ContextProcessor | None = None
     pool: Path | None = None
     searches: SearchRules = field(default_factory=SearchRules)
+    resolve_engine: Callable[[Role], EngineSpec] = field(default=_refuse_role, compare=False)
 
     @property
     def rank_by(self) -> RankBy:

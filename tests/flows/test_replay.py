@@ -1,0 +1,130 @@
+"""A sweep in one archive: tables and answers are computed again without the models, and what differs is found."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import Run, environment, overrides
+from stage_process import run_stage
+
+WORDS = ("grid={strategy:[closed_book,post_fusion],k:[1,2]}", "metric=[em,unk,judged]", "breakdown=gold_rank")
+
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def archive(world: Path, template: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of a sweep with a judge, whose corpus, questions and models were deleted since."""
+    folder = tmp_path_factory.mktemp("author")
+    shutil.copytree(template, folder, dirs_exist_ok=True)
+    shutil.copytree(world, folder / "world")
+    for stage, *words in (["sweep"], ["report"], ["export", "export.format=replay"]):
+        run_stage(stage, [*overrides(folder / "world"), *WORDS, *words], folder, environment()).check_returncode()
+    file = tmp_path_factory.mktemp("archive") / "towns.zip"
+    shutil.move(folder / "exports/replay/towns.zip", file)
+    shutil.move(folder / "reports/towns/report.md", file.parent)
+    shutil.rmtree(folder)
+    return file
+
+
+def test_a_sweep_is_repeated_without_its_models(run: Run, archive: Path, tmp_path: Path) -> None:
+    """All 30 answers and five files of tables are the same, those of the author's report; a second time in place, too."""
+    done = run("replay", str(archive), small=False).stdout
+    assert "30 answers of 3 cells were replayed" in done
+    assert "5 files of tables are the same, byte by byte: cells.csv, metrics.json" in done
+    folder = tmp_path / "replays/towns"
+    assert (folder / "report/report.md").read_text() == (archive.parent / "report.md").read_text()
+    assert "Judged" in (folder / "report/report.md").read_text()
+    assert (folder / "report/index.html").is_file()
+    assert not list(folder.glob("models/*/*.safetensors"))
+    assert "winnow ledger import" in done
+    assert "grid={strategy:[closed_book,post_fusion],k:[1,2]}" in done
+    assert "export.format" not in done.partition("Command of the sweep")[2]
+    assert "30 answers" in run("replay", str(archive), small=False).stdout
+    other = tmp_path / "replays/mine"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    refused = run("replay", f"--out={other}", str(archive), small=False, check=False)
+    assert "has files already, of another archive or of yours" in refused.stderr
+
+
+def test_equal_sweeps_make_equal_archives(archive: Path) -> None:
+    """No time, order or name of a machine is in an archive's entries; files that tables do not read are not there."""
+    with zipfile.ZipFile(archive) as opened:
+        names = opened.namelist()
+        assert {entry.date_time for entry in opened.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert names[1:] == sorted(names[1:])
+    assert {name.split("/")[1] for name in names if name.startswith("data/")} == {
+        "closed_book", "code", "corpus", "index", "predictions", "questions", "retrieval",
+    }  # fmt: skip
+    assert [name.rpartition("/")[2] for name in names if name.startswith(("data/corpus", "data/index"))] == [
+        "manifest.json"
+    ] * 2
+
+
+def _change(archive: Path, target: Path, **changed: str) -> Path:
+    """Copy an archive, with a text replaced by another in files whose names end so: {"end of the name": "old|new"}."""
+    with zipfile.ZipFile(archive) as source, zipfile.ZipFile(target, "w") as copy:
+        for name in source.namelist():
+            content = source.read(name)
+            for end, texts in changed.items():
+                if name.endswith(end.replace("_", ".", 1)):
+                    old, _, new = texts.partition("|")
+                    assert old.encode() in content, f"{name} lacks {old}"
+                    content = content.replace(old.encode(), new.encode())
+            copy.writestr(name, content)
+    return target
+
+
+def test_what_differs_is_found(run: Run, archive: Path, tmp_path: Path) -> None:
+    """A changed table, record, path or component, a damaged file, and no archive: each has its message."""
+
+    def refuse(file: Path) -> str:
+        done = run("replay", f"--out={tmp_path}/out/{file.stem}", str(file), small=False, check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    text = refuse(_change(archive, tmp_path / "table.zip", report_md="95 %|94 %"))
+    assert "1 of 5 files of tables differ" in text
+    assert "-" in text
+    assert "94 %" in text
+    record = json.loads(zipfile.ZipFile(archive).read("replay.json"))
+    first = record["cells"][0]["folder"]
+    text = refuse(_change(archive, tmp_path / "path.zip", replay_json=f'"folder": "{first}"|"folder": "../../etc"'))
+    assert "outside the archive" in text
+    text = refuse(_change(archive, tmp_path / "code.zip", replay_json="winnow.strategies.post_fusion|subprocess"))
+    assert "subprocess.PostFusion, which is not part of Winnow" in text
+    assert "--allow subprocess" in text
+    text = refuse(_change(archive, tmp_path / "version.zip", replay_json='"version": 1|"version": 9'))
+    assert "has version 9; expected 1" in text
+    (tmp_path / "cut.zip").write_bytes(archive.read_bytes()[:2000])
+    assert "is damaged or is not an archive" in refuse(tmp_path / "cut.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("a.txt", "a")
+    assert "has no replay.json" in refuse(tmp_path / "other.zip")
+    assert "There is no archive" in refuse(tmp_path / "none.zip")
+
+
+def test_an_answer_that_its_calls_do_not_give_is_found(run: Run, archive: Path, tmp_path: Path) -> None:
+    """The record says k=2 where the predictions are of k=1: the calls of other prompts are missing."""
+    record = json.loads(zipfile.ZipFile(archive).read("replay.json"))
+    cells = {(cell["labels"]["strategy"], cell["labels"]["k"]): cell for cell in record["cells"]}
+    one, two = cells["post_fusion", 1], cells["post_fusion", 2]
+    for name in ("key", "folder"):
+        one[name], two[name] = two[name], one[name]
+    file = tmp_path / "swapped.zip"
+    with zipfile.ZipFile(archive) as source, zipfile.ZipFile(file, "w") as copy:
+        for name in source.namelist():
+            copy.writestr(name, json.dumps(record) if name == "replay.json" else source.read(name))
+    done = run("replay", str(file), small=False, check=False)
+    assert done.returncode == 1
+    assert "20 of 30 replayed answers differ from those of the archive, such as question" in done.stderr
+
+
+def test_unfinished_cells_are_not_packed(prepared: Run) -> None:
+    """Cells that are not finished are named, with the command that finishes them."""
+    done = prepared("export", "export.format=replay", "k=1", check=False)
+    assert "1 of 1 cells are not finished" in done.stderr
