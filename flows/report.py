@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.project.cases import build_cases, describe_cases, describe_selection
+from flows.project.cases import build_cases, describe_bias, describe_cases, describe_selection
 from flows.project.cells import needs_relevance, require_finished, resolve_cells
 from flows.project.inputs import ArtifactIndex, list_roots
 from flows.project.metrics import build_breakdown, build_cell_rows, read_results
@@ -86,7 +86,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         ],
     )
     keys = [spec.key for spec in specs]
-    page = Page(tables, family, texts, cases, settings.report.cost, bool(_list_filters(specs)), keys)
+    page = Page(tables, family, texts, cases, settings.report.cost, describe_bias(specs), keys)
     out = open_report_folder(settings)
     files = {
         PAGE: page.render(),
@@ -232,7 +232,8 @@ def _join(values: Iterable[str]) -> str:
 def _describe_data(cell: Settings) -> str:
     limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
     reader = cell.closed_book.reader.name if cell.closed_book.reader else "the reader"
-    filtered = f", without those that {reader} answers closed-book" if cell.sweep.closed_book_filter else ""
+    which = "only" if cell.sweep.closed_book_keeps == "known" else "without"
+    filtered = f", {which} those that {reader} answers closed-book" if cell.sweep.closed_book_filter else ""
     return f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split {cell.sweep.split}{limit}{filtered}"
 
 

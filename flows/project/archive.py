@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.project.artifacts import Project
-from flows.project.cells import build_strategy
+from flows.project.cells import build_placement, build_strategy
 from flows.project.engines import identify_engine_specs
 from flows.project.inputs import ArtifactIndex, list_roots
 from flows.settings.typed import Settings
@@ -102,6 +102,7 @@ def _describe_cell(spec: CellSpec, judges: Sequence[Role], place: Callable[[Path
             "split": selection.split,
             "limit": selection.limit,
             "closed_book": selection.closed_book and place(selection.closed_book),
+            "keeps": selection.keeps,
         },
         "retrieval": place(spec.retrieval),
         "pool": spec.pool and place(spec.pool),
@@ -220,13 +221,17 @@ def _load_cell(folder: Path, cell: Mapping[str, Any], settings: Settings) -> Cel
         labels=CellLabels(**{**labels, "varying": varying}),
         settings=cell["named"],
         questions=QuestionSelection(
-            require(selection["path"]), selection["split"], selection["limit"], find(selection["closed_book"])
+            require(selection["path"]),
+            selection["split"],
+            selection["limit"],
+            find(selection["closed_book"]),
+            selection["keeps"],
         ),
         retrieval=require(cell["retrieval"]),
         pool=find(cell["pool"]),
         relevance=find(cell["relevance"]),
         distractors=settings.distractors.rule.build(),
-        placement=settings.placement.rule.build(),
+        placement=build_placement(settings, require(selection["path"])),
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),

@@ -35,7 +35,7 @@ def build_cases(
 
 
 def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
-    """Say if the closed-book filter left out questions, because no closed-book answer can be right then."""
+    """Say which questions the closed-book filter left out, because all closed-book answers are wrong then, or right."""
     counts = [spec.questions.count_questions() for spec in specs]
     removed = {count[0] - count[1] for count in counts if count is not None}
     if None in counts or not any(removed):
@@ -43,11 +43,23 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
     shared = {str(reader["name"]) for spec in specs if (reader := spec.config["closed_book"].get("reader"))}
     whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
-    because = "" if shared else ", so that its closed-book cell has no exact match"
+    known = all(spec.questions.keeps == "known" for spec in specs)
+    matches = "is no exact match" if known else "is an exact match"
+    because = f", so that its closed-book cell has {'only exact matches' if known else 'no exact match'}"
     return [
-        f"{number} to which {whose} answer without passages is an exact match were left out "
-        f"(sweep.closed_book_filter){because}."
+        f"{number} to which {whose} answer without passages {matches} were left out "
+        f"(sweep.closed_book_filter){'' if shared else because}."
     ]
+
+
+def describe_bias(specs: Sequence[CellSpec]) -> str:
+    """Say what the closed-book filter does to the values of cells without passages; "" without a filter."""
+    selections = [spec.questions for spec in specs if spec.questions.closed_book]
+    if not selections:
+        return ""
+    if all(one.keeps == "known" for one in selections):
+        return "high by selection, because only questions that are answered right without passages were asked"
+    return "low by selection, because questions that are answered right without passages were left out"
 
 
 def describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int) -> list[str]:

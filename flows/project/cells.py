@@ -6,6 +6,7 @@ A cell is one setting of a sweep (a strategy, k and a placement of the contexts)
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from flows.project.artifacts import Artifact, Project
@@ -18,7 +19,10 @@ from flows.settings.composition import list_options, load_option
 from flows.settings.door import list_cells
 from flows.settings.sections import Reader
 from flows.settings.typed import Settings
+from winnow.artifacts.tables import read_questions
+from winnow.contexts.counterfactual import Counterfactual
 from winnow.contexts.distractors import Distractors
+from winnow.contexts.placed import PlacementRule
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.records import Decoding
@@ -82,7 +86,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
         pool=project.rankings.require(),
         relevance=relevance,
         distractors=settings.distractors.rule.build(),
-        placement=settings.placement.rule.build(),
+        placement=build_placement(settings, project.questions_file),
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
@@ -220,18 +224,26 @@ def _identify_questions(project: Project) -> dict[str, Any]:
     """Return the inputs of a cell's key that determine which questions it answers."""
     settings = project.settings
     selection = {"artifact": project.questions.identity, "split": settings.sweep.split, "limit": settings.sweep.limit}
-    return (
-        {**selection, "filter": resolve_closed_book_artifact(project).identity}
-        if settings.sweep.closed_book_filter
-        else selection
-    )
+    if not settings.sweep.closed_book_filter:
+        return selection
+    keeps = {} if settings.sweep.closed_book_keeps == "unknown" else {"keeps": settings.sweep.closed_book_keeps}
+    return {**selection, "filter": resolve_closed_book_artifact(project).identity, **keeps}
 
 
 def _select_questions(project: Project) -> QuestionSelection:
     settings = project.settings
     uses_filter = settings.sweep.closed_book_filter and not is_filter_pending(settings)
     closed_book = resolve_closed_book_artifact(project).require() / "closed_book.parquet" if uses_filter else None
-    return QuestionSelection(project.questions_file, settings.sweep.split, settings.sweep.limit, closed_book)
+    own = settings.sweep
+    return QuestionSelection(project.questions_file, own.split, own.limit, closed_book, own.closed_book_keeps)
+
+
+def build_placement(settings: Settings, questions: Path) -> PlacementRule:
+    """Build the placement of a cell; one that needs answers of other questions gets those of the questions artifact."""
+    rule: PlacementRule = settings.placement.rule.build()
+    if isinstance(rule, Counterfactual) and not rule.answers:
+        return replace(rule, answers=tuple(dict.fromkeys(one.answers[0] for one in read_questions(questions) if one.answers)))
+    return rule
 
 
 def build_strategy(project: Project) -> Strategy:
@@ -274,7 +286,8 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
 def _name_selection(settings: Settings) -> tuple[str, str]:
     """Return the limit on the questions and the filter by which they are selected."""
     limit = "none" if settings.sweep.limit is None else str(settings.sweep.limit)
-    return limit, "closed book" if settings.sweep.closed_book_filter else "none"
+    filtered = "known" if settings.sweep.closed_book_keeps == "known" else "closed book"
+    return limit, filtered if settings.sweep.closed_book_filter else "none"
 
 
 def _describe_settings(settings: Settings) -> dict[str, str]:

@@ -38,7 +38,7 @@ _NO_AXES = (
     *IGNORED_GROUPS,
 )  # fmt: skip
 """Settings and groups that no cell of a grid reads."""
-_AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter")
+_AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter", "sweep.closed_book_keeps")
 """Settings of `sweep` that cells read."""
 
 

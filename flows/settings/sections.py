@@ -308,6 +308,7 @@ class Sweep(Section):
     split: str
     limit: CountOrNull
     closed_book_filter: bool
+    closed_book_keeps: Literal["unknown", "known"]
     retry_empty: bool
     record_steps: bool
 

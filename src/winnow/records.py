@@ -77,6 +77,8 @@ class Context:
     log_odds: float | None = None
     log_weight: float = 0.0
     """Log weight in votes and marginalization, up to a constant per question. By default, all contexts weigh the same."""
+    substitute: str = ""
+    """False answer that was put in the place of the accepted ones (`placement=counterfactual`); "" for any other context."""
 
     def get_retriever_score(self) -> float:
         """Return the retriever's score; raise ArtifactError if there is none."""

@@ -134,3 +134,27 @@ def test_settings_are_checked() -> None:
     for kind, words in (("hard", 0), ("retrieved", 60)):
         with pytest.raises(ConfigError, match=rf"received {words} for kind={kind}"):
             Distractors(kind, words)  # type: ignore[arg-type]
+
+
+def test_a_share_is_hard_and_the_others_are_random() -> None:
+    """Of the k - 1 beside a gold passage: exact numbers, nested over shares, and nothing else changes."""
+    labels = "g" + "-" * 30
+    chosen = {}
+    for share in (0.0, 0.25, 0.5, 1.0):
+        rule = Distractors("hard", None, share)
+        contexts = rule.replace_contexts(QUESTION, ranking(labels), 9, POOL)
+        chosen[share] = {name for name in ids(contexts)[:9] if name.startswith("p") and name != "p1"}
+        assert len(contexts[:9]) == 9
+    assert [len(chosen[share]) for share in (0.0, 0.25, 0.5, 1.0)] == [0, 2, 4, 8]
+    assert chosen[0.25] < chosen[0.5] < chosen[1.0]
+    assert ids(Distractors("hard", None, 1.0).replace_contexts(QUESTION, ranking(labels), 9, POOL)) == ids(
+        select("hard", labels, 9)
+    )
+    assert len(Distractors("hard", None, 0.5).replace_contexts(QUESTION, ranking("g---"), 1, POOL)) >= 1
+
+
+@pytest.mark.parametrize(("kind", "share"), [("random", 0.5), ("retrieved", 0.0), ("hard", 1.5), ("hard", -0.1)])
+def test_a_share_needs_a_kind_beside_random(kind: Kind, share: float) -> None:
+    """And is from 0 to 1."""
+    with pytest.raises(ConfigError, match=r"distractors\.rule\.share"):
+        Distractors(kind, None, share)

@@ -220,3 +220,15 @@ def test_a_placement_says_in_words_what_it_does_and_whether_it_needs_labels() ->
     assert words["insert_all", "last"].words == "with all gold passages last"
     assert words["remove", "retrieved"].words == "without the gold passage"
     assert words["remove", "shuffled"].words == "without the gold passage, in random order"
+
+
+def test_reversed_puts_the_best_last() -> None:
+    """All contexts, the gold passage among them, in the reverse of the ranking; nothing is left out."""
+    assert ids(Placement("keep", "reversed"), 2, 3) == ["p3", "p2", "p1"]
+    assert ids(Placement("insert", "reversed"), 5, 3)[::-1] == ids(Placement("insert", "retrieved"), 5, 3)
+    assert ids(Placement("insert_all", "reversed"), 5, 3)[::-1] == ids(Placement("insert_all", "retrieved"), 5, 3)
+    assert ids(Placement("remove", "reversed"), 1, 2) == ["p3", "p2"]
+    assert not Placement("keep", "reversed").uses_gold
+    assert Placement("keep", "reversed").words == "in reverse order"
+    assert Placement("insert", "reversed").words == "in reverse order with the gold passage among them"
+    assert Placement("remove", "reversed").words == "without the gold passage, in reverse order"

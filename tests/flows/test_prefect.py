@@ -129,7 +129,7 @@ def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     def collect() -> list[object]:
         return [outcome.tag for outcome in run_in_blocks(start, 4, "sweeping")]
 
-    with prefect_test_harness():
+    with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
         error: Exception = ServerUnavailableError("the server did not answer")
         assert flow(collect)() == [0, 1, 2, 3]
@@ -147,7 +147,7 @@ def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PREFECT_API_URL", url)
     with temporary_settings({PREFECT_API_URL: url}), pytest.raises(ConfigError, match="Failed to reach API"):
         _check_server()
-    with prefect_test_harness():
+    with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
         _check_server()
         monkeypatch.setattr("prefect.client.orchestration.SyncPrefectClient.client_version", lambda _: "4.1.0")

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -77,10 +76,9 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         assert all(one.unknown == is_unknown(one.answer) for one in predictions)
         assert all(one.usage[0].role == "reader" for one in predictions)
 
-    started = time.monotonic()
     output = run_script("dvc repro", project)
     assert "up to date" in output
-    assert time.monotonic() - started < 10
+    assert "Running stage" not in output
 
 
 @pytest.mark.slow

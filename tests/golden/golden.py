@@ -62,6 +62,7 @@ def plain_fields(values: dict[str, Any]) -> dict[str, Any]:
     """The fields of a record, without those that were added later and have their defaults, and without what it was made of."""
     added_later = (
         ("target", ""),
+        ("substitute", ""),
         ("snapshots", ()),
         ("snapshots", []),
         ("token_positions", None),

@@ -46,12 +46,15 @@ from pure import (
     agents,
     breakdown,
     classified,
+    contradicted,
     damages,
     demonstrations,
     distracted,
     distractors,
+    false_answers,
     hub_questions,
     judged,
+    looked_for,
     metric,
     parser,
     placements,
@@ -69,6 +72,7 @@ from pure import (
     with_files,
 )
 
+from winnow.contexts.counterfactual import Counterfactual
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
@@ -102,6 +106,7 @@ from winnow.estimators.bi_encoder import BiEncoder
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
+from winnow.metrics.alce import AnswerList, ClaimRecall, ListMeasure, ShortAnswerRecall
 from winnow.metrics.breakdowns import (
     AnswerType,
     GoldRank,
@@ -114,15 +119,18 @@ from winnow.metrics.breakdowns import (
 from winnow.metrics.citation import Citation, CitationF1OfMeans, Measure, ReplyWords, UncitedSentences, WrongCitations
 from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
+from winnow.metrics.conflict import Follows, MemorizationRatio
+from winnow.metrics.conflict import Source as Followed
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
-from winnow.metrics.distraction import DistractingEffect
+from winnow.metrics.distraction import DistractingEffect, Udcg
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.ragas import Ragas
 from winnow.metrics.ragchecker import RagChecker
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
+from winnow.metrics.selective import Coverage, SelectiveAccuracy
 from winnow.metrics.sufficiency import SufficientContext
 from winnow.metrics.unknown import Unknown
 from winnow.modeling.sentence_encoder import SentenceEncoder
@@ -165,6 +173,7 @@ from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.rounds.react import React
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.short_form import SelfRag
+from winnow.sweeps.recorded import RecordedEngine
 from winnow.text.normalization import Dialect
 from winnow.training.citing import CitationMix, CitationPrompts, SyntheticCitations
 from winnow.training.evaluator import RelevanceRegression
@@ -203,6 +212,7 @@ GOLDENS = [
     Golden(PairSelection, pairs),
     Golden(Placement, placements),
     Golden(Distractors, distractors),
+    Golden(Counterfactual, false_answers),
     Golden(ContextWeighting, weightings),
     Golden(Prompt, prompts),
     Golden(Shots, demonstrations),
@@ -271,7 +281,15 @@ GOLDENS = [
     metric(Accuracy("m", "m"), Accuracy("m", "m", dialect="crag")),
     metric(Unknown("m", "m")),
     metric(NotMajority("m", "m")),
-    Golden(DistractingEffect, distracted),
+    distracted(DistractingEffect),
+    distracted(Udcg),
+    contradicted(*(Follows("m", "m", source=source) for source in get_args(Followed))),
+    contradicted(MemorizationRatio("m", "m")),
+    metric(SelectiveAccuracy("m", "m"), SelectiveAccuracy("m", "m", threshold=0.5)),
+    metric(Coverage("m", "m"), Coverage("m", "m", threshold=0.5)),
+    looked_for(ShortAnswerRecall("m", "m"), ShortAnswerRecall("m", "m", hit=True)),
+    looked_for(*(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)), AnswerList("m", "m", dialect="alce")),
+    looked_for(ClaimRecall("m", "m")),
     metric(NotMajorityOfPools("m", "m")),
     metric(CutReplies("m", "m"), CutReplies("m", "m", role="judge")),
     metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),
@@ -289,6 +307,7 @@ GOLDENS = [
     Golden(RagChecker, rag_checked),
     Golden(Ragas, ragas_judged),
     Golden(SufficientContext, sufficient),
+    Golden(RecordedEngine, lambda _: [kind.__name__ for kind in RecordedEngine("a").serves]),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),
     breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),

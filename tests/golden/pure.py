@@ -12,6 +12,7 @@ from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
 
 from tests.plans import play
+from winnow.contexts.counterfactual import Counterfactual
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
@@ -20,7 +21,6 @@ from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
 from winnow.metrics import ragas, ragchecker
 from winnow.metrics.base import JudgedMetric, Sample, Shown
-from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.ragas import Ragas
@@ -132,6 +132,13 @@ def placements(_: Path) -> Any:
     return [[[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance] for one in placed]
 
 
+def false_answers(_: Path) -> Any:
+    answers = [answer for question in QUESTIONS for answer in question.answers] + ["Rome", "Lima", "1900", "1901"]
+    rules = [Counterfactual(order, seed, answers) for order in ("first", 2) for seed in (1, 2)]  # type: ignore[arg-type]
+    placed = [rule.place(question, contexts(question), 2) for rule in rules for question in QUESTIONS]
+    return [[(c.passage.title, c.passage.text, c.substitute) for c in one.contexts] for one in placed]
+
+
 def distractors(_: Path) -> Any:
     pool = [context.passage for question in QUESTIONS for context in contexts(question)]
     pool += [Passage(f"x{number}", "", f"Stones number {number} are grey and heavy.") for number in range(6)]
@@ -222,10 +229,48 @@ def metric(*metrics: Any) -> Golden:
     return Golden(type(metrics[0]), lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics])
 
 
-def distracted(_: Path) -> Any:
-    metric, traces = DistractingEffect("m", "m"), ("answered: 1 3", "answered: none", "kept: 0")
-    chosen = [(replace(one.prediction, trace=(trace,)), one) for one in samples() for trace in traces]
-    return [metric.compute_row(replace(one, prediction=prediction)) for prediction, one in chosen]
+def distracted(component: type) -> Golden:
+    def output(_: Path) -> Any:
+        metric, traces = component("m", "m"), ("answered: 1 3", "answered: none", "kept: 0")
+        chosen = [(replace(one.prediction, trace=(trace,)), one) for one in samples() for trace in traces]
+        return [metric.compute_row(replace(one, prediction=prediction)) for prediction, one in chosen]
+
+    return Golden(component, output)
+
+
+def contradicted(*metrics: Any) -> Golden:
+    """Each reply where the first passage was changed to say it, or the next reply."""
+
+    def output(_: Path) -> Any:
+        rows = []
+        for number, one in enumerate(samples()):
+            for substitute in (REPLIES[number], REPLIES[number - 1], ""):
+                placed = [replace(context, substitute=substitute) for context in one.placed[:1]]
+                rows += [metric.compute_row(replace(one, placed=placed)) for metric in metrics]
+        return rows
+
+    return Golden(type(metrics[0]), output)
+
+
+def looked_for(*metrics: Any) -> Golden:
+    """Each reply to a question whose metadata names it, the next reply and another text."""
+
+    def output(_: Path) -> Any:
+        rows = []
+        for number, one in enumerate(samples()):
+            names = [REPLIES[number], REPLIES[number - 1]]
+            meta = {
+                "qa_pairs": [{"short_answers": names}, {"short_answers": ["x"]}],
+                "answers": [names, ["x"]],
+                "claims": names,
+            }
+            sample = replace(one, question=replace(one.question, meta=json.dumps(meta)))
+            for metric in metrics:
+                is_judged = isinstance(metric, JudgedMetric)
+                rows.append(run_plan(metric.plan(sample)) if is_judged else metric.compute_row(sample))
+        return rows
+
+    return Golden(type(metrics[0]), output)
 
 
 def classified(component: type) -> Callable[[Path], Any]:

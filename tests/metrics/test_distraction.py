@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.metrics.base import Sample, evaluate
-from winnow.metrics.distraction import DistractingEffect
+from winnow.metrics.distraction import DistractingEffect, Udcg
 from winnow.predictions import Prediction
 from winnow.records import Decoding, Question
 from winnow.strategies.concat_pf import ConcatPF
@@ -84,3 +84,27 @@ def test_a_passage_whose_title_holds_the_answer_is_no_distractor() -> None:
     titled = sample("answered: 1", "--")
     contexts = [replace(c, passage=replace(c.passage, title="a")) if n == 0 else c for n, c in enumerate(titled.placed)]
     assert METRIC.compute_value(METRIC.compute_row(replace(titled, placed=contexts))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("trace", "labels", "utility"),
+    [
+        ("answered: 1 2 3 4 5", "gg---", (2 - 3 / 3) / 5),
+        ("answered: 1 3", "+--", (1 - 1 / 3) / 3),
+        ("answered: none", "g--", 0.0),
+        ("answered: 1 2", "--", -1 / 3),
+    ],
+)
+def test_udcg_is_the_logistic_function_of_the_utilities_over_k(trace: str, labels: str, utility: float) -> None:
+    """The authors' code: relevant ones count 1, others minus a third, over all passages."""
+    score = Udcg("udcg", "UDCG").score(sample(trace, labels))
+    assert score == pytest.approx(1 / (1 + math.exp(-utility)))
+
+
+def test_udcg_of_the_authors_example() -> None:
+    """Two relevant and three irrelevant passages with the published probabilities, rounded to answers: between the bounds."""
+    published = 1 / (1 + math.exp(-(2 - 0.333 * (3 - 0.13184 - 0.18127 - 0.02081)) / 5))
+    assert published == pytest.approx(0.55538, abs=1e-4), "the value in their file, by the formula that the class uses"
+    assert Udcg("udcg", "UDCG").score(sample("answered: 1 2 3 4 5", "++---")) == pytest.approx(0.5498, abs=1e-4)
+    assert Udcg("udcg", "UDCG").score(sample("kept: 1", "--")) is None
+    assert Udcg("udcg", "UDCG").score(sample("answered: none", "")) is None

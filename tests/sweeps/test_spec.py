@@ -1,13 +1,18 @@
 """Labels that tell cells apart."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.closed_book import build_closed_book_row
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.tables import build_question_rows
 from winnow.predictions import Price
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.spec import CellSpec, EngineSpec, list_varying_settings
+from winnow.sweeps.spec import CellSpec, EngineSpec, QuestionSelection, list_varying_settings
+from winnow.testing import make_question
 
 
 def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSpec:
@@ -58,3 +63,17 @@ def test_prices_are_those_of_the_engines_of_rankings_too() -> None:
     ranking = (engine("reranker", 1.0, 2.0), engine("corpus"))
     one = replace(spec({}), ranking_engines=ranking, engines=(engine("reader", 3.0, 4.0),))
     assert one.prices == {"reranker": Price(1.0, 2.0), "reader": Price(3.0, 4.0)}
+
+
+def test_the_closed_book_filter_keeps_one_part_or_the_other(tmp_path: Path) -> None:
+    """Those that the reader does not know, or those that it does; both together are all."""
+    questions = [make_question(question_id=f"q{n}") for n in range(4)]
+    rows = build_question_rows([replace(question, split="test") for question in questions])
+    parquet.write(tmp_path / "questions.parquet", contracts.QUESTIONS, rows)
+    answered = [build_closed_book_row(one, "Jane Austen" if one.question_id in ("q1", "q3") else "no") for one in questions]
+    parquet.write(tmp_path / "closed_book.parquet", contracts.CLOSED_BOOK, answered)
+    unknown = QuestionSelection(tmp_path / "questions.parquet", "test", None, tmp_path / "closed_book.parquet")
+    known = replace(unknown, keeps="known")
+    assert [question.question_id for question in unknown.read()] == ["q0", "q2"]
+    assert [question.question_id for question in known.read()] == ["q1", "q3"]
+    assert (unknown.count_questions(), known.count_questions()) == ((4, 2), (4, 2))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError, InputError
@@ -43,6 +43,8 @@ class Distractors:
     Args:
         kind: Kind of the distractors.
         words: Number of words of a distractor, or None for whole passages of any length.
+        share: Share of hard or easy ones among the k - 1 distractors beside a gold passage; random ones are the others. What
+            is hard with a smaller share is hard with a larger one, too.
         seed: Seed of the draw, which also depends on the question.
 
     """
@@ -51,6 +53,7 @@ class Distractors:
 
     kind: Kind = "retrieved"
     words: Annotated[int, Ge(0)] | None = None
+    share: Annotated[float, Ge(0), Le(1)] = 1.0
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
@@ -61,6 +64,11 @@ class Distractors:
             raise ConfigError(
                 "distractors.rule.words must be at least 1 or null, and null for kind=retrieved, which cuts no passage; "
                 f"received {self.words} for kind={self.kind}."
+            )
+        if not 0 <= self.share <= 1 or (self.share < 1 and self.kind not in ("hard", "easy")):
+            raise ConfigError(
+                "distractors.rule.share must be from 0 to 1, and 1 unless the kind is hard or easy, because the others are "
+                f"random; received {self.share} for kind={self.kind}."
             )
 
     @property
@@ -113,7 +121,14 @@ class Distractors:
         ]
         middle = (len(candidates) + 1) // 2
         selection = candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
-        return [*selection, *self._draw(question, contexts, k - len(selection), pool)]
+        if self.share == 1:
+            return [*selection, *self._draw(question, contexts, k - len(selection), pool)]
+        others = max(k - 1, 0)
+        order = random.Random(f"{self.seed}/share/{question.question_id}").sample(range(others), others)
+        places = set(order[: round(self.share * others)])
+        of_kind, drawn = iter(selection), iter(self._draw(question, contexts, k, pool))
+        chosen = [next(of_kind, None) if place in places else None for place in range(k)]
+        return [context for one in chosen if (context := one or next(drawn, None)) is not None]
 
     def _draw(self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]) -> list[Context]:
         """Draw passages that were not retrieved for the question and do not contain an answer."""

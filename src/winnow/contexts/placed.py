@@ -1,8 +1,10 @@
 """The contexts of a prompt, as a placement arranged them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from winnow.records import Context, Provenance
+from winnow.records import Context, Provenance, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +19,21 @@ class PlacedContexts:
         """Return a copy with `gold_position` computed from the contexts."""
         position = next((index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
         return replace(self, gold_position=position)
+
+
+class PlacementRule(Protocol):
+    """A rule that selects and orders the contexts of a prompt: which, in which order, and with which changes."""
+
+    @property
+    def uses_gold(self) -> bool:
+        """Return whether the contexts or their order depend on which of them are gold passages."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """Return the rule in words, which follow those for the passages of a prompt."""
+        ...
+
+    def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
+        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order."""
+        ...

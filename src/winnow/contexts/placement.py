@@ -8,7 +8,8 @@ The rule `order` then moves the gold passage to the `first`, the `last` or a `ra
 from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt. The next contexts replace the
 others, so that the prompt contains a single gold passage. `insert_all` keeps all of them and moves them together. With the
 order `retrieved`, no context is moved, and an inserted gold passage is at a random position (Post-Fusion paper, section 4).
-The order `shuffled` puts all contexts in a random order, which is the baseline of a study of positions.
+The order `shuffled` puts all contexts in a random order, which is the baseline of a study of positions, and `reversed` puts
+the best-ranked one last.
 
 Random positions and orders depend on the seed and on the question.
 """
@@ -25,8 +26,12 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ConfigError
 from winnow.records import Context, Question
 
-Order = Literal["retrieved", "first", "last", "random", "shuffled"] | int
+Order = Literal["retrieved", "reversed", "first", "last", "random", "shuffled"] | int
 Gold = Literal["keep", "insert", "insert_all", "remove"]
+_BY_RANK = ("retrieved", "reversed")
+"""Orders that move no single passage."""
+_OF_ALL = ("retrieved", "reversed", "shuffled")
+"""Orders of all passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,8 @@ class Placement:
 
     Args:
         gold: Whether to keep, insert or remove the gold passage, or to insert all gold passages of the question.
-        order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1; "shuffled"
-            puts all contexts in a random order.
+        order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1; "reversed"
+            and "shuffled" put all contexts in the reverse of the retrieved order and in a random order.
         seed: Seed of random positions and orders.
 
     """
@@ -51,17 +56,17 @@ class Placement:
         """Raise ConfigError if a rule is unknown."""
         if self.gold not in get_args(Gold):
             raise ConfigError(f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received {self.gold!r}.")
-        is_named = self.order in ("retrieved", "first", "last", "random", "shuffled")
+        is_named = self.order in ("retrieved", "reversed", "first", "last", "random", "shuffled")
         if not is_named and not (isinstance(self.order, int) and self.order >= 1):
             raise ConfigError(
-                "placement.rule.order must be retrieved, first, last, random, shuffled or a position from 1; received "
-                f"{self.order!r}."
+                "placement.rule.order must be retrieved, reversed, first, last, random, shuffled or a position from 1; "
+                f"received {self.order!r}."
             )
 
     @property
     def uses_gold(self) -> bool:
         """Return whether the contexts or their order depend on which of them are gold passages."""
-        return self.gold != "keep" or self.order != "retrieved"  # a moved gold passage is the only one that is kept
+        return self.gold != "keep" or self.order not in _BY_RANK  # a moved gold passage is the only one that is kept
 
     @property
     def words(self) -> str:
@@ -71,6 +76,8 @@ class Placement:
                 order = "as retrieved" if self.gold == "keep" else ""
             case "shuffled":
                 order = "in random order"
+            case "reversed":
+                order = "in reverse order"
             case "first" | "last":
                 order = self.order
             case "random":
@@ -78,11 +85,11 @@ class Placement:
             case position:
                 order = f"at position {position}"
         if self.gold == "keep":
-            return order if self.order in ("retrieved", "shuffled") else f"with the gold passage {order} if it was retrieved"
+            return order if self.order in _OF_ALL else f"with the gold passage {order} if it was retrieved"
         if self.gold == "remove":
-            return f"without the gold passage{f', {order}' if self.order == 'shuffled' else ''}"
+            return f"without the gold passage{f', {order}' if self.order in _OF_ALL[1:] else ''}"
         which = "all gold passages" if self.gold == "insert_all" else "the gold passage"
-        return f"{order} with {which} among them" if self.order == "shuffled" else f"with {which} {order or 'inserted'}"
+        return f"{order} with {which} among them" if self.order in _OF_ALL[1:] else f"with {which} {order or 'inserted'}"
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order.
@@ -105,7 +112,7 @@ class Placement:
             return PlacedContexts(tuple(self._place_all(question, contexts, k)), 0, provenance).with_gold_position()
         if self.gold == "remove":
             ranked = [context for context in ranked if not context.is_gold]
-        elif self.order != "retrieved":
+        elif self.order not in _BY_RANK:
             ranked = [context for context in ranked if context is gold_context or not context.is_gold]
         top = ranked[:k]
         if self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
@@ -124,12 +131,12 @@ class Placement:
             )
         others = [context for context in contexts if context.rank > 0 and not context.is_gold][: k - len(gold)]
         match self.order:
-            case "retrieved":
+            case "retrieved" | "reversed":
                 retrieved = sorted([*others, *(c for c in gold if c.rank > 0)], key=lambda context: context.rank)
                 for number, context in enumerate(context for context in gold if context.rank == 0):
                     index = _create_rng(self.seed, question, f"insert {number}").randint(0, len(retrieved))
                     retrieved.insert(index, context)
-                return retrieved
+                return retrieved if self.order == "retrieved" else retrieved[::-1]
             case "shuffled":
                 return _create_rng(self.seed, question, "shuffle").sample([*gold, *others], len(gold) + len(others))
             case _:
@@ -140,6 +147,8 @@ class Placement:
         """Move the gold passage, if there is one, to the position that `order` requires, or shuffle the contexts."""
         if self.order == "shuffled":
             return _create_rng(self.seed, question, "shuffle").sample(contexts, len(contexts))
+        if self.order == "reversed":
+            return contexts[::-1]
         gold_context = _find_gold(contexts)
         if gold_context is None or self.order == "retrieved":
             return contexts
@@ -155,7 +164,7 @@ class Placement:
                 return num_others
             case "random":
                 return _create_rng(self.seed, question, "order").randint(0, num_others)
-            case "retrieved" | "shuffled":
+            case "retrieved" | "reversed" | "shuffled":
                 raise AssertionError(self.order)
             case position:
                 return min(position - 1, num_others)

@@ -1,6 +1,7 @@
 """The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with question, answers and ctxs.
 
-A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets are converted (`winnow.formats.multihop`).
+A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets (`winnow.formats.multihop`) and of ALCE
+(`winnow.formats.alce`) are converted.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
+from winnow.formats.alce import convert_alce_row
 from winnow.formats.fields import format_meta, parse_answers, parse_flag, read_title, require_text
 from winnow.formats.multihop import MISSING, convert_multihop_row
 from winnow.formats.text import load_json, read_json_lines
@@ -128,9 +130,9 @@ def _convert(path: Path, row_number: int, row: Any, unit: str) -> Any:
     if not isinstance(row, dict) or "ctxs" in row:
         return row
     try:
-        return convert_multihop_row(row) or row
+        return convert_multihop_row(row) or convert_alce_row(row) or row
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        expected = f"a row of HotpotQA, 2WikiMultihopQA or MuSiQue ({type(error).__name__}: {error})"
+        expected = f"a row of HotpotQA, 2WikiMultihopQA, MuSiQue or ALCE ({type(error).__name__}: {error})"
         raise InputError.from_line(path, row_number, received=str(row), expected=expected, unit=unit) from None
 
 

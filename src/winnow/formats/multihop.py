@@ -44,13 +44,13 @@ def _convert_hotpotqa(row: Mapping[str, Any]) -> dict[str, Any]:
     titles = {title for title, _ in _read_pairs(row["supporting_facts"], "sent_id")}
     pairs = _read_pairs(row["context"], "sentences")
     contexts = [
-        _build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles) for title, sentences in pairs
+        build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles) for title, sentences in pairs
     ]
     meta = {name: row[name] for name in ("type", "level") if name in row}
     num_missing = len(titles.difference(title for title, _ in pairs))
     meta |= {MISSING: num_missing} if num_missing else {}
     question_id = row["_id"] if "_id" in row else row["id"]
-    return _build_row(question_id, row["question"], [row["answer"]], contexts, meta)
+    return build_row(question_id, row["question"], [row["answer"]], contexts, meta)
 
 
 def _read_pairs(value: Any, second: str) -> Sequence[tuple[str, Any]]:
@@ -63,7 +63,7 @@ def _read_pairs(value: Any, second: str) -> Sequence[tuple[str, Any]]:
 def _convert_musique(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a row of MuSiQue, whose paragraphs say whether they support the answer."""
     contexts = [
-        _build_context(entry["title"], entry["paragraph_text"], is_gold=parse_flag(entry["is_supporting"], "is_supporting"))
+        build_context(entry["title"], entry["paragraph_text"], is_gold=parse_flag(entry["is_supporting"], "is_supporting"))
         for entry in row["paragraphs"]
     ]
     answers = [row["answer"], *row.get("answer_aliases", ())]
@@ -71,10 +71,10 @@ def _convert_musique(row: Mapping[str, Any]) -> dict[str, Any]:
     question_id = row["id"]
     if not parse_flag(row.get("answerable", True), "answerable"):
         question_id, meta = f"{question_id}{_UNANSWERABLE}", {**meta, "answerable": False}
-    return _build_row(question_id, row["question"], answers, contexts, meta)
+    return build_row(question_id, row["question"], answers, contexts, meta)
 
 
-def _build_row(
+def build_row(
     question_id: object,
     question: object,
     answers: Sequence[object],
@@ -89,6 +89,7 @@ def _build_row(
     return {"id": question_id, "question": question, "answers": answers, "ctxs": list(distinct.values()), "meta": meta}
 
 
-def _build_context(title: str, text: str, *, is_gold: bool) -> dict[str, Any]:
+def build_context(title: str, text: str, *, is_gold: bool) -> dict[str, Any]:
+    """Build a context in FiD's form, whose id is its title with a digest of its text."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return {"id": f"{title}#{digest}", "title": title, "text": text, "is_gold": is_gold}

@@ -1,9 +1,12 @@
-"""How often passages without an answer draw one from the reader, that is, distract it."""
+"""What single passages do to a reader: how often those without an answer draw one, and how useful all of them are."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.metrics.base import Input, RatioMetric, Sample
+from annotated_types import Ge
+
+from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 from winnow.text.containment import has_answer
 
 ANSWERED = "answered: "
@@ -24,13 +27,56 @@ class DistractingEffect(RatioMetric):
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the number of passages without an answer that draw one, and that of all passages without an answer."""
-        entry = next((entry for entry in sample.prediction.trace if entry.startswith(ANSWERED)), None)
-        if entry is None:
+        answered = _read_answered(sample)
+        if answered is None:
             return 0.0, 0.0
-        answered = {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
-        irrelevant = {
-            position
-            for position, context in enumerate(sample.placed, start=1)
-            if not (context.is_gold or context.has_answer or has_answer(context.passage.title, sample.question.answers))
-        }
+        irrelevant = set(range(1, len(sample.placed) + 1)) - _find_relevant(sample)
         return float(len(answered & irrelevant)), float(len(irrelevant))
+
+
+@dataclass(frozen=True)
+class Udcg(MeanMetric):
+    """UDCG, the utility of the placed passages to the reader (Trappolini et al. 2025), from 0.42 to 0.73 with k passages.
+
+    UDCG = sigmoid((A - w B) / k), where A is the number of relevant passages from which the reader answers when it sees each
+    alone, B that of the irrelevant ones, and w the weight of the harm. As in the authors' code, which divides both sums by
+    all k passages (their README divides each by its own number). Their utility is one minus the probability of the first
+    token of a refusal; here a passage counts as 1 or 0 by the reply, because the calls are those of Post-Fusion.
+
+    Defined for strategies that read each passage alone, as `DistractingEffect` is. Undefined without passages, for which the
+    code returns 0.
+
+    Args:
+        weight: Weight of an irrelevant passage that draws an answer (1/3 as published).
+
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
+
+    weight: Annotated[float, Ge(0)] = 1 / 3
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the utility of the passages of a question."""
+        answered = _read_answered(sample)
+        if answered is None or not sample.placed:
+            return None
+        relevant = _find_relevant(sample)
+        utility = len(answered & relevant) - self.weight * len(answered - relevant)
+        return 1 / (1 + math.exp(-utility / len(sample.placed)))
+
+
+def _read_answered(sample: Sample) -> set[int] | None:
+    """Return the positions of the passages that drew an answer, or None if they were not read alone."""
+    entry = next((entry for entry in sample.prediction.trace if entry.startswith(ANSWERED)), None)
+    return None if entry is None else {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
+
+
+def _find_relevant(sample: Sample) -> set[int]:
+    """Return the positions of the gold passages and of those with an answer in text or title."""
+    answers = sample.question.answers
+    return {
+        position
+        for position, context in enumerate(sample.placed, start=1)
+        if context.is_gold or context.has_answer or has_answer(context.passage.title, answers)
+    }

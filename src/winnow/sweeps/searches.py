@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, TypeGuard
 from annotated_types import Ge
 from msgspec import structs
 
-from winnow.contexts.damage import Damage
+from winnow.contexts.counterfactual import Counterfactual
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.gold import mark_gold
+from winnow.contexts.placed import PlacementRule
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
 from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Passage, Plan, Question, Request, Score, Search
@@ -55,7 +56,7 @@ class SearchRules:
         known: Sequence[Context],
         pool: Sequence[Passage],
         distractors: Distractors,
-        placement: Placement | Damage,
+        placement: PlacementRule,
     ) -> Plan[Answer]:
         """Run a plan, whose searches follow the rules.
 
@@ -119,7 +120,7 @@ def _place(
     gold: Sequence[Context],
     pool: Sequence[Passage],
     distractors: Distractors,
-    placement: Placement | Damage,
+    placement: PlacementRule,
 ) -> Pages:
     """Return n of the found passages, selected and placed as the contexts of the first prompt are.
 
@@ -136,9 +137,10 @@ def _place(
         contexts = [replace(context, is_gold=context.passage.passage_id in gold_ids) for context in contexts]
     else:
         contexts = mark_gold(question, contexts)
-    if isinstance(placement, Placement):
-        placement = replace(placement, order=min(placement.order, n)) if isinstance(placement.order, int) else placement
-        n = max(n, sum(context.is_gold for context in contexts)) if placement.gold == "insert_all" else n
+    if isinstance(placement, Placement | Counterfactual) and isinstance(placement.order, int):
+        placement = replace(placement, order=min(placement.order, n))
+    if isinstance(placement, Placement) and placement.gold == "insert_all":
+        n = max(n, sum(context.is_gold for context in contexts))
     contexts = distractors.replace_contexts(question, contexts, n, pool)
     placed = placement.place(question, contexts, n).contexts
     return structs.replace(

@@ -6,7 +6,7 @@ The sweep, the manifest, MLflow, the report and `flows.show` use the same specif
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten, is_done
@@ -14,8 +14,7 @@ from winnow.artifacts.rankings import Rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import RankBy, build_ranked_contexts
 from winnow.contexts.distractors import Distractors
-from winnow.contexts.placed import PlacedContexts
-from winnow.contexts.placement import Placement
+from winnow.contexts.placed import PlacedContexts, PlacementRule
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
 from winnow.predictions import Price
@@ -54,13 +53,15 @@ def _refuse_role(role: Role) -> EngineSpec:
 class QuestionSelection:
     """The questions that a cell answers.
 
-    The closed-book filter keeps only questions that the reader does not answer correctly without passages.
+    The closed-book filter keeps only questions that the reader does not answer correctly without passages ("unknown"), or
+    only those that it does ("known").
 
     Attributes:
         path: File of the questions artifact.
         split: Split from which the questions are taken.
         limit: Maximum number of questions, or None for all.
         closed_book: File of the closed-book artifact, or None to skip the filter.
+        keeps: Which questions the filter keeps.
 
     """
 
@@ -68,6 +69,7 @@ class QuestionSelection:
     split: str
     limit: int | None = None
     closed_book: Path | None = None
+    keeps: Literal["unknown", "known"] = "unknown"
 
     def read(self) -> list[Question]:
         """Read the selected questions.
@@ -81,8 +83,8 @@ class QuestionSelection:
             questions = self._filter(questions, self.closed_book)
         if not questions:
             raise ConfigError(
-                f"{self.path} contains no question of split {self.split!r} that the sweep could answer. Check sweep.split and "
-                "sweep.closed_book_filter."
+                f"{self.path} contains no question of split {self.split!r} that the sweep could answer. Check sweep.split, "
+                "sweep.closed_book_filter and sweep.closed_book_keeps."
             )
         return questions[: self.limit]
 
@@ -91,12 +93,12 @@ class QuestionSelection:
         if self.closed_book is None:
             return None
         flags = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])["kept"].to_pylist()
-        return len(flags), sum(flags)
+        return len(flags), sum(flag == (self.keeps == "unknown") for flag in flags)
 
     def _filter(self, questions: Sequence[Question], path: Path) -> list[Question]:
         """Apply the closed-book filter, whose artifact is the file `path`."""
         rows = parquet.read(path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
-        is_kept = {row["question_id"]: row["kept"] for row in rows}
+        is_kept = {row["question_id"]: row["kept"] == (self.keeps == "unknown") for row in rows}
         unanswered = [question for question in questions if is_kept.get(question.question_id)]
         num_missing = sum(question.question_id not in is_kept for question in questions)
         if num_missing and (self.limit is None or len(unanswered) < self.limit):
@@ -144,7 +146,7 @@ class CellSpec:
     retrieval: Path
     relevance: Path | None
     distractors: Distractors
-    placement: Placement
+    placement: PlacementRule
     weighting: ContextWeighting
     strategy: Callable[[], Strategy] = field(compare=False)
     engines: tuple[EngineSpec, ...] = ()

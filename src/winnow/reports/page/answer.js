@@ -1,6 +1,5 @@
 // The first screen: the setting to use, how sure that is, one chart, and what else the sweep found.
 
-const LOW_BY_SELECTION = ", low by selection, because questions that are answered right without passages were left out";
 
 function showAnswer() {
   const { headline, findings, cost, limits } = data.story;
@@ -11,7 +10,7 @@ function showAnswer() {
     h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
       [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page (Holm)`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
-      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.isFiltered ? LOW_BY_SELECTION : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
+      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),
       h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
         finding.text, " ", linkFinding(finding), drawDifference(finding.interval, reach))))),

@@ -216,7 +216,7 @@ function showExplore(state) {
     numUndefined > 0 && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
     choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
     choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
-    points.some((point) => point.closed) && data.isFiltered && muted(`Cells without passages are${LOW_BY_SELECTION.slice(1)}. `),
+    points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
     muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
     showPositions(choice.metric),
   ];

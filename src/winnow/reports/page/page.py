@@ -47,7 +47,8 @@ class Page:
         texts: Texts and passages of the cases.
         cases: Replayed cases by the index of their cell and the id of their question.
         cost: Name of the metric of the cost in charts.
-        is_filtered: Whether questions that a reader answers without passages were left out.
+        selection: What the selection of the questions does to cells without passages, such as "low by selection, because ...";
+            "" if the questions were not selected by answers without passages.
         keys: Keys of the cells, by which a page that `flows.ui` serves leads to their MLflow runs.
 
     """
@@ -57,13 +58,13 @@ class Page:
     texts: Texts
     cases: Mapping[tuple[int, str], Case]
     cost: str = "tokens"
-    is_filtered: bool = False
+    selection: str = ""
     keys: Sequence[str] = ()
 
     @cached_property
     def story(self) -> Story:
         """Return what a reader sees first."""
-        return build_story(self.family, self.cost, is_filtered=self.is_filtered)
+        return build_story(self.family, self.cost, is_filtered=bool(self.selection))
 
     def render(self) -> str:
         """Render the page as HTML. The data and the chart library are embedded in compressed form."""
@@ -97,7 +98,7 @@ class Page:
             "frontier": self._build_frontier(),
             "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
             "numTests": self.family.num_tests,
-            "isFiltered": self.is_filtered,
+            "selection": self.selection,
             "notes": list(report.notes),
             "provenance": dict(report.provenance),
             "glossary": dict(report.glossary),

@@ -1,0 +1,128 @@
+"""Longer answers and lists of answers, as ALCE measures them (Gao et al. 2023): ASQA, QAMPARI and ELI5.
+
+The parts of an answer that are looked for stand in the metadata of the question: `qa_pairs` (ASQA), `answers` (QAMPARI) and
+`claims` (ELI5). `winnow.formats.alce` reads them from ALCE's files. As in ALCE's code, citations are removed, and texts are
+normalized as SQuAD's answers are. The whole answer is read, and not its first line alone; ALCE's own prompts end there.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import JudgedMetric, MeanMetric, Sample
+from winnow.records import Estimate, Plan, Role, Score
+from winnow.text.citations import remove_citations
+from winnow.text.normalization import normalize
+
+ListMeasure = Literal["precision", "recall", "recall_5", "f1", "f1_5"]
+_MOST = 5
+"""Number of answers of a long list that a reader is asked for."""
+
+
+@dataclass(frozen=True)
+class ShortAnswerRecall(MeanMetric):
+    """Share of a question's short answers that the long answer contains (STR-EM), or whether it contains all (STR-HIT).
+
+    A short answer is contained if one of its spellings is a substring of the answer, even within a word. An answer "unknown"
+    contains none. Undefined for questions without `qa_pairs`.
+
+    Args:
+        hit: Whether all short answers are needed.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    hit: bool = False
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the share of contained short answers, or whether it is 1."""
+        pairs = _read_list(sample, "qa_pairs")
+        if not pairs:
+            return None
+        text = _normalize_answer(sample)
+        found = [any(normalize(answer) in text for answer in pair["short_answers"]) for pair in pairs]
+        return float(all(found)) if self.hit else sum(found) / len(found)
+
+
+@dataclass(frozen=True)
+class AnswerList(MeanMetric):
+    """Precision, recall or F1 of a list of answers with commas between them (QAMPARI), by exact match of any spelling.
+
+    An answer that is listed twice counts twice for the precision, as in ALCE's code. "recall_5" and "f1_5" ask for five right
+    answers at most. Undefined for questions without `answers` in their metadata.
+
+    Args:
+        of: What is measured.
+        dialect: "strict" leaves the precision of an empty list undefined; "alce" takes it for 0.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    of: ListMeasure = "f1"
+    dialect: Literal["strict", "alce"] = "strict"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown measure or dialect."""
+        if self.of not in get_args(ListMeasure) or self.dialect not in ("strict", "alce"):
+            raise ConfigError(
+                f"metric.{self.name}: `of` is one of {', '.join(get_args(ListMeasure))}, and `dialect` strict or alce; "
+                f"received {self.of!r} and {self.dialect!r}."
+            )
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the measure of a question."""
+        answers = [{normalize(name) for name in names} for names in _read_list(sample, "answers")]
+        if not answers:
+            return None
+        text = "" if sample.prediction.unknown else remove_citations(sample.prediction.answer).strip().rstrip(".").rstrip(",")
+        listed = [name for part in text.split(",") if (name := normalize(part))]
+        if self.of == "precision" and not listed:
+            return None if self.dialect == "strict" else 0.0
+        num_right = sum(any(name in names for names in answers) for name in listed)
+        num_found = sum(any(name in names for name in listed) for names in answers)
+        precision = num_right / len(listed) if listed else 0.0
+        most = _MOST if self.of.endswith("_5") else len(answers)
+        recall = min(most, num_found) / min(most, len(answers))
+        if self.of == "precision":
+            return precision
+        if self.of.startswith("recall"):
+            return recall
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@dataclass(frozen=True)
+class ClaimRecall(JudgedMetric):
+    """Share of a question's claims that the answer entails, according to an NLI model (ELI5).
+
+    Premise is the whole answer without citations, whose text is not normalized, unlike in ALCE's code. An answer "unknown"
+    entails none. Undefined for questions without `claims`.
+    """
+
+    roles: ClassVar[tuple[Role, ...]] = ("nli",)
+    revision: ClassVar[int] = 1
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Request whether the answer entails each claim."""
+        claims = [str(claim) for claim in _read_list(sample, "claims")]
+        if not claims:
+            return None
+        premise = remove_citations(sample.prediction.answer).strip()
+        if sample.prediction.unknown or not premise:
+            return 0.0
+        scores: Sequence[Score] = yield [Estimate(claim, premise, role="nli") for claim in claims]
+        return sum(score.value > 0 for score in scores) / len(claims)
+
+
+def _read_list(sample: Sample, name: str) -> Sequence[Any]:
+    """Return a list of the metadata of the question, which is empty if there is none."""
+    fields: Mapping[str, Any] = json.loads(sample.question.meta)
+    value = fields.get(name)
+    return value if isinstance(value, list) else ()
+
+
+def _normalize_answer(sample: Sample) -> str:
+    return "" if sample.prediction.unknown else normalize(remove_citations(sample.prediction.answer))

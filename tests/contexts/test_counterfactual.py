@@ -1,0 +1,82 @@
+"""A false answer in the gold passage: of the same kind, the same in every cell, and nowhere else the true one."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.contexts.counterfactual import Counterfactual
+from winnow.errors import ConfigError
+from winnow.records import Context, Passage, Question
+from winnow.testing import make_context
+from winnow.text.containment import has_answer
+
+ANSWERS = ("Charlotte Bronte", "Emily Bronte", "1847", "1848", "a blue moon", "Jane Austen", "Jane Austen Leigh", "Fay Weldon")
+QUESTION = Question("q1", "Who wrote Emma?", ("Jane Austen", "Austen"))
+GOLD = Context(
+    Passage("g", "Jane  Austen", "Emma is by JANE AUSTEN; Austen's novel. Fay Weldon filmed it."), 2, 0.5, True, is_gold=True
+)
+
+
+def place(question: Question = QUESTION, gold: Context = GOLD, k: int = 3, **rules: object) -> list[Context]:
+    """The passages of a ranking in which the gold passage is second, and another one has the answer, too."""
+    others = [make_context(1, "nothing"), replace(make_context(3, "by Austen"), has_answer=True), make_context(4, "nothing")]
+    contexts = [others[0], gold, *others[1:]]
+    rule = Counterfactual(**{"answers": ANSWERS, **rules})  # type: ignore[arg-type]
+    return list(rule.place(question, contexts, k).contexts)
+
+
+def test_every_form_of_the_answer_is_replaced_and_no_other_passage_has_it() -> None:
+    """Whatever its case and blanks, as whole words, in title and text; a passage that has the answer gives way to the next."""
+    gold, *others = place()
+    assert gold.substitute in ("Charlotte Bronte", "Emily Bronte"), "a name that is no part of the answer, nor in the passage"
+    assert gold.passage.title == gold.substitute
+    assert gold.passage.text == f"Emma is by {gold.substitute}; {gold.substitute}'s novel. Fay Weldon filmed it."
+    assert (gold.is_gold, gold.has_answer, gold.passage.passage_id) == (True, False, "g")
+    assert [one.passage.passage_id for one in others] == ["p1", "p4"]
+    assert not any(one.substitute for one in others)
+    assert not any(has_answer(f"{one.passage.title} {one.passage.text}", QUESTION.answers) for one in [gold, *others])
+
+
+def test_the_draw_is_that_of_seed_and_question() -> None:
+    """Equal for every k, order and search of a question; another seed or question draws anew."""
+    first = place()[0].substitute
+    assert {place(k=1)[0].substitute, place(order="last")[-1].substitute} == {first}
+    assert place(replace(QUESTION, question_id="q1/search 2"))[0].substitute == first
+    assert len({place(seed=seed)[0].substitute for seed in range(8)}) == 2
+    assert {place(replace(QUESTION, text=f"Who wrote it? {n}"))[0].substitute for n in range(8)} == {
+        "Charlotte Bronte",
+        "Emily Bronte",
+    }
+
+
+def test_kinds_are_kept() -> None:
+    """A year becomes another year; a lone kind has no substitute."""
+    year = Context(Passage("g", "Jane Eyre", "It appeared in 1847."), 2, 0.5, True, is_gold=True)
+    assert place(Question("q", "When?", ("1847",)), year)[0].passage.text == "It appeared in 1848."
+    text = Context(Passage("g", "t", "once in a blue moon"), 2, 0.5, True, is_gold=True)
+    assert place(Question("q", "How often?", ("a blue moon",)), text)[0].substitute == ""
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        replace(GOLD, is_gold=False),
+        replace(GOLD, passage=Passage("g", "Emma", "It has no answer.")),
+        replace(GOLD, passage=Passage("g", "Emma", "by A\u0301usten, and Jane Austen")),
+    ],
+)
+def test_what_cannot_be_changed_stays(gold: Context) -> None:
+    """No gold passage, no answer in it, or a form of the answer that is left (a combining accent): it stays, unmarked."""
+    question = replace(QUESTION, answers=("Jane Austen", "\u00c1usten"))
+    shown = place(question, gold)
+    assert not any(context.substitute for context in shown)
+    assert len(shown) == 3
+
+
+def test_rules_are_described_and_checked() -> None:
+    """In the words of tables; the position is checked as that of other placements."""
+    rule = Counterfactual("last")
+    assert rule.words == "with the gold passage last, with a false answer in it"
+    assert rule.uses_gold
+    with pytest.raises(ConfigError, match=r"placement\.rule\.order"):
+        Counterfactual("middle")  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""The field's questions as experiments, on the small world."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+import winnow
+from winnow.artifacts.tables import read_questions
+from winnow.text.containment import has_answers
+
+pytestmark = pytest.mark.slow
+WORDS = ("experiment=questions/conflict", "grid.strategy=[concatenation]", "grid.k=[2]", "decoding.max_new_tokens=4")
+
+
+def test_readers_are_asked_about_a_false_passage(prepared: Run, tmp_path: Path) -> None:
+    """The prompt shows the false answer and not the true one; what is followed adds up; unchanged cells have no value."""
+    prepared("sweep", *WORDS)
+    prepared("report", *WORDS, "report.out=out")
+    cells = {cell["gold"]: cell for cell in json.loads((tmp_path / "out/metrics.json").read_text())}
+    assert set(cells) == {"gold_first", "counterfactual"}
+    shares = [cells["counterfactual"][f"follows_{name}"] for name in ("passage", "memory", "neither")]
+    assert sum(share[0] for share in shares) == pytest.approx(1)
+    assert shares[0][3] >= 5, "most questions of the small world have an answer in a passage"
+    assert cells["gold_first"]["follows_passage"] == [None, None, None, 0]
+    (file,) = tmp_path.glob("data/questions/*/questions.parquet")
+    questions = {question.question_id: question for question in read_questions(file, ["test"])}
+    for name, are_shown in (("gold_first", True), ("counterfactual", False)):
+        steps = winnow.load_steps(tmp_path / "data/predictions" / f"concatenation-{cells[name]['key']}").to_dict("records")
+        shown = [
+            any(has_answers([one["text"] for one in row["passages"]], questions[row["question_id"]].answers)) for row in steps
+        ]
+        assert any(shown) == are_shown
+
+
+def test_known_questions_are_those_that_are_answered_without_passages(prepared: Run) -> None:
+    """The tiny reader answers none of them, and the message says which setting asks for them."""
+    done = prepared("sweep", *WORDS, "sweep.closed_book_filter=true", "sweep.closed_book_keeps=known", check=False)
+    assert "no question of split 'test' that the sweep could answer" in done.stderr
+    assert "sweep.closed_book_keeps" in done.stderr

@@ -1,0 +1,28 @@
+"""Answers that a strategy is confident of: how many, and how many of them are right."""
+
+import pytest
+
+from winnow.metrics.base import evaluate
+from winnow.metrics.selective import Coverage, SelectiveAccuracy, compute_agreement
+from winnow.testing import make_sample
+
+SAMPLES = [
+    make_sample("x", 0, candidates=("x", "The X!", "x", "y", "x")),
+    make_sample("y", 1, candidates=("y", "y", "y", "y")),
+    make_sample("x", 2, candidates=("x", "y", "z")),
+    make_sample("unknown", 3, candidates=("x",), unknown=True),
+    make_sample("x", 4),
+]
+
+
+def test_agreement_is_of_equal_candidates() -> None:
+    """After normalization; an answer without a vote has none."""
+    assert [compute_agreement(sample) for sample in SAMPLES] == [0.8, 1.0, pytest.approx(1 / 3), 0.0, None]
+
+
+@pytest.mark.parametrize(("threshold", "accuracy", "coverage"), [(0.8, 1 / 2, 2 / 4), (0.0, 2 / 3, 3 / 4), (1.0, 0.0, 1 / 4)])
+def test_fewer_answers_are_better_ones(threshold: float, accuracy: float, coverage: float) -> None:
+    """A refusal is never confident; the answer without candidates counts in neither."""
+    metrics = [SelectiveAccuracy("a", "a", threshold=threshold), Coverage("c", "c", threshold=threshold)]
+    values = evaluate(metrics, SAMPLES)
+    assert (values["a"].mean, values["c"].mean, values["c"].n) == (pytest.approx(accuracy), pytest.approx(coverage), 4)
