@@ -10,7 +10,7 @@ python -m flows.replay quick_start.zip --out replays/mine
 
 import argparse
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import get_running_revision
 from winnow.artifacts.steps import read_steps
 from winnow.artifacts.tables import read_predictions
-from winnow.errors import ArtifactError, InputError
+from winnow.errors import ArtifactError, InputError, LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import import_calls
 from winnow.protocols import CallStore
+from winnow.reports.notes import CHANGED_CODE
 from winnow.sweeps.replay import is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell, load_cells
 from winnow.sweeps.spec import CellSpec
@@ -72,12 +73,17 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
     num_answers, differing = _replay_answers(settings, specs)
     if differing:
         raise ArtifactError(
-            f"{len(differing)} of {num_answers} replayed answers differ from those of the archive, such as {differing[0]}. "
-            + _advise(record)
+            f"{len(differing)} of {num_answers} answers are not those of the archive, or need other calls, such as "
+            f"{differing[0]}. " + _advise(record)
         )
     summary = report_cells([settings], specs)
     tables = sorted((folder / TABLES).iterdir())
     differences = [text for table in tables if (text := _compare(table, folder / "report" / table.name))]
+    code = (
+        ""
+        if record["code"] == get_running_revision()
+        else f" The code is another one, of which a note may say what changed. {_advise(record)}"
+    )
     if differences:
         raise ArtifactError(
             f"{len(differences)} of {len(tables)} files of tables differ from those of the archive. {_advise(record)}\n"
@@ -86,7 +92,7 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
     words = [word for word in record["words"] if not word.startswith("export.")]
     note = (
         f"{num_answers} answers of {len(specs)} cells were replayed from their calls, and all are the recorded ones. "
-        f"{len(tables)} files of tables are the same, byte by byte: {', '.join(table.name for table in tables)}.\n"
+        f"{len(tables)} files of tables are the same, byte by byte: {', '.join(table.name for table in tables)}.{code}\n"
         f"Page: {folder / 'report' / PAGE}\n"
         f"Command of the sweep: python -m flows.pipeline {' '.join(words)}\n"
         f"Its calls for a checkout with models, where they cost nothing then: winnow ledger import {folder / CALLS}"
@@ -108,7 +114,7 @@ def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int,
     return count, differing
 
 
-def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Any:
+def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bool]]:
     """Yield the id of each question of a cell, and whether its answer is the stored one."""
     spec = cell.spec
     identities = identify_engine_specs(spec.engines)
@@ -117,15 +123,24 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Any:
     for question in cell.questions:
         question_id = question.question_id
         recorded = steps[question_id].steps if question_id in steps else ()
-        replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
-        yield question_id, question_id in stored and is_same_answer(replayed.result, stored[question_id])
+        try:
+            replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
+        except LedgerError:  # another request than the recorded ones
+            yield question_id, False
+        else:
+            yield question_id, question_id in stored and is_same_answer(replayed.result, stored[question_id])
 
 
 def _compare(recorded: Path, computed: Path) -> str:
-    """Return the first lines in which two files differ, or "" if they are the same."""
+    """Return the first lines in which two files differ, or "" if they are the same but for notes on changed code."""
     if computed.read_bytes() == recorded.read_bytes():
         return ""
-    before, after = recorded.read_text().splitlines(), computed.read_text().splitlines()
+    before, after = (
+        [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip(" >") and CHANGED_CODE not in line]
+        for file in (recorded, computed)
+    )
+    if before == after:
+        return ""
     lines = [line[:200] for line in difflib.unified_diff(before, after, "archive", "here", n=0, lineterm="")][2:]
     more = [f"... and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
     return "\n".join([f"{recorded.name}:", *lines[:_MOST_LINES], *more])

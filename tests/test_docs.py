@@ -22,7 +22,7 @@ WRITTEN_BY_A_PAGE = ("strategy=concatenation,second_opinion", "experiment=mine/t
 """Choices that a page of the tutorial creates before it uses them."""
 RUN_BY_TESTS = ("dvc.md", "mlflow.md", "prefect.md", *(f"tutorial/{name}.md" for name in TUTORIAL))
 """Pages whose blocks are run as they stand, but for those that say why not."""
-WITHOUT_SETTINGS = ("compose", "demo", "gc", "ui")
+WITHOUT_SETTINGS = ("compose", "demo", "gc", "replay", "ui")
 """Flows that take no settings."""
 
 

@@ -19,7 +19,14 @@ GOLD = Context(
 
 def place(question: Question = QUESTION, gold: Context = GOLD, k: int = 3, **rules: object) -> list[Context]:
     """The passages of a ranking in which the gold passage is second, and another one has the answer, too."""
-    others = [make_context(1, "nothing"), replace(make_context(3, "by Austen"), has_answer=True), make_context(4, "nothing")]
+    named = make_context(5, "a novelist")
+    named = replace(named, passage=replace(named.passage, title="Austen"))
+    others = [
+        make_context(1, "nothing"),
+        replace(make_context(3, "by Austen"), has_answer=True),
+        named,
+        make_context(4, "nothing"),
+    ]
     contexts = [others[0], gold, *others[1:]]
     rule = Counterfactual(**{"answers": ANSWERS, **rules})  # type: ignore[arg-type]
     return list(rule.place(question, contexts, k).contexts)

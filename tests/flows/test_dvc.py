@@ -28,8 +28,10 @@ def project(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 
 def test_other_machines_compute_nothing_again(project: tuple[Path, list[str]]) -> None:
     """After a push and a pull: no stage runs, no model is trained, no call is made, and any question can be shown."""
-    folder, (_, _, pulled, _) = project
+    folder, (first, _, pulled, _) = project
     clone = folder.parent / "other-machine"
+    assert "No cell of these settings reads the results of this stage" in first
+    assert not (folder / "data/relevance").exists()
     assert UP_TO_DATE in pulled
     assert "Prefect server at" not in pulled
     assert "calls added" in pulled

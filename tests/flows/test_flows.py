@@ -255,12 +255,12 @@ def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "data").rglob("manifest.json"))
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "compose", "demo"])
+@pytest.mark.parametrize("stage", [*STAGES, "compose", "demo", "replay"])
 def test_help_is_useful(run: Run, stage: str) -> None:
     """What it does, and how it is called."""
     text = run(stage, "--help", small=False).stdout
     assert f"python -m flows.{stage}" in text
-    assert stage in ("compose", "demo") or "post_fusion" in text
+    assert stage in ("compose", "demo", "replay") or "post_fusion" in text
 
 
 def test_importing_a_flow_is_cheap() -> None:

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import Run, overrides
 
 import winnow
 from winnow.artifacts.tables import read_questions
+from winnow.testing.chat_server import ChatServer
 from winnow.text.containment import has_answers
 
 pytestmark = pytest.mark.slow
@@ -39,3 +40,21 @@ def test_known_questions_are_those_that_are_answered_without_passages(prepared: 
     done = prepared("sweep", *WORDS, "sweep.closed_book_filter=true", "sweep.closed_book_keeps=known", check=False)
     assert "no question of split 'test' that the sweep could answer" in done.stderr
     assert "sweep.closed_book_keeps" in done.stderr
+
+
+def test_a_served_model_thinks_or_not(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Both values reach the server; each has cells of its own, which say so."""
+    words = [word for word in overrides(world) if not word.startswith(("reader", "training", "sweep.limit"))]
+    server = ChatServer(reply=lambda _: "Mx Nelra")
+    with server.serve() as url:
+        served = ["experiment=questions/thinking", "reader.base=model", f"reader.engine.base_url={url}", "sweep.limit=3"]
+        more = ["grid.k=[2]", "report.out=out"]
+        dry = prepared("sweep", *words, *served, *more, "dry_run=true", small=False).stdout
+        prepared("sweep", *words, *served, *more, small=False)
+        prepared("report", *words, *served, *more, small=False)
+        thought = [body["chat_template_kwargs"]["enable_thinking"] for body in server.bodies]
+    assert "to be made" in dry
+    assert (thought.count(True), thought.count(False)) == (6, 6)
+    cells = json.loads((tmp_path / "out/metrics.json").read_text())
+    assert len(cells) == 4
+    assert {"enable_thinking=False", "enable_thinking=True"} == {cell["setting"].rpartition(".")[2] for cell in cells}

@@ -82,17 +82,6 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> None:
-    """After the run above: index, retrieval and training are left alone; no cell reads scores, which takes no time to see."""
-    (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
-    output = run_script("dvc repro", project)
-    ran = {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
-    assert ran == {"compose", "score", "sweep", "calls", "report"}
-    assert "No cell of these settings reads the results of this stage" in output
-    assert not (project / "data/relevance").exists()
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 def test_mlflows_pages_show_the_sweep(project: Path) -> None:
     """In a real browser: `make ui` names a page with EM, %Unk, strategy, k and gold in view; six runs stand side by side."""

@@ -118,6 +118,7 @@ from winnow.metrics.breakdowns import (
 )
 from winnow.metrics.citation import Citation, CitationF1OfMeans, Measure, ReplyWords, UncitedSentences, WrongCitations
 from winnow.metrics.citation import Dialect as CitationDialect
+from winnow.metrics.citation_use import Changed
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.metrics.conflict import Follows, MemorizationRatio
 from winnow.metrics.conflict import Source as Followed
@@ -156,6 +157,7 @@ from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
 from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.cite import Cite
+from winnow.strategies.cite_without import CiteWithout
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
@@ -196,7 +198,7 @@ def joined_questions(folder: Path) -> JoinedDataset:
     return JoinedDataset(dict.fromkeys("ab", JsonlQuestions(f"{folder}/own.jsonl", id="id")), Split(test=1))
 
 
-STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal, Cite)
+STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal, Cite, CiteWithout)
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
@@ -286,6 +288,7 @@ GOLDENS = [
     contradicted(*(Follows("m", "m", source=source) for source in get_args(Followed))),
     contradicted(MemorizationRatio("m", "m")),
     metric(SelectiveAccuracy("m", "m"), SelectiveAccuracy("m", "m", threshold=0.5)),
+    metric(Changed("m", "m")),
     metric(Coverage("m", "m"), Coverage("m", "m", threshold=0.5)),
     looked_for(ShortAnswerRecall("m", "m"), ShortAnswerRecall("m", "m", hit=True)),
     looked_for(*(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)), AnswerList("m", "m", dialect="alce")),

@@ -23,7 +23,8 @@ class Counterfactual:
     The substitute is drawn among the answers of the data set that have the same kind ("name", "year", "number" or "text";
     see `classify_answer`), as in the substitution by the corpus of Longpre et al. (2021). It neither contains an accepted
     answer nor is contained in one, and is neither in the question nor in the passage. Every accepted answer is replaced in
-    title and text. All other passages with an accepted answer are left out, and the next ones take their places.
+    title and text. All other passages with an accepted answer in text or title are left out, and the next ones take their
+    places.
 
     Where the passages have no gold one, or where some form of the answer is left in it (as one with other accents), nothing
     is replaced, and the context has no `substitute`: metrics of conflicts are undefined for such a question.
@@ -67,7 +68,12 @@ class Counterfactual:
         changed = self._change(question, gold) if gold is not None else None
         if changed is None:
             return self._placement.place(question, contexts, k)
-        kept = [changed if one is gold else one for one in contexts if one is gold or not (one.is_gold or one.has_answer)]
+        titles = has_answers([one.passage.title for one in contexts], question.answers)
+        kept = [
+            changed if one is gold else one
+            for one, in_title in zip(contexts, titles, strict=True)
+            if one is gold or not (one.is_gold or one.has_answer or in_title)
+        ]
         return self._placement.place(question, kept, k)
 
     def _change(self, question: Question, gold: Context) -> Context | None:

@@ -150,6 +150,10 @@ def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
     ]
 
 
+CHANGED_CODE = "artifacts behind these cells were computed by other code"
+"""Words of the note on changed code."""
+
+
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
     revision = get_git_revision()
@@ -160,7 +164,7 @@ def build_code_notes(folders: Sequence[Path]) -> list[str]:
     names = list(dict.fromkeys(name for modules in changed for name in modules))
     listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
     return [
-        f"{len(changed)} of {len(folders)} artifacts behind these cells were computed by other code: {listed} changed since, "
+        f"{len(changed)} of {len(folders)} {CHANGED_CODE}: {listed} changed since, "
         "under the same revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 

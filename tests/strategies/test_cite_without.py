@@ -1,0 +1,54 @@
+"""Answers without the passages that were cited, and without others."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.citation_use import Changed
+from winnow.records import Decoding
+from winnow.strategies.cite_without import CiteWithout, Removed
+from winnow.strategies.prompt import Prompt
+from winnow.testing import make_context, make_question, make_sample, run_scripted_plan
+
+PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
+CONTEXTS = [make_context(number, text) for number, text in enumerate(("one", "two", "three"), start=1)]
+
+
+def play(replies: list[str], removed: Removed = "cited", count: int = 3) -> tuple[str, tuple[str, ...], list[list[str]]]:
+    """The answer, its trace, and the prompts of each round."""
+    plan = CiteWithout(PROMPT, Decoding(), removed=removed).plan(make_question("Who?"), CONTEXTS[:count])
+    answer, prompts = run_scripted_plan(plan, [[reply] for reply in replies])
+    return answer.text, answer.trace, prompts
+
+
+def test_the_cited_passage_is_removed_and_the_others_are_numbered_anew() -> None:
+    """The first answer stays; the trace has the second one."""
+    text, trace, prompts = play(["Paris [2]. [2]", "Rome [1]"])
+    assert text == "Paris."
+    assert prompts[1] == ["[1] one\n[2] three Q Who?"]
+    assert trace[-2:] == ("without 2: Rome", "changed: yes")
+    assert play(["Paris [2]", "the paris [1]"])[1][-1] == "changed: no"
+
+
+def test_as_many_uncited_passages_are_removed() -> None:
+    """Drawn by the seed; the cited one is in both prompts."""
+    _, trace, prompts = play(["Paris [2]", "Paris [1]"], "uncited")
+    assert prompts[1] in (["[1] two\n[2] three Q Who?"], ["[1] one\n[2] two Q Who?"])
+    assert trace[-1] == "changed: no"
+
+
+@pytest.mark.parametrize(("reply", "count"), [("Paris", 3), ("Paris [9]", 3), ("Paris [1][2]", 3), ("Paris [1]", 1)])
+def test_without_a_citation_or_enough_others_nothing_is_asked_again(reply: str, count: int) -> None:
+    """One round, for both kinds, so that both are compared on the same questions; the metric is undefined."""
+    kinds: tuple[Removed, ...] = ("cited", "uncited")
+    for removed in kinds:
+        _, trace, prompts = play([reply], removed, count)
+        assert len(prompts) == 1
+        assert Changed("m", "m").score(make_sample("Paris", trace=trace)) is None
+
+
+def test_the_metric_reads_the_trace() -> None:
+    """A changed answer counts 1."""
+    metric = Changed("m", "m")
+    assert [metric.score(make_sample("x", trace=("vote: x", f"changed: {word}"))) for word in ("yes", "no")] == [1.0, 0.0]
+    with pytest.raises(ConfigError, match="must be cited or uncited"):
+        CiteWithout(PROMPT, Decoding(), removed="all")  # type: ignore[arg-type]
