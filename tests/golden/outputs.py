@@ -128,6 +128,8 @@ from winnow.metrics.distraction import DistractingEffect, Udcg
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.metrics.nuggets import Measure as NuggetMeasure
+from winnow.metrics.nuggets import Nuggets
 from winnow.metrics.ragas import Ragas
 from winnow.metrics.ragchecker import RagChecker
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
@@ -293,6 +295,7 @@ GOLDENS = [
     looked_for(ShortAnswerRecall("m", "m"), ShortAnswerRecall("m", "m", hit=True)),
     looked_for(*(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)), AnswerList("m", "m", dialect="alce")),
     looked_for(ClaimRecall("m", "m")),
+    looked_for(*(Nuggets("m", "m", of=of, dialect="nuggetizer") for of in get_args(NuggetMeasure))),
     metric(NotMajorityOfPools("m", "m")),
     metric(CutReplies("m", "m"), CutReplies("m", "m", role="judge")),
     metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),

@@ -259,11 +259,9 @@ def looked_for(*metrics: Any) -> Golden:
         rows = []
         for number, one in enumerate(samples()):
             names = [REPLIES[number], REPLIES[number - 1]]
-            meta = {
-                "qa_pairs": [{"short_answers": names}, {"short_answers": ["x"]}],
-                "answers": [names, ["x"]],
-                "claims": names,
-            }
+            nuggets = [{"text": name, "importance": kind} for name, kind in zip(names, ("vital", "okay"), strict=True)]
+            pairs = [{"short_answers": names}, {"short_answers": ["x"]}]
+            meta = {"qa_pairs": pairs, "answers": [names, ["x"]], "claims": names, "nuggets": nuggets}
             sample = replace(one, question=replace(one.question, meta=json.dumps(meta)))
             for metric in metrics:
                 is_judged = isinstance(metric, JudgedMetric)

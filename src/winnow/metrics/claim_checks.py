@@ -96,7 +96,7 @@ def ask_for_verdicts(
     """Return the requests for verdicts: for each reference, one for each `most` claims."""
     return [
         Generate(
-            (Message("user", template.format(question=question, reference=reference, claims=_number(part))),),
+            (Message("user", template.format(question=question, reference=reference, claims=format_numbered(part))),),
             Decoding(max_new_tokens=_TOKENS_OF_A_VERDICT * len(part)),
             role="judge",
         )
@@ -139,15 +139,27 @@ def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool |
     if is_padded:
         padded: list[bool | None] = [*read_all_labels(reply), *[False] * number]
         return padded[:number]
-    lines = [match for line in extract_final_text(reply.text).split("\n") if (match := _LINE.match(line))]
+    words = read_numbered_words(reply, _LINE, number)
+    return [None] * number if words is None else [word == "entailment" for word in words]
+
+
+def read_numbered_words(reply: Generation, line: re.Pattern[str], number: int) -> list[str] | None:
+    """Return the words of the lines of a reply in the order of their numbers, or None unless there is one for each number.
+
+    Args:
+        reply: Reply that has a word for each of some things, in a line of its own.
+        line: Pattern of such a line, whose groups are the number, which may be missing in all lines, and the word.
+        number: How many things there are.
+
+    """
+    lines = [match for text in extract_final_text(reply.text).split("\n") if (match := line.match(text))]
     places = [int(match[1]) if match[1] else place for place, match in enumerate(lines, 1)]
     if sorted(places) != list(range(1, number + 1)):
-        return [None] * number
-    found: dict[int, bool | None] = {
-        place: match[2].lower() == "entailment" for place, match in zip(places, lines, strict=True)
-    }
+        return None
+    found = {place: match[2].lower() for place, match in zip(places, lines, strict=True)}
     return [found[place] for place in range(1, number + 1)]
 
 
-def _number(claims: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1))
+def format_numbered(texts: Sequence[str]) -> str:
+    """Return texts as lines with their numbers, from 1."""
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))

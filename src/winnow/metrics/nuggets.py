@@ -1,0 +1,108 @@
+"""Nuggets: how much of what a good answer has to say an answer says (TREC's AutoNuggetizer, Pradeep et al. 2024 and 2025)."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError, check_fields
+from winnow.metrics.base import JudgedMetric, Sample
+from winnow.metrics.claim_checks import format_numbered, read_numbered_words
+from winnow.metrics.factscore import get_whole_answer
+from winnow.records import Decoding, Generate, Generation, Message, Plan
+
+Measure = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
+
+ASSIGN = """Decide for each nugget, a piece of information that a good answer contains, how far the answer states it.
+
+support: the answer states all of the nugget.
+partial_support: the answer states a part of it.
+not_support: the answer does not state it.
+
+Question: {question}
+Answer: {answer}
+Nuggets:
+{nuggets}
+
+Write one line for each nugget, in their order, with its number and one of the three words."""
+"""Prompt for the support of nuggets, with the fields {question}, {answer} and {nuggets}."""
+
+_LINE = re.compile(r"^\W*(?:(\d+)\W+)?(partial_support|not_support|support)\W*$", re.IGNORECASE)
+_CREDITS: Mapping[str, float] = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
+_WEIGHT_OF_OKAY = 0.5
+_MOST = 10
+"""Number of nuggets of a request, as published."""
+_TOKENS_OF_A_LABEL = 12
+
+
+@dataclass(frozen=True)
+class Nuggets(JudgedMetric):
+    """Share of a question's nuggets that the answer supports, according to a judge.
+
+    Nuggets stand in the metadata of the question, as a list `nuggets` of objects with `text` and `importance`, "vital" or
+    "okay". A nugget that is supported in part counts a half, and not at all in the strict measures. "all" is the share of all
+    nuggets, "vital" that of the vital ones (the published main measure is "vital_strict"), and "weighted" has half the weight
+    for okay ones. Formulas are those of the published code (castorini/nuggetizer; "weighted": vectara/open-rag-eval, without
+    its floor of 1 for the number of nuggets); the prompt is ours.
+
+    An answer "unknown" supports nothing, and is not judged. Undefined without nuggets or, in the dialect "strict", without a
+    label for each of them or without a vital one; in the dialect "nuggetizer", a label that is missing counts 0, and so does
+    an answer without vital nuggets.
+
+    Args:
+        of: The measure.
+        dialect: Rules for what is missing.
+        template: Template of the prompt, with the fields {question}, {answer} and {nuggets}.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    of: Measure = "vital_strict"
+    dialect: Literal["strict", "nuggetizer"] = "strict"
+    template: str = ASSIGN
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, and for an unknown measure or dialect."""
+        check_fields(f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets"))
+        if self.of not in get_args(Measure) or self.dialect not in ("strict", "nuggetizer"):
+            raise ConfigError(
+                f"metric.{self.name}: `of` is one of {', '.join(get_args(Measure))}, and `dialect` strict or nuggetizer; "
+                f"received {self.of!r} and {self.dialect!r}."
+            )
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Request a label for each nugget, ten in a request."""
+        nuggets: Sequence[Mapping[str, Any]] = json.loads(sample.question.meta).get("nuggets") or ()
+        if not nuggets:
+            return None
+        texts = [str(nugget["text"]) for nugget in nuggets]
+        labels: list[str | None] = ["not_support"] * len(texts)
+        if not sample.prediction.unknown:
+            parts = [texts[start : start + _MOST] for start in range(0, len(texts), _MOST)]
+            replies: Sequence[Generation] = yield [self._ask(sample, part) for part in parts]
+            labels = []
+            for reply, part in zip(replies, parts, strict=True):
+                labels += read_numbered_words(reply, _LINE, len(part)) or [None] * len(part)
+        if self.dialect == "strict" and None in labels:
+            return None
+        return self._compute([str(nugget.get("importance", "okay")) for nugget in nuggets], labels)
+
+    def _ask(self, sample: Sample, texts: Sequence[str]) -> Generate:
+        answer = get_whole_answer(sample.prediction)
+        prompt = self.template.format(question=sample.question.text, answer=answer, nuggets=format_numbered(texts))
+        decoding = Decoding(max_new_tokens=_TOKENS_OF_A_LABEL * len(texts))
+        return Generate((Message("user", prompt),), decoding, role="judge")
+
+    def _compute(self, importances: Sequence[str], labels: Sequence[str | None]) -> float | None:
+        """Return the weighted mean of the credits, or None or 0, by the dialect, if no nugget has a weight."""
+        kind, _, strict = self.of.partition("_")
+        earned = [_CREDITS.get(label or "", 0.0) for label in labels]
+        if strict:
+            earned = [float(one == 1.0) for one in earned]
+        weight_of_okay = {"all": 1.0, "vital": 0.0, "weighted": _WEIGHT_OF_OKAY}[kind]
+        weights = [1.0 if importance == "vital" else weight_of_okay for importance in importances]
+        if not any(weights):
+            return None if self.dialect == "strict" else 0.0
+        return sum(weight * one for weight, one in zip(weights, earned, strict=True)) / sum(weights)
