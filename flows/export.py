@@ -87,7 +87,7 @@ def _export_sweep(jobs: Sequence[Settings]) -> Summary:
                 "ledger import`), or remove the predictions and make them again with `python -m flows.sweep`."
             )
         roles = list_judging_roles(build_metrics(settings))
-        write_archive(file, settings, specs, roles, calls, [tables / name for name in TABLES])
+        write_archive(file, jobs, specs, roles, calls, [tables / name for name in TABLES])
     row = {"archive": file, "cells": len(specs), "calls": number, "MB": f"{file.stat().st_size / 2**20:.1f}"}
     return Summary("A sweep to repeat without models", [row], f"Check it: python -m flows.replay {file}")
 

@@ -89,13 +89,12 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
             f"{len(differences)} of {len(tables)} files of tables differ from those of the archive. {_advise(record)}\n"
             + "\n".join(differences)
         )
-    words = [word for word in record["words"] if not word.startswith("export.")]
     note = (
         f"{num_answers} answers of {len(specs)} cells were replayed from their calls, and all are the recorded ones. "
         f"{len(tables)} files of tables are the same, byte by byte: {', '.join(table.name for table in tables)}.{code}\n"
         f"Page: {folder / 'report' / PAGE}\n"
-        f"Command of the sweep: python -m flows.pipeline {' '.join(words)}\n"
-        f"Its calls for a checkout with models, where they cost nothing then: winnow ledger import {folder / CALLS}"
+        + "".join(f"Command of the sweep: python -m flows.pipeline {words}\n" for words in record["words"])
+        + f"Its calls for a checkout with models, where they cost nothing then: winnow ledger import {folder / CALLS}"
     )
     return Summary(summary.title, summary.rows, note, group=summary.group)
 

@@ -6,6 +6,7 @@ tables do not read, such as the corpus and weights, it has the manifests alone.
 """
 
 import json
+import shlex
 import shutil
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,25 +32,32 @@ from winnow.sweeps.spec import CellSpec, EngineSpec, QuestionSelection
 RECORD, CALLS, TABLES = "replay.json", "calls.jsonl.gz", "tables"
 """Names in an archive: the record of the cells, the file of the calls, and the folder of the tables."""
 _VERSION = 1
+_OF_MACHINES = ("paths", "tracking", "export", "hydra")
+"""Groups of settings whose words are those of a machine or of the export, and not of the sweep."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 """Time of every file in an archive, so that equal sweeps make equal archives."""
 
 
 def write_archive(
-    file: Path, settings: Settings, specs: Sequence[CellSpec], judges: Sequence[Role], calls: Path, tables: Sequence[Path]
+    file: Path,
+    jobs: Sequence[Settings],
+    specs: Sequence[CellSpec],
+    judges: Sequence[Role],
+    calls: Path,
+    tables: Sequence[Path],
 ) -> None:
     """Write the archive of finished cells.
 
     Args:
         file: File to write.
-        settings: Settings of the job, which name the metrics and the report.
+        jobs: Settings of the jobs, the first of which names the metrics and the report.
         specs: Finished cells.
         judges: Roles that judged metrics ask.
         calls: File of the calls that the cells and the judged metrics used.
         tables: Files of the report's tables.
 
     """
-    models = Path(settings.paths.models)
+    settings, models = jobs[0], Path(jobs[0].paths.models)
 
     def place(path: Path) -> str:
         """Return the place in the archive of an artifact's folder, or of a file in it."""
@@ -60,8 +68,8 @@ def write_archive(
     record = {
         "version": _VERSION,
         "code": get_running_revision(),
-        "words": list(settings.words),
-        "settings": settings.plain,
+        "words": [_join_words(job.words) for job in jobs],
+        "settings": _leave_out_places(settings.plain),
         "cells": [_describe_cell(spec, judges, place) for spec in specs],
     }
     read = list(dict.fromkeys(folder for spec in specs for folder in _list_folders(spec)))
@@ -110,9 +118,27 @@ def _describe_cell(spec: CellSpec, judges: Sequence[Role], place: Callable[[Path
         "engines": _describe_engines(spec.engines),
         "ranking_engines": _describe_engines(spec.ranking_engines),
         "judges": _describe_engines([spec.resolve_engine(role) for role in judges]),
-        "settings": spec.config,
+        "settings": _leave_out_places(spec.config),
         "identity": spec.identity,
     }
+
+
+def _join_words(words: Sequence[str]) -> str:
+    """Return the words of a sweep as they are typed, without those that are of a machine."""
+    return shlex.join(word for word in words if word.partition("=")[0].partition(".")[0] not in _OF_MACHINES)
+
+
+def _leave_out_places(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without the folders, databases and servers of the machine, whose addresses may have passwords."""
+    paths = {
+        **plain["paths"],
+        "data": "data",
+        "models": "models",
+        "downloads": "",
+        "ledger": "ledger.sqlite",
+        "base_ledgers": [],
+    }
+    return {**plain, "paths": paths, "tracking": {**plain["tracking"], "uri": "", "artifacts": ""}}
 
 
 def _describe_engines(specs: Sequence[EngineSpec]) -> list[dict[str, Any]]:

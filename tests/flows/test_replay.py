@@ -21,7 +21,7 @@ def archive(world: Path, template: Path, store: Path, tmp_path_factory: pytest.T
     folder = tmp_path_factory.mktemp("author")
     shutil.copytree(template, folder, dirs_exist_ok=True)
     shutil.copytree(world, folder / "world")
-    for stage, *words in (["sweep"], ["report"], ["export", "export.format=replay"]):
+    for stage, *words in (["sweep"], ["report"], ["export", "export.format=replay", "tracking.uri=sqlite:///other.db"]):
         run_stage(stage, [*overrides(folder / "world"), *WORDS, *words], folder, environment()).check_returncode()
     file = tmp_path_factory.mktemp("archive") / "towns.zip"
     shutil.move(folder / "exports/replay/towns.zip", file)
@@ -41,7 +41,7 @@ def test_a_sweep_is_repeated_without_its_models(run: Run, archive: Path, tmp_pat
     assert (folder / "report/index.html").is_file()
     assert not list(folder.glob("models/*/*.safetensors"))
     assert "winnow ledger import" in done
-    assert "grid={strategy:[closed_book,post_fusion],k:[1,2]}" in done
+    assert "'grid={strategy:[closed_book,post_fusion],k:[1,2]}'" in done
     assert "export.format" not in done.partition("Command of the sweep")[2]
     assert "30 answers" in run("replay", str(archive), small=False).stdout
     other = tmp_path / "replays/mine"
@@ -63,6 +63,17 @@ def test_equal_sweeps_make_equal_archives(archive: Path) -> None:
     assert [name.rpartition("/")[2] for name in names if name.startswith(("data/corpus", "data/index"))] == [
         "manifest.json"
     ] * 2
+
+
+def test_the_places_of_a_machine_are_left_out(archive: Path) -> None:
+    """Folders, databases and servers, whose addresses may have passwords; what names a number stays."""
+    record = json.loads(zipfile.ZipFile(archive).read("replay.json"))
+    settings = [record["settings"], *(cell["settings"] for cell in record["cells"])]
+    assert {one["paths"]["ledger"] for one in settings} == {"ledger.sqlite"}
+    assert {one["tracking"]["uri"] for one in settings} == {""}
+    (words,) = record["words"]
+    assert not [word for word in words.split() if word.startswith(("paths", "tracking", "export"))]
+    assert "k:[1,2]" in words
 
 
 def _change(archive: Path, target: Path, **changed: str) -> Path:
