@@ -18,6 +18,7 @@ from flows.project.artifacts import Project
 from flows.project.cells import build_placement, build_strategy
 from flows.project.engines import identify_engine_specs
 from flows.project.inputs import ArtifactIndex, list_roots
+from flows.settings.components import import_component_class
 from flows.settings.typed import Settings
 from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import MANIFEST, compute_file_digest, flatten_all, get_running_revision, read_manifest
@@ -208,13 +209,18 @@ def load_archive(folder: Path, allowed: Collection[str] = ()) -> tuple[Settings,
 def _check_components(settings: Iterable[Any], allowed: Collection[str]) -> None:
     """Raise ConfigError for a component outside Winnow, because building it would run code of the archive's choice."""
     targets = {str(value) for plain in settings for name, value in flatten_all(plain) if name == "_target_"}
-    foreign = sorted(one for one in targets if not is_in_winnow(one) and one.rpartition(".")[0] not in allowed)
+    foreign = sorted(one for one in targets if not _is_own(one) and one.rpartition(".")[0] not in allowed)
     if foreign:
         module = foreign[0].rpartition(".")[0]
         raise ConfigError(
             f"The archive uses {', '.join(foreign)}, which is not part of Winnow. Get the code of {module} from the authors, "
             f"read it, and add --allow {module} to run it."
         )
+
+
+def _is_own(target: str) -> bool:
+    """Return whether a target is a class of Winnow, and not one of another library that a module of Winnow imports."""
+    return is_in_winnow(target) and is_in_winnow(import_component_class(target).__module__)
 
 
 def _load_cell(folder: Path, cell: Mapping[str, Any], settings: Settings) -> CellSpec:

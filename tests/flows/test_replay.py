@@ -109,6 +109,9 @@ def test_what_differs_is_found(run: Run, archive: Path, tmp_path: Path) -> None:
     text = refuse(_change(archive, tmp_path / "code.zip", replay_json="winnow.strategies.post_fusion|subprocess"))
     assert "subprocess.PostFusion, which is not part of Winnow" in text
     assert "--allow subprocess" in text
+    hidden = "winnow.readers.child_processes.subprocess.Popen"
+    text = refuse(_change(archive, tmp_path / "hidden.zip", replay_json=f"winnow.strategies.post_fusion.PostFusion|{hidden}"))
+    assert f"{hidden}, which is not part of Winnow" in text
     text = refuse(_change(archive, tmp_path / "version.zip", replay_json='"version": 1|"version": 9'))
     assert "has version 9; expected 1" in text
     (tmp_path / "cut.zip").write_bytes(archive.read_bytes()[:2000])
