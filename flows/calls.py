@@ -13,7 +13,7 @@ from flows.project.artifacts import Artifact, Project
 from flows.project.cells import require_finished, resolve_cells
 from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
-from flows.project.metrics import build_metrics, resolve_judge_specs
+from flows.project.metrics import build_metrics, list_judging_roles
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -79,7 +79,7 @@ def resolve_calls_artifact(settings: Settings, specs: Sequence[CellSpec]) -> Art
     inputs = {
         "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
         "judged": {name: settings.metric[name] for name in judged},
-        "judges": [spec.key for spec in resolve_judge_specs(project, metrics)],
+        "judges": list(dict.fromkeys(spec.resolve_engine(role).key for role in list_judging_roles(metrics) for spec in specs)),
     }
     return project.resolve_artifact("calls", "calls", str(settings.sweep.name), inputs)
 
@@ -116,10 +116,10 @@ def _iter_plans(
             yield job.plan, identities, own.steps if own else ()
     metrics = [metric for metric in build_metrics(settings) if isinstance(metric, JudgedMetric)]
     if metrics:
-        judge = identify_engine_specs(resolve_judge_specs(Project(settings), metrics))
         reader = SampleReader(collect_inputs(metrics))
-        samples = {spec.key: reader.read(spec) for spec in specs}
-        yield from ((job.plan, judge, ()) for job in build_judge_jobs(metrics, samples))
+        for spec in specs:  # each cell is judged by the models of its own settings
+            judge = identify_engine_specs([spec.resolve_engine(role) for role in list_judging_roles(metrics)])
+            yield from ((job.plan, judge, ()) for job in build_judge_jobs(metrics, {spec.key: reader.read(spec)}))
 
 
 STAGE = Stage(

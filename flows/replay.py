@@ -18,6 +18,7 @@ from flows.project.archive import CALLS, TABLES, load_archive, unpack_archive
 from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.report import PAGE, report_cells
+from flows.report import TABLES as TABLE_FILES
 from flows.settings.typed import Settings
 from flows.stages.command import exit_on_errors
 from flows.tools.summary import Summary, progress
@@ -27,12 +28,18 @@ from winnow.artifacts.tables import read_predictions
 from winnow.errors import ArtifactError, InputError, LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import import_calls
+from winnow.predictions import Prediction
 from winnow.protocols import CallStore
 from winnow.reports.notes import CHANGED_CODE
-from winnow.sweeps.replay import is_same_answer, replay_plan
-from winnow.sweeps.run import LoadedCell, load_cells
+from winnow.steps import Outcome
+from winnow.sweeps.replay import count_usage, replay_plan
+from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 from winnow.sweeps.spec import CellSpec
 
+_COMPARED = (
+    "answer", "unknown", "candidates", "reply", "trace", "passage_ids", "used_ids", "gold_position", "provenance",
+)  # fmt: skip
+"""Fields of a prediction that a replay gives again."""
 _MOST_LINES = 12
 """Number of differing lines that are printed of a table."""
 
@@ -77,7 +84,9 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
             f"{differing[0]}. " + _advise(record)
         )
     summary = report_cells([settings], specs)
-    tables = sorted((folder / TABLES).iterdir())
+    tables = sorted((folder / TABLES).glob("*"))
+    if not specs or {table.name for table in tables} != set(TABLE_FILES):
+        raise InputError(f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive again.")
     differences = [text for table in tables if (text := _compare(table, folder / "report" / table.name))]
     code = (
         ""
@@ -126,8 +135,20 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bo
             replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
         except LedgerError:  # another request than the recorded ones
             yield question_id, False
-        else:
-            yield question_id, question_id in stored and is_same_answer(replayed.result, stored[question_id])
+            continue
+        usage = tuple(count_usage(call) for calls in replayed.rounds for call in calls)
+        outcome = Outcome(question_id, replayed.result, usage, steps=tuple(replayed.steps))
+        built = build_prediction(question, cell.place(question), outcome, cell.get_ranking_usage(question_id))
+        is_same = question_id in stored and _describe(built) == _describe(stored[question_id])
+        yield question_id, is_same and (not recorded or list(recorded) == replayed.steps)
+    for question_id in stored.keys() - {question.question_id for question in cell.questions}:
+        yield question_id, False
+
+
+def _describe(prediction: Prediction) -> tuple[object, ...]:
+    """Return what metrics read of a prediction, but for the time and the counts of cut and empty replies."""
+    usage = [(used.role, used.calls, used.tokens_in, used.tokens_out) for used in prediction.usage]
+    return (*(getattr(prediction, name) for name in _COMPARED), usage)
 
 
 def _compare(recorded: Path, computed: Path) -> str:

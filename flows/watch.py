@@ -25,12 +25,11 @@ from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, LedgerError
 from winnow.metrics.base import JudgedMetric, Metric, Sample
-from winnow.predictions import RoleUsage
 from winnow.protocols import CallStore
-from winnow.records import NO_USAGE, Generation, Role, Score
+from winnow.records import Role
 from winnow.reports.cells import CellResult
 from winnow.steps import Outcome
-from winnow.sweeps.replay import Call, replay_plan
+from winnow.sweeps.replay import count_usage, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
@@ -69,7 +68,7 @@ class WatchedCell:
             placed = self.cell.place(question)
             with suppress(LedgerError):
                 replay = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger)
-                usage = tuple(_count_usage(call) for calls in replay.rounds for call in calls)
+                usage = tuple(count_usage(call) for calls in replay.rounds for call in calls)
                 outcome = Outcome(question.question_id, replay.result, usage)
                 prediction = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
                 self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
@@ -133,12 +132,6 @@ def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
     if not new:
         return f"{text}; none since this command began."
     return f"{text}; {new:,} in {seconds / 60:.1f} minutes, about {(total - done) * seconds / new / 60:.0f} minutes left."
-
-
-def _count_usage(call: Call) -> RoleUsage:
-    """Return what a call used; failed calls and searches used no tokens."""
-    used = call.result.usage if isinstance(call.result, Generation | Score) else NO_USAGE
-    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out)
 
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:

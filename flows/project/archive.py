@@ -9,20 +9,22 @@ import json
 import shlex
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flows.project.artifacts import Project
 from flows.project.cells import build_placement, build_strategy
 from flows.project.engines import identify_engine_specs
 from flows.project.inputs import ArtifactIndex, list_roots
-from flows.settings.components import import_component_class
+from flows.project.prompts import build_prompt
+from flows.settings.components import import_component_class, iter_components
 from flows.settings.typed import Settings
 from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import MANIFEST, compute_file_digest, flatten_all, get_running_revision, read_manifest
 from winnow.errors import ConfigError, InputError, LedgerError
+from winnow.identity.markers import get_input_file_settings
 from winnow.identity.modules import is_in_winnow
 from winnow.predictions import Price
 from winnow.records import Role
@@ -57,8 +59,14 @@ def write_archive(
         calls: File of the calls that the cells and the judged metrics used.
         tables: Files of the report's tables.
 
+    Raises:
+        ConfigError: If a component reads a file that would have to be in the archive, or if the file is an archive of other
+            cells.
+
     """
     settings, models = jobs[0], Path(jobs[0].paths.models)
+    _check_files(specs, settings)
+    _check_overwrite(file, specs)
 
     def place(path: Path) -> str:
         """Return the place in the archive of an artifact's folder, or of a file in it."""
@@ -85,6 +93,34 @@ def write_archive(
         for name in sorted(files):
             with files[name].open("rb") as source, archive.open(_describe_entry(name, files[name]), "w") as target:
                 shutil.copyfileobj(source, target)
+
+
+def _check_files(specs: Sequence[CellSpec], settings: Settings) -> None:
+    """Raise ConfigError if a strategy, a context processor, a metric or the breakdown reads a file of its own."""
+    plain = settings.plain
+    nodes = {f"metric.{name}": node for name, node in plain["metric"].items()} | {"breakdown": plain.get("breakdown")}
+    for spec in specs:
+        nodes |= {"strategy.plan": spec.config["strategy"]["plan"], "context.plan": spec.config["context"]["plan"]}
+        for name, component in (found for key, node in nodes.items() for found in iter_components(node, key)):
+            for setting in get_input_file_settings(component.component_class):
+                if value := component.get(setting.partition(".")[0]):
+                    raise ConfigError(
+                        f"{name}.{setting}={value} is a file that is read while cells are replayed, and archives have none. "
+                        "Leave the component out, or publish the file with the command of the sweep."
+                    )
+
+
+def _check_overwrite(file: Path, specs: Sequence[CellSpec]) -> None:
+    """Raise ConfigError if a file is there that is not the archive of the same cells."""
+    if not file.exists():
+        return
+    try:
+        with zipfile.ZipFile(file) as archive:
+            keys = {cell["key"] for cell in json.loads(archive.read(RECORD))["cells"]}
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        keys = set()
+    if keys != {spec.key for spec in specs}:
+        raise ConfigError(f"{file} has other cells. Name the sweep by sweep.name, or choose another folder by export.out.")
 
 
 def _describe_entry(name: str, file: Path) -> zipfile.ZipInfo:
@@ -154,16 +190,18 @@ def unpack_archive(file: Path, folder: Path) -> None:
 
     Raises:
         InputError: If the file is not an archive of this kind.
-        ConfigError: If the folder has other files.
+        ConfigError: If the folder has other files, or if one of the archive's was changed in it.
 
     """
     digest, mark = compute_file_digest(file), folder / "archive.sha256"
-    if mark.is_file() and mark.read_text() == digest:
-        return
-    if folder.exists() and any(folder.iterdir()):
+    is_unpacked = mark.is_file() and mark.read_text() == digest
+    if not is_unpacked and folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} has files already, of another archive or of yours. Choose a new folder by --out.")
     try:
         with zipfile.ZipFile(file) as archive:
+            if is_unpacked:
+                _check_unpacked(archive, folder)
+                return
             if RECORD not in archive.namelist():
                 raise InputError(
                     f"{file} has no {RECORD}. Expected an archive of `python -m flows.export export.format=replay`."
@@ -174,6 +212,13 @@ def unpack_archive(file: Path, folder: Path) -> None:
     except zipfile.BadZipFile as error:
         raise InputError(f"{file} is damaged or is not an archive ({error}). Get it again.") from error
     mark.write_text(digest)
+
+
+def _check_unpacked(archive: zipfile.ZipFile, folder: Path) -> None:
+    for entry in archive.infolist():
+        path = folder / entry.filename
+        if not path.is_file() or zlib.crc32(path.read_bytes()) != entry.CRC:
+            raise ConfigError(f"{path} is not as in the archive any more. Choose a new folder by --out.")
 
 
 def load_archive(folder: Path, allowed: Collection[str] = ()) -> tuple[Settings, list[CellSpec], Mapping[str, Any]]:
@@ -246,6 +291,7 @@ def _load_cell(folder: Path, cell: Mapping[str, Any], settings: Settings) -> Cel
 
     engines, ranking, judges = (_load_engines(cell[name]) for name in ("engines", "ranking_engines", "judges"))
     selection, labels = cell["questions"], cell["labels"]
+    questions, retrieval, pool = require(selection["path"]), require(cell["retrieval"]), find(cell["pool"])
     varying = tuple((name, value) for name, value in labels["varying"])
     return CellSpec(
         key=cell["key"],
@@ -253,21 +299,21 @@ def _load_cell(folder: Path, cell: Mapping[str, Any], settings: Settings) -> Cel
         labels=CellLabels(**{**labels, "varying": varying}),
         settings=cell["named"],
         questions=QuestionSelection(
-            require(selection["path"]),
+            questions,
             selection["split"],
             selection["limit"],
             find(selection["closed_book"]),
             selection["keeps"],
         ),
-        retrieval=require(cell["retrieval"]),
-        pool=find(cell["pool"]),
+        retrieval=retrieval,
+        pool=pool,
         relevance=find(cell["relevance"]),
         distractors=settings.distractors.rule.build(),
-        placement=build_placement(settings, require(selection["path"])),
+        placement=build_placement(settings, questions),
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
-        strategy=lambda: build_strategy(Project(settings)),
+        strategy=lambda: build_strategy(settings, build_prompt(settings.prompt, lambda: (questions, pool or retrieval))),
         engines=engines,
         ranking_engines=ranking,
         resolve_engine=resolve_engine,

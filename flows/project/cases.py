@@ -36,20 +36,23 @@ def build_cases(
 
 def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     """Say which questions the closed-book filter left out, because all closed-book answers are wrong then, or right."""
-    counts = [spec.questions.count_questions() for spec in specs]
-    removed = {count[0] - count[1] for count in counts if count is not None}
-    if None in counts or not any(removed):
-        return []
-    number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
-    shared = {str(reader["name"]) for spec in specs if (reader := spec.config["closed_book"].get("reader"))}
-    whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
-    known = all(spec.questions.keeps == "known" for spec in specs)
-    matches = "is no exact match" if known else "is an exact match"
-    because = f", so that its closed-book cell has {'only exact matches' if known else 'no exact match'}"
-    return [
-        f"{number} to which {whose} answer without passages {matches} were left out "
-        f"(sweep.closed_book_filter){'' if shared else because}."
-    ]
+    notes = []
+    for keeps in dict.fromkeys(spec.questions.keeps for spec in specs):
+        own = [spec for spec in specs if spec.questions.keeps == keeps]
+        counts = [spec.questions.count_questions() for spec in own]
+        removed = {count[0] - count[1] for count in counts if count is not None}
+        if None in counts or not any(removed):
+            continue
+        number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
+        shared = {str(reader["name"]) for spec in own if (reader := spec.config["closed_book"].get("reader"))}
+        whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
+        matches = "is no exact match" if keeps == "known" else "is an exact match"
+        because = f", so that its closed-book cell has {'only exact matches' if keeps == 'known' else 'no exact match'}"
+        notes.append(
+            f"{number} to which {whose} answer without passages {matches} were left out "
+            f"(sweep.closed_book_filter){'' if shared else because}."
+        )
+    return notes
 
 
 def describe_bias(specs: Sequence[CellSpec]) -> str:
@@ -57,7 +60,9 @@ def describe_bias(specs: Sequence[CellSpec]) -> str:
     selections = [spec.questions for spec in specs if spec.questions.closed_book]
     if not selections:
         return ""
-    if all(one.keeps == "known" for one in selections):
+    if len({one.keeps for one in selections}) > 1:
+        return "low or high by selection, because questions were selected by their answers without passages"
+    if selections[0].keeps == "known":
         return "high by selection, because only questions that are answered right without passages were asked"
     return "low by selection, because questions that are answered right without passages were left out"
 

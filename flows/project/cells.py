@@ -26,6 +26,7 @@ from winnow.contexts.placed import PlacementRule
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.records import Decoding
+from winnow.strategies.prompt import Prompt
 from winnow.sweeps.labels import SAMPLES, CellLabels
 from winnow.sweeps.searches import SearchRules
 from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_settings
@@ -90,7 +91,7 @@ def resolve_cell(settings: Settings) -> CellSpec:
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
-        strategy=lambda: build_strategy(project),
+        strategy=lambda: build_strategy(settings, open_prompt(project, settings.prompt)),
         engines=tuple(resolve_engine_spec(project, role) for role in roles),
         ranking_engines=resolve_ranking_engines(project),
         resolve_engine=partial(resolve_engine_spec, project),
@@ -207,6 +208,11 @@ def _validate(settings: Settings) -> None:
         raise ConfigError(
             f"k={settings.k} is larger than the stored rankings (depth={settings.depth}). Lower k, or raise depth."
         )
+    if isinstance(settings.placement.rule.build(), Counterfactual) and settings.search.rules.build().placed:
+        raise ConfigError(
+            f"placement={settings.placement.name} changes passages of the rankings, and search.rules.placed=true would change "
+            "those of searches, of which no metric knows. Set search.rules.placed=false, or take another placement."
+        )
     if weighted_by != "none" and not _keeps_contexts(settings):
         raise ConfigError(
             f"weighting.by={weighted_by} needs a score of every context, which distractors={settings.distractors.name} do "
@@ -246,12 +252,9 @@ def build_placement(settings: Settings, questions: Path) -> PlacementRule:
     return rule
 
 
-def build_strategy(project: Project) -> Strategy:
+def build_strategy(settings: Settings, prompt: Prompt) -> Strategy:
     """Build the strategy of the one cell that a configuration describes."""
-    settings = project.settings
-    strategy: Strategy = settings.strategy.plan.build(
-        prompt=open_prompt(project, settings.prompt), decoding=settings.decoding.build()
-    )
+    strategy: Strategy = settings.strategy.plan.build(prompt=prompt, decoding=settings.decoding.build())
     return strategy
 
 

@@ -1,5 +1,6 @@
 """Builds the prompt of a configuration, with demonstrations if it is a few-shot prompt."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,12 +16,22 @@ from winnow.strategies.prompt import Prompt
 
 def open_prompt(project: Project, node: Component) -> Prompt:
     """Build a prompt. Demonstrations are drawn from the questions of their split and the passages retrieved for them."""
+    return build_prompt(node, lambda: (project.questions_file, project.rankings.require()))
+
+
+def build_prompt(node: Component, find_artifacts: Callable[[], tuple[Path, Path]]) -> Prompt:
+    """Build a prompt.
+
+    Args:
+        node: Settings of the prompt.
+        find_artifacts: Function that returns the file of the questions and the folder of the rankings of demonstrations; it is
+            called for a prompt with demonstrations alone.
+
+    """
     prompt: Prompt = node.build()
     if prompt.shots is None:
         return prompt
-    return replace(
-        prompt, demonstrations=_draw_demonstrations(project.questions_file, project.rankings.require(), prompt.shots)
-    )
+    return replace(prompt, demonstrations=_draw_demonstrations(*find_artifacts(), prompt.shots))
 
 
 @lru_cache(maxsize=8)

@@ -87,3 +87,23 @@ def test_rules_are_described_and_checked() -> None:
     assert rule.uses_gold
     with pytest.raises(ConfigError, match=r"placement\.rule\.order"):
         Counterfactual("middle")  # type: ignore[arg-type]
+
+
+def test_substitutes_are_told_from_answers_by_their_letters() -> None:
+    """Metrics look for letters: "13" has "3", and an article has no letter that counts; yes and no have no substitute."""
+    three = Context(Passage("g", "t", "There are 3 of them."), 2, 0.5, True, is_gold=True)
+    assert place(Question("q", "How many?", ("3",)), three, answers=("13", "30", "7"))[0].substitute == "7"
+    text = Context(Passage("g", "t", "once in a blue moon"), 2, 0.5, True, is_gold=True)
+    assert (
+        place(Question("q", "How often?", ("a blue moon",)), text, answers=("the", "a red sun"))[0].substitute == "a red sun"
+    )
+    no = Context(Passage("g", "t", "She had no children."), 2, 0.5, True, is_gold=True)
+    assert place(Question("q", "Had she any?", ("no",)), no, answers=("yes", "no"))[0].substitute == ""
+
+
+def test_of_several_gold_passages_the_one_with_the_answer_is_changed() -> None:
+    """As questions of several hops have them; the other one is left out."""
+    hop = Context(Passage("h", "Emma", "Emma is a novel."), 1, 0.9, False, is_gold=True)
+    rule = Counterfactual(answers=ANSWERS)
+    first, second = rule.place(QUESTION, [hop, GOLD, make_context(3, "nothing")], 2).contexts
+    assert (first.passage.passage_id, bool(first.substitute), second.passage.passage_id) == ("g", True, "p3")

@@ -9,6 +9,8 @@ import pytest
 from conftest import Run, environment, overrides
 from stage_process import run_stage
 
+from winnow.artifacts.tables import read_questions
+
 WORDS = ("grid={strategy:[closed_book,post_fusion],k:[1,2]}", "metric=[em,unk,judged]", "breakdown=gold_rank")
 
 
@@ -116,6 +118,13 @@ def test_what_differs_is_found(run: Run, archive: Path, tmp_path: Path) -> None:
     assert "has version 9; expected 1" in text
     (tmp_path / "cut.zip").write_bytes(archive.read_bytes()[:2000])
     assert "is damaged or is not an archive" in refuse(tmp_path / "cut.zip")
+    with zipfile.ZipFile(archive) as source, zipfile.ZipFile(tmp_path / "few.zip", "w") as copy:
+        for name in source.namelist():
+            if name != "tables/metrics.json":
+                copy.writestr(name, source.read(name))
+    assert "lacks cells or tables; expected report.md" in refuse(tmp_path / "few.zip")
+    (tmp_path / "out/few/replay.json").write_text("{}")
+    assert "is not as in the archive any more" in refuse(tmp_path / "few.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
         other.writestr("a.txt", "a")
     assert "has no replay.json" in refuse(tmp_path / "other.zip")
@@ -138,7 +147,22 @@ def test_an_answer_that_its_calls_do_not_give_is_found(run: Run, archive: Path, 
     assert "20 of 30 answers are not those of the archive, or need other calls, such as question" in done.stderr
 
 
-def test_unfinished_cells_are_not_packed(prepared: Run) -> None:
-    """Cells that are not finished are named, with the command that finishes them."""
-    done = prepared("export", "export.format=replay", "k=1", check=False)
+def test_what_cannot_be_packed_is_refused(prepared: Run, tmp_path: Path) -> None:
+    """Cells that are not finished, answers that stand in a file, and an archive of other cells in the way."""
+    words = ("export", "export.format=replay", "sweep.closed_book_filter=false")
+    done = prepared(*words, "k=1", check=False)
     assert "1 of 1 cells are not finished" in done.stderr
+    answers = tmp_path / "answers.jsonl"
+    (file,) = tmp_path.glob("data/questions/*/questions.parquet")
+    ids = [question.question_id for question in read_questions(file, ["test"])]
+    answers.write_text("".join(json.dumps({"question_id": question_id, "answer": "x"}) + "\n" for question_id in ids))
+    stored = ("strategy=stored", "strategy.name=mine", f"strategy.plan.path={answers}", "sweep.closed_book_filter=false")
+    prepared("sweep", *stored)
+    done = prepared("export", "export.format=replay", *stored, check=False)
+    assert f"strategy.plan.path={answers} is a file that is read while cells are replayed" in done.stderr
+    prepared("sweep", "strategy=closed_book", "sweep.closed_book_filter=false")
+    (tmp_path / "exports/replay").mkdir(parents=True)
+    (tmp_path / "exports/replay/towns.zip").write_text("mine")
+    done = prepared(*words, "strategy=closed_book", check=False)
+    assert "towns.zip has other cells" in done.stderr
+    assert (tmp_path / "exports/replay/towns.zip").read_text() == "mine"

@@ -14,6 +14,7 @@ from winnow.contexts.placement import Order, Placement
 from winnow.metrics.breakdowns import classify_answer
 from winnow.records import Context, Passage, Question
 from winnow.text.containment import has_answer, has_answers
+from winnow.text.normalization import normalize
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,9 @@ class Counterfactual:
     """A placement that replaces the answer in the gold passage by that of another question, of the same kind.
 
     The substitute is drawn among the answers of the data set that have the same kind ("name", "year", "number" or "text";
-    see `classify_answer`), as in the substitution by the corpus of Longpre et al. (2021). It neither contains an accepted
-    answer nor is contained in one, and is neither in the question nor in the passage. Every accepted answer is replaced in
+    see `classify_answer`; yes and no have none), as in the substitution by the corpus of Longpre et al. (2021). It neither
+    contains an accepted answer nor is contained in one, and is neither in the question nor in the passage. Of several gold
+    passages, the first one is changed that has the answer, and the others are left out. Every accepted answer is replaced in
     title and text. All other passages with an accepted answer in text or title are left out, and the next ones take their
     places.
 
@@ -36,7 +38,7 @@ class Counterfactual:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     order: Order = "first"
     seed: Annotated[int, Ge(0)] = 13
@@ -64,8 +66,8 @@ class Counterfactual:
             ConfigError: If `order` is a position beyond k.
 
         """
-        gold = next((context for context in contexts if context.is_gold), None)
-        changed = self._change(question, gold) if gold is not None else None
+        changes = ((context, self._change(question, context)) for context in contexts if context.is_gold)
+        gold, changed = next(((one, change) for one, change in changes if change is not None), (None, None))
         if changed is None:
             return self._placement.place(question, contexts, k)
         titles = has_answers([one.passage.title for one in contexts], question.answers)
@@ -92,10 +94,14 @@ class Counterfactual:
     def _iter_substitutes(self, question: Question, passage: Passage) -> Iterator[str]:
         """Yield the answers of the same kind that may take the place of those of a question, in random order."""
         own = list(question.answers)
-        candidates = _group_by_kind(tuple(self.answers)).get(classify_answer(own[0]), ())
+        forms = [normalize(one) for one in own]
+        kind = classify_answer(own[0])
+        candidates = _group_by_kind(tuple(self.answers)).get(kind, ()) if kind != "yes/no" else ()
         rng = random.Random(f"{self.seed}/counterfactual/{question.text}")  # the same for all searches of a question
         for answer in rng.sample(candidates, len(candidates)):
-            texts = (question.text, passage.title, passage.text)
+            texts, form = (question.text, passage.title, passage.text), normalize(answer)
+            if not form or any(form in one or one in form for one in forms):  # metrics look for it in an answer by its letters
+                continue
             if not any((has_answer(answer, own), *has_answers(own, [answer]), *has_answers(texts, [answer]))):
                 yield answer
 

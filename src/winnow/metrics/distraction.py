@@ -73,10 +73,10 @@ def _read_answered(sample: Sample) -> set[int] | None:
 
 
 def _find_relevant(sample: Sample) -> set[int]:
-    """Return the positions of the gold passages and of those with an answer in text or title."""
+    """Return the positions of the gold passages and of those with an answer in text or title; a false answer is none."""
     answers = sample.question.answers
     return {
         position
         for position, context in enumerate(sample.placed, start=1)
-        if context.is_gold or context.has_answer or has_answer(context.passage.title, answers)
+        if not context.substitute and (context.is_gold or context.has_answer or has_answer(context.passage.title, answers))
     }

@@ -14,16 +14,16 @@ from winnow.text.normalization import normalize
 class SelectiveAccuracy(RatioMetric):
     """Share of exact matches among the answers of which the strategy is confident, and which are not "unknown".
 
-    An answer's confidence is the agreement of the candidates: the share of them that are equal to it after normalization.
-    Candidates are the answers that vote, from several samples (`decoding=self_consistency`) or from single passages
-    (Post-Fusion). The metric is undefined for answers without candidates.
+    An answer's confidence is the agreement of the replies: the share of the reader's replies whose answer is equal to it after
+    normalization, where a reply "unknown" agrees with no answer. The answers are those that vote, from several samples
+    (`decoding=self_consistency`) or from single passages (Post-Fusion). The metric is undefined for answers without a vote.
 
     Args:
         threshold: Lowest confidence, from 0 to 1; 0 takes all answers.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
 
@@ -44,19 +44,24 @@ class Coverage(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 for a confident answer, 0.0 for any other, and None if no candidates were compared."""
-        if sample.prediction.unknown:
-            return 0.0
+        """Return 1.0 for a confident answer, 0.0 for any other, and None if no replies voted."""
         confidence = compute_agreement(sample)
-        return None if confidence is None else float(confidence >= self.threshold)
+        return None if confidence is None else float(confidence >= self.threshold and not sample.prediction.unknown)
 
 
 def compute_agreement(sample: Sample) -> float | None:
-    """Compute the share of the candidates that are equal to the answer, or None if there are none."""
-    candidates = [normalize(candidate) for candidate in sample.prediction.candidates]
-    return candidates.count(normalize(sample.prediction.answer)) / len(candidates) if candidates else None
+    """Compute the share of the reader's replies that agree with the answer, or None if there was no vote.
+
+    A vote has candidates, or is of several replies that are all "unknown".
+    """
+    prediction = sample.prediction
+    num_replies = sum(usage.calls for usage in prediction.usage if usage.role == "reader")
+    if not prediction.candidates:
+        return 0.0 if prediction.unknown and num_replies > 1 else None
+    candidates = [normalize(candidate) for candidate in prediction.candidates]
+    return candidates.count(normalize(prediction.answer)) / max(num_replies, len(candidates))

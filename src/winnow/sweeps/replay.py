@@ -12,9 +12,23 @@ from msgspec import structs
 
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
-from winnow.predictions import Prediction
+from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import CallStore
-from winnow.records import Answer, Generate, Generation, Message, Plan, Request, Result, Role, T, ToolCall, TooLong
+from winnow.records import (
+    NO_USAGE,
+    Answer,
+    Generate,
+    Generation,
+    Message,
+    Plan,
+    Request,
+    Result,
+    Role,
+    Score,
+    T,
+    ToolCall,
+    TooLong,
+)
 from winnow.steps import TOO_LONG, Step, describe_round
 
 
@@ -93,6 +107,12 @@ def _deliver(call: Call) -> Result | TooLong:
     if call.dropped and isinstance(call.result, Generation) and isinstance(call.request, Generate):
         return structs.replace(call.result, dropped=call.dropped, passages=call.request.passages)
     return call.result
+
+
+def count_usage(call: Call) -> RoleUsage:
+    """Return what a call used; failed calls and searches used no tokens."""
+    used = call.result.usage if isinstance(call.result, Generation | Score) else NO_USAGE
+    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out)
 
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:

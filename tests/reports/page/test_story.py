@@ -281,7 +281,7 @@ def test_the_baseline_and_the_cheaper_setting_follow_the_rules() -> None:
         0,
     )
     assert any("is closed_book without passages, at" in finding.text for finding in build_story(family).findings)
-    filtered = build_story(family, is_filtered=True).findings
+    filtered = build_story(family, selection="low by selection, because").findings
     assert not any("closed_book without passages, at" in finding.text for finding in filtered), "low by selection"
     controls = make("a", 38, gold="gold_first"), make("b", 39, gold="gold_first")
     assert "without gold labels" not in tell(*controls).headline.text

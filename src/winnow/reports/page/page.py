@@ -64,7 +64,7 @@ class Page:
     @cached_property
     def story(self) -> Story:
         """Return what a reader sees first."""
-        return build_story(self.family, self.cost, is_filtered=bool(self.selection))
+        return build_story(self.family, self.cost, self.selection)
 
     def render(self) -> str:
         """Render the page as HTML. The data and the chart library are embedded in compressed form."""

@@ -64,14 +64,14 @@ class Story:
         return self.headline.cells[0] if self.headline.cells else None
 
 
-def build_story(family: Family, cost: str = "tokens", *, is_filtered: bool = False) -> Story:
+def build_story(family: Family, cost: str = "tokens", selection: str = "") -> Story:
     """Build the story of the cells of a family.
 
     Args:
         family: Cells and tests.
         cost: Name of the metric of which the cheapest setting has the least.
-        is_filtered: Whether questions that are answered right without passages were left out, so that settings without
-            passages are low by selection, and are not recommended for their cost.
+        selection: What the selection of the questions does to settings without passages, such as "low by selection, because
+            ...", so that they are not recommended for their cost; "" if it does nothing.
 
     """
     choice = _choose(family, cost)
@@ -80,11 +80,15 @@ def build_story(family: Family, cost: str = "tokens", *, is_filtered: bool = Fal
         return story
     best, baseline, _ = choice
     findings = [
-        *_describe_cheaper(family, best, baseline, cost, is_filtered),
+        *_describe_cheaper(family, best, baseline, cost, bool(selection)),
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    return replace(story, findings=findings, limits=list(_describe_limits(family, best)))
+    limits = list(_describe_limits(family, best))
+    if selection and not family.cells[best.index].labels.shows_passages:
+        text = f"{story.headline.text} Settings without passages are {selection}."
+        story = replace(story, headline=replace(story.headline, text=text))
+    return replace(story, findings=findings, limits=limits)
 
 
 def build_headline(family: Family, cost: str = "tokens") -> Story:
