@@ -30,6 +30,7 @@ from flows.settings.identity import slugify
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
+from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
@@ -77,7 +78,7 @@ def _export_sweep(jobs: Sequence[Settings]) -> Summary:
     require_finished(specs)
     file = Path(settings.export.out) / f"{slugify(settings.sweep.name)}.zip"
     with tempfile.TemporaryDirectory() as folder:
-        tables, calls = Path(folder, "tables"), Path(folder, "calls.jsonl.gz")
+        tables, calls = Path(folder, "tables"), Path(folder, CALLS)
         own = settings.replace(report={**settings.report.plain, "out": str(tables), "figures": []})
         report_cells([own, *jobs[1:]], specs)
         number, num_incomplete = export_used_calls(settings, specs, calls)

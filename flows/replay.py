@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.project.archive import CALLS, TABLES, load_archive, unpack_archive
+from flows.project.archive import TABLES, load_archive, unpack_archive
 from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.report import PAGE, report_cells
 from flows.report import TABLES as TABLE_FILES
 from flows.settings.typed import Settings
 from flows.stages.command import exit_on_errors
+from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import get_running_revision
 from winnow.artifacts.steps import read_steps
@@ -75,6 +76,9 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
         raise InputError(f"There is no archive {file}. `python -m flows.export export.format=replay` writes one.")
     unpack_archive(file, folder)
     settings, specs, record = load_archive(folder, allowed)
+    tables = sorted((folder / TABLES).glob("*"))
+    if not specs or {table.name for table in tables} != set(TABLE_FILES):
+        raise InputError(f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive again.")
     with SqliteStore(Path(settings.paths.ledger)) as ledger:
         import_calls(ledger, folder / CALLS)
     num_answers, differing = _replay_answers(settings, specs)
@@ -84,9 +88,6 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
             f"{differing[0]}. " + _advise(record)
         )
     summary = report_cells([settings], specs)
-    tables = sorted((folder / TABLES).glob("*"))
-    if not specs or {table.name for table in tables} != set(TABLE_FILES):
-        raise InputError(f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive again.")
     differences = [text for table in tables if (text := _compare(table, folder / "report" / table.name))]
     code = (
         ""
@@ -138,7 +139,7 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bo
             continue
         usage = tuple(count_usage(call) for calls in replayed.rounds for call in calls)
         outcome = Outcome(question_id, replayed.result, usage, steps=tuple(replayed.steps))
-        built = build_prediction(question, cell.place(question), outcome, cell.get_ranking_usage(question_id))
+        built = build_prediction(question, cell.placed.pop(question_id), outcome, cell.get_ranking_usage(question_id))
         is_same = question_id in stored and _describe(built) == _describe(stored[question_id])
         yield question_id, is_same and (not recorded or list(recorded) == replayed.steps)
     for question_id in stored.keys() - {question.question_id for question in cell.questions}:

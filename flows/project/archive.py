@@ -21,6 +21,7 @@ from flows.project.inputs import ArtifactIndex, list_roots
 from flows.project.prompts import build_prompt
 from flows.settings.components import import_component_class, iter_components
 from flows.settings.typed import Settings
+from flows.tools.dvc import CALLS
 from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import MANIFEST, compute_file_digest, flatten_all, get_running_revision, read_manifest
 from winnow.errors import ConfigError, InputError, LedgerError
@@ -32,8 +33,8 @@ from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.recorded import RecordedEngine
 from winnow.sweeps.spec import CellSpec, EngineSpec, QuestionSelection
 
-RECORD, CALLS, TABLES = "replay.json", "calls.jsonl.gz", "tables"
-"""Names in an archive: the record of the cells, the file of the calls, and the folder of the tables."""
+RECORD, TABLES = "replay.json", "tables"
+"""Names in an archive: the record of the cells, and the folder of the tables. The calls have the name that DVC tracks."""
 _VERSION = 1
 _OF_MACHINES = ("paths", "tracking", "export", "hydra")
 """Groups of settings whose words are those of a machine or of the export, and not of the sweep."""

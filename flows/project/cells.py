@@ -76,18 +76,18 @@ def resolve_cell(settings: Settings) -> CellSpec:
     artifact = resolve_cell_artifact(project)
     uses_relevance = needs_relevance(settings)
     relevance = resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
-    roles = settings.roles
+    roles, questions = settings.roles, _select_questions(project)
     return CellSpec(
         key=artifact.key,
         folder=artifact.folder,
         labels=build_labels(settings, project),
         settings=_describe_settings(settings),
-        questions=_select_questions(project),
+        questions=questions,
         retrieval=resolve_rankings(project).require(),
         pool=project.rankings.require(),
         relevance=relevance,
         distractors=settings.distractors.rule.build(),
-        placement=build_placement(settings, project.questions_file),
+        placement=build_placement(settings, questions.path),
         weighting=settings.weighting.build(),
         processor=settings.context.plan.build() if settings.context.plan else None,
         searches=settings.search.rules.build(),
