@@ -12,6 +12,7 @@ python -m flows.sweep experiment=quick_start shard=2/4   # the calls of every fo
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from flows.project.cases import describe_bias
 from flows.project.cells import (
     is_filter_pending,
     list_stages_of_cell,
@@ -69,7 +70,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     notes = [_run_cells(jobs[0], group) for group in group_by_models([cell for left in unfinished for cell in left])]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
-    rows, sentences = compare_rows(results, jobs[0].report)
+    rows, sentences = compare_rows(results, jobs[0].report, describe_bias(specs))
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes = [*sentences, *(notes or [_ALL_FINISHED_NOTE]), *build_code_notes(folders), _describe_passages(results)]
     return Summary(title, rows, "\n".join(filter(None, notes)), folders, group="strategy")

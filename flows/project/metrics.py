@@ -135,11 +135,14 @@ _MOST_COMPARED = 50
 """Largest number of cells of which all pairs are tested before the table is printed."""
 
 
-def compare_rows(results: Sequence[CellResult], report: Report) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which has a star, with others."""
+def compare_rows(results: Sequence[CellResult], report: Report, selection: str) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which has a star, with others.
+
+    `selection` says what the selection of the questions does to cells without passages, as in `build_headline`.
+    """
     if not 1 < len(results) <= _MOST_COMPARED:
         return build_cell_rows(results), []
-    story = build_headline(Family(results, report.seed), report.cost)
+    story = build_headline(Family(results, report.seed), report.cost, selection)
     page = f"Charts, questions and all tests: `python -m flows.report` with the same settings ({report.out}/index.html)."
     return build_cell_rows(results, story.best), [f"* {story.headline.text}", story.cost, page]
 

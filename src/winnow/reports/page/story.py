@@ -75,7 +75,7 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
 
     """
     choice = _choose(family, cost)
-    story = _build_headline(family, choice, cost)
+    story = _build_headline(family, choice, cost, selection)
     if choice is None:
         return story
     best, baseline, _ = choice
@@ -84,16 +84,12 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    limits = list(_describe_limits(family, best))
-    if selection and not family.cells[best.index].labels.shows_passages:
-        text = f"{story.headline.text} Settings without passages are {selection}."
-        story = replace(story, headline=replace(story.headline, text=text))
-    return replace(story, findings=findings, limits=limits)
+    return replace(story, findings=findings, limits=list(_describe_limits(family, best)))
 
 
-def build_headline(family: Family, cost: str = "tokens") -> Story:
+def build_headline(family: Family, cost: str = "tokens", selection: str = "") -> Story:
     """Build a story with the headline and what the best setting costs alone, which takes a small part of the time."""
-    return _build_headline(family, _choose(family, cost), cost)
+    return _build_headline(family, _choose(family, cost), cost, selection)
 
 
 Choice = tuple[Best, BestComparison | None, str]
@@ -109,10 +105,13 @@ def _choose(family: Family, cost: str) -> Choice | None:
     return best, *_choose_baseline(family, best, cost)
 
 
-def _build_headline(family: Family, choice: Choice | None, cost: str) -> Story:
+def _build_headline(family: Family, choice: Choice | None, cost: str, selection: str) -> Story:
     if choice is None:
         return Story(Finding(f"{family.metric.heading} is undefined in every cell."), "", [], [])
-    return Story(_format_headline(family, *choice, cost), _describe_cost(family, *choice, cost), [], [])
+    headline = _format_headline(family, *choice, cost)
+    if selection and not family.cells[choice[0].index].labels.shows_passages:
+        headline = replace(headline, text=f"{headline.text} Settings without passages are {selection}.")
+    return Story(headline, _describe_cost(family, *choice, cost), [], [])
 
 
 def _get_mean(family: Family, index: int) -> float:
