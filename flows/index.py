@@ -4,9 +4,12 @@ python -m flows.index
 python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.searched import list_indexed_retrievers, list_projects
@@ -15,6 +18,7 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary, progress
+from winnow.artifacts.parquet import count_rows
 from winnow.artifacts.tables import read_passages
 from winnow.protocols import BlockRetriever
 from winnow.sweeps.shards import Shard
@@ -33,8 +37,9 @@ def index(jobs: Sequence[Settings]) -> Summary:
                 continue
             is_new = not artifact.is_finished
             if is_new:
-                with progress(f"indexing {artifact.folder.name}", None):
-                    retriever.build().build(lambda path=passages: read_passages(path), artifact.folder)
+                built = retriever.build()
+                with _show_progress(f"indexing {artifact.folder.name}", built, passages):
+                    built.build(lambda path=passages: read_passages(path), artifact.folder)
                 artifact.finish(0)
             num_bytes = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file())
             status = "built" if is_new else "finished already"
@@ -55,12 +60,41 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
                 if artifact.is_finished or not isinstance(retriever, BlockRetriever):
                     status = "finished already" if artifact.is_finished else "left to one process, which builds it whole"
                 else:
-                    with progress(f"encoding blocks of {artifact.folder.name}", None):
+                    with _show_progress(f"encoding blocks of {artifact.folder.name}", retriever, passages):
                         source = partial(read_passages, passages)
                         files = retriever.build_blocks(source, artifact.folder, shard.contains_block)
                     status = f"{len(files)} blocks are there"
                 rows[artifact.folder] = {"index": artifact.folder, "": status}
     return Summary(f"Shard {shard.number} of {shard.count} of index", list(rows.values()))
+
+
+@contextmanager
+def _show_progress(label: str, retriever: object, passages: Path) -> Iterator[None]:
+    """Show how many passages are encoded, by all encoders of a retriever; an index without an encoder is built in one step."""
+    encoders = list(_iter_encoders(retriever))
+    left = len(encoders) * count_rows(passages)
+    with progress(label, left if encoders else None) as advance:
+
+        def count(texts: int) -> None:
+            nonlocal left  # an encoder also encodes a text that is no passage of the corpus, by which it is recognized
+            advance(min(texts, left))
+            left -= min(texts, left)
+
+        for encoder in encoders:
+            encoder.advance = count
+        yield
+
+
+def _iter_encoders(component: Any) -> Iterator[Any]:
+    """Yield the encoders in a component, in its parts and in the parts of these."""
+    if hasattr(component, "advance"):
+        yield component
+    elif isinstance(component, Mapping):
+        for part in component.values():
+            yield from _iter_encoders(part)
+    elif is_dataclass(component):
+        for field in fields(component):
+            yield from _iter_encoders(getattr(component, field.name))
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:

@@ -30,6 +30,7 @@ from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.stages.report_folder import open_report_folder
 from flows.tools.summary import Summary
+from winnow.artifacts.curves import read_curves
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
@@ -72,6 +73,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     cases = build_cases(settings, specs, results, chosen, texts) if chosen else {}
     breakdown = build_breakdown(settings)
     family = Family(results, settings.report.seed)
+    made_of = ArtifactIndex(list_roots(settings)).collect([spec.folder for spec in specs])
     tables = build_report(
         f"Winnow: {settings.sweep.name}",
         family,
@@ -80,13 +82,14 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         part=part,
         filtered=specs[0].questions.count_questions(),
         more_notes=[
-            *_build_notes(settings, specs, results),
+            *_build_notes(specs, results, made_of),
             *describe_selection(specs),
             *describe_cases(cases, family.num_questions, len(chosen)),
         ],
     )
     keys = [spec.key for spec in specs]
-    page = Page(tables, family, texts, cases, settings.report.cost, describe_bias(specs), keys)
+    curves = {folder.name: curves for folder in made_of if (curves := read_curves(folder))}
+    page = Page(tables, family, texts, cases, settings.report.cost, describe_bias(specs), keys, curves)
     out = open_report_folder(settings)
     files = {
         PAGE: page.render(),
@@ -106,7 +109,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
 
 
-def _build_notes(settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
+def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult], made_of: Sequence[Path]) -> list[str]:
     """Return notes on the models that answered and judged, unless settings allow several, and on code that was changed."""
     filters = _list_filters(specs)
     models = [
@@ -117,7 +120,6 @@ def _build_notes(settings: Settings, specs: Sequence[CellSpec], results: Sequenc
         for spec, result in zip(specs, results, strict=True)
     ]
     names = [*name_cells(results), *(f"closed-book filter {folder.name}" for folder in filters)]
-    made_of = ArtifactIndex(list_roots(settings)).collect([spec.folder for spec in specs])
     return [
         *build_model_notes(names, [*models, *map(count_models, filters)]),
         *build_control_token_notes([count_control_tokens(spec.folder) for spec in specs]),

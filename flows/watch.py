@@ -1,4 +1,4 @@
-"""Watch a sweep while it runs: questions answered, first numbers with intervals, what they cost, and the time left.
+"""Watch a sweep while it runs: questions answered, first numbers with intervals, calls made and shared, and the time left.
 
 Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not slowed down. The settings
 are those of the sweep. A number over the questions that are answered so far is not the result: the others may be harder.
@@ -11,7 +11,6 @@ python -m flows.watch experiment=quick_start watch.every=null    # once
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from flows.project.cells import resolve_cells
@@ -25,6 +24,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, LedgerError
 from winnow.metrics.base import JudgedMetric, Metric, Sample
+from winnow.predictions import RoleUsage
 from winnow.protocols import CallStore
 from winnow.records import Role
 from winnow.reports.cells import CellResult
@@ -40,11 +40,19 @@ class WatchedCell:
         cell: Cell, which may be finished, running, or not started.
         metric: Metric of its answers, which needs nothing but the predictions and the placed contexts.
 
+    Attributes:
+        samples: The answered questions by their ids.
+        calls: What each of their calls used, by its key in the ledger.
+        has_all_calls: Whether the ledger has the calls of all answered questions; those of a finished cell may have been
+            made on another machine.
+
     """
 
     def __init__(self, cell: LoadedCell, metric: Metric) -> None:
         self.cell, self.metric = cell, metric
         self.samples: dict[str, Sample] = {}
+        self.calls: dict[bytes, RoleUsage] = {}
+        self.has_all_calls = True
         self._identities: Mapping[Role, str] | None = None
 
     @property
@@ -55,23 +63,28 @@ class WatchedCell:
     def look(self, ledger: CallStore) -> None:
         """Add the questions that were answered since the last look: all of whose calls the ledger has."""
         left = [question for question in self.cell.questions if question.question_id not in self.samples]
-        spec = self.cell.spec
-        if left and spec.is_finished:
-            stored = {prediction.question_id: prediction for prediction in read_predictions(spec.predictions)}
-            for question in left:
-                placed = self.cell.place(question)
-                self.samples[question.question_id] = Sample(question, stored[question.question_id], placed.contexts)
+        if not left:
             return
+        spec = self.cell.spec
+        stored = {one.question_id: one for one in read_predictions(spec.predictions)} if spec.is_finished else {}
         if self._identities is None:
             self._identities = identify_engine_specs(spec.engines)
         for question in left:
             placed = self.cell.place(question)
-            with suppress(LedgerError):
+            try:
                 replay = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger)
+            except LedgerError:
+                if question.question_id not in stored:
+                    continue
+                prediction, self.has_all_calls = stored[question.question_id], False
+            else:
+                calls = {call.key: count_usage(call) for calls in replay.rounds for call in calls}
+                self.calls |= calls
                 usage = tuple(count_usage(call) for calls in replay.rounds for call in calls)
                 outcome = Outcome(question.question_id, replay.result, usage)
-                prediction = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
-                self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
+                replayed = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
+                prediction = stored.get(question.question_id, replayed)
+            self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
 
     def build_row(self, seed: int) -> dict[str, Any]:
         """Return a row of the table: the labels, how far the cell is, and its metric over the answered questions."""
@@ -135,21 +148,23 @@ def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
 
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:
-    """Say what the answered questions cost if each were asked alone; calls that several share are made once and paid once."""
-    calls = tokens = 0
-    dollars = 0.0
+    """Say how many calls the answered questions request, and what those cost that had to be made because none was shared."""
+    requested = sum(sample.prediction.calls for watched in cells for sample in watched.samples.values())
+    if not requested:
+        return ""
+    if not all(watched.has_all_calls for watched in cells):
+        return f"\nThey request {requested:,} calls. This ledger lacks some of them, so it is not known how many were shared."
+    tokens, dollars, made = 0, 0.0, set[bytes]()
     for watched in cells:
         prices = watched.cell.spec.prices
-        for usage in (usage for sample in watched.samples.values() for usage in sample.prediction.usage):
-            calls, tokens = calls + usage.calls, tokens + usage.tokens_in + usage.tokens_out
+        for usage in (usage for key, usage in watched.calls.items() if key not in made):
+            tokens += usage.tokens_in + usage.tokens_out
             if usage.role in prices:
                 dollars += prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
+        made |= watched.calls.keys()
+    shared = 100 * (1 - len(made) / requested)
     money = f", ${dollars:.2f}" if dollars else ""
-    return (
-        f"\nEach asked alone, they need {calls:,} calls of {tokens:,} tokens{money}; shared calls are made once."
-        if calls
-        else ""
-    )
+    return f"\nThey request {requested:,} calls: {len(made):,} made, {shared:.0f} % shared; {tokens:,} tokens{money}."
 
 
 STAGE = Stage(watch, grid=True, seeds="each", last_sweep="used")

@@ -10,6 +10,7 @@ import yaml
 
 from flows.project.artifacts import Artifact, Project
 from flows.tools.start_page import format_cell_address
+from winnow.artifacts.curves import write_curves
 from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
@@ -55,7 +56,10 @@ def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
 
 @contextmanager
 def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]) -> Iterator[Run]:
-    """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises."""
+    """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises.
+
+    What a training logs at its steps is also written to the artifact's folder, where a report finds it without MLflow.
+    """
     run = open_tracker(project.settings.plain["tracking"]).start_run(
         artifact.folder.name,
         params={**_build_common_params(project.settings.plain), **params},
@@ -67,6 +71,7 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
     except BaseException:
         run.end("FAILED")
         raise
+    write_curves(artifact.folder, run.history)
     run.end()
 
 

@@ -247,11 +247,13 @@ class Run:
     def __init__(self, client: MlflowClient, run_id: str) -> None:
         """Open the run with this id."""
         self.client, self.run_id = client, run_id
+        self.history: list[tuple[int, Mapping[str, float]]] = []
 
     def log_metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Log several metrics in one write."""
+        """Log several metrics in one write, and keep them in `history`."""
         from mlflow.entities import Metric
 
+        self.history.append((step, dict(values)))
         now = int(time.time() * 1000)
         self.client.log_batch(self.run_id, metrics=[Metric(key, float(value), now, step) for key, value in values.items()])
 

@@ -14,12 +14,13 @@ PASSAGES = [Passage("1", "A", "a river in France"), Passage("2", "B", "dogs bark
 
 def test_log_odds_are_scaled_cosines_and_passages_are_encoded_once(tmp_path: Path) -> None:
     """Within 20; the second call encodes no passage again."""
-    seen: list[int] = []
     encoder = SentenceEncoder(str(make_tiny_encoder(tmp_path, ["a river", "dogs bark"])), dtype="float32")
-    estimator = BiEncoder(encoder, scale=20, advance=seen.append)
+    estimator = BiEncoder(encoder, scale=20)
     pairs = [("what barks?", PASSAGES[0]), ("what barks?", PASSAGES[1]), ("rivers?", PASSAGES[0])]
     first = estimator.score(pairs)
     cosines = encoder.encode_queries(["what barks?"]) @ encoder.encode_passages(PASSAGES).T
     np.testing.assert_allclose(first[:2], 20 * cosines[0], atol=0.05)
+    seen: list[int] = []
+    encoder.advance = seen.append
     np.testing.assert_array_equal(estimator.score(pairs), first)
-    assert sum(seen) == 2
+    assert sum(seen) == 2, "the questions"

@@ -24,7 +24,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_batching_changes_no_vector(folder: Path) -> None:
     """Padding and order have no influence; vectors are units; progress is told."""
     seen: list[int] = []
-    together = SentenceEncoder(str(folder), dtype="float32").encode_passages(ROWS, seen.append)
+    encoder = SentenceEncoder(str(folder), dtype="float32")
+    encoder.advance = seen.append
+    together = encoder.encode_passages(ROWS)
     alone = np.concatenate([SentenceEncoder(str(folder), dtype="float32").encode_passages([row]) for row in ROWS])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)

@@ -25,11 +25,11 @@ class FirstToken(TextEncoder):
 
         return AutoModel.from_pretrained(source, **options)
 
-    def encode(self, texts: list[str], advance: Any = None) -> torch.Tensor:
+    def encode(self, texts: list[str]) -> torch.Tensor:
         """Return the vectors in the order of the texts."""
         rows = {
             index: vector
-            for indices, pooled in self._iter_pooled(texts, self.path, advance)
+            for indices, pooled in self._iter_pooled(texts, self.path)
             for index, vector in zip(indices, pooled, strict=True)
         }
         return torch.stack([rows[index] for index in range(len(texts))]) if texts else torch.empty(0)
@@ -58,7 +58,8 @@ def test_batches_change_no_vector_and_each_text_is_counted(folder: str) -> None:
     texts = ["Paris is large. " * n for n in (9, 1, 5, 2, 12)]
     counts: list[int] = []
     whole = FirstToken(folder, dtype="float32", max_length=24)
-    vectors = whole.encode(texts, counts.append)
+    whole.advance = counts.append
+    vectors = whole.encode(texts)
     assert sum(counts) == len(texts)
     small = FirstToken(folder, dtype="float32", max_length=24, batch_tokens=30)
     assert torch.allclose(small.encode(texts), vectors, atol=1e-5)

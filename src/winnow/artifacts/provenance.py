@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from winnow.artifacts.curves import CURVES
 from winnow.artifacts.files import atomic_write, is_temporary
 from winnow.errors import ArtifactError
 from winnow.identity.code import compute_module_digests
@@ -23,7 +24,7 @@ MANIFEST = "manifest.json"
 """File name of the manifest."""
 CONTENT_DIGEST = "content.sha256"
 """Name of a file that stands for its folder in the content digest, because a library names its other files at random."""
-_RUN_RECORDS = (MANIFEST, "training.json")
+_RUN_RECORDS = (MANIFEST, CURVES, "training.json")
 """Names of files that are not part of an artifact's content, because they record details of the run such as its duration."""
 
 

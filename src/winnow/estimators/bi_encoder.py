@@ -10,7 +10,6 @@ from annotated_types import Gt
 from numpy.typing import NDArray
 
 from winnow.modeling.sentence_encoder import SentenceEncoder
-from winnow.modeling.text_encoder import Advance
 from winnow.records import Passage
 
 
@@ -21,7 +20,6 @@ class BiEncoder:
     Args:
         encoder: Encoder of questions and passages. Its vectors must have unit length.
         scale: Factor by which the cosine similarity is multiplied.
-        advance: Progress callback, which receives the number of passages in each encoded batch.
 
     """
 
@@ -29,7 +27,6 @@ class BiEncoder:
 
     encoder: SentenceEncoder
     scale: Annotated[float, Gt(0)] = 20.0
-    advance: Advance | None = None
     _vectors: dict[Passage, NDArray[np.float16]] = field(default_factory=dict, repr=False)
 
     @property
@@ -45,7 +42,7 @@ class BiEncoder:
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Compute the (pairs,) float32 log-odds of the question-passage pairs."""
         new_passages = list(dict.fromkeys(passage for _, passage in pairs if passage not in self._vectors))
-        for passage, vector in zip(new_passages, self.encoder.encode_passages(new_passages, self.advance), strict=True):
+        for passage, vector in zip(new_passages, self.encoder.encode_passages(new_passages), strict=True):
             self._vectors[passage] = vector.astype(np.float16)
         questions = list(dict.fromkeys(question for question, _ in pairs))
         question_vectors = dict(zip(questions, self.encoder.encode_queries(questions), strict=True))

@@ -8,8 +8,8 @@ pairs, T for tokens and V for the vocabulary.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from winnow.records import Passage
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
-ProgressCallback = Callable[[int], None]
 Batch: TypeAlias = "tuple[torch.Tensor, ...]"
 """Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further tensors that a model needs."""
 
@@ -60,13 +59,11 @@ class PairEstimator(PairModel):
     Args:
         batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
         runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed, except in float16).
-        advance: Progress callback, which receives the number of pairs in each scored batch.
 
     """
 
     batch_tokens: Annotated[int, SpeedOnly("batches affect scores only by rounding")] = 4096
     runtime: str = "torch"
-    advance: ProgressCallback | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Validate the maximum numbers of tokens."""
@@ -124,8 +121,6 @@ class PairEstimator(PairModel):
 
         for indices, log_odds in self._budget.run_rows(score_batch, [len(row) for row in rows]):
             scores[list(indices)] = log_odds.cpu().numpy()
-            if self.advance:
-                self.advance(len(indices))
         if np.isnan(scores).any():
             question, passage = distinct_pairs[int(np.isnan(scores).argmax())]
             raise NoScoreError(

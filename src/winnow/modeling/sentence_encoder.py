@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import POOLER_WEIGHTS
-from winnow.modeling.text_encoder import Advance, TextEncoder
+from winnow.modeling.text_encoder import TextEncoder
 from winnow.modeling.weights import load_pretrained
 from winnow.records import Passage
 
@@ -49,9 +49,9 @@ class SentenceEncoder(TextEncoder):
         """Encode queries to vectors of shape (texts, dimensions)."""
         return self._encode(self._format_queries(texts), self.query_path or self.path)
 
-    def encode_passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
+    def encode_passages(self, passages: Sequence[Passage]) -> NDArray[np.float32]:
         """Encode passages to vectors of shape (passages, dimensions)."""
-        return self._encode(self._format_passages(passages), self.path, advance)
+        return self._encode(self._format_passages(passages), self.path)
 
     def encode_averages(self, pairs: Sequence[tuple[str, Sequence[str]]]) -> NDArray[np.float32]:
         """Average the vectors of each query and of its texts, encoded as passages, to vectors of shape (pairs, dimensions)."""
@@ -62,11 +62,11 @@ class SentenceEncoder(TextEncoder):
         counts = np.array([[1 + len(texts)] for _, texts in pairs], dtype=np.float32)
         return np.divide(sums, counts, dtype=np.float32)
 
-    def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str], path: str) -> NDArray[np.float32]:
         """Encode texts with the model at `path`. The vectors are in the order of the texts."""
         model, _, _ = self._load(path)
         vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-        for indices, pooled in self._iter_pooled(texts, path, advance):
+        for indices, pooled in self._iter_pooled(texts, path):
             vectors[list(indices)] = pooled.cpu().numpy()
         return vectors
 

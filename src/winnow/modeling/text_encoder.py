@@ -21,9 +21,6 @@ from winnow.records import Passage
 if TYPE_CHECKING:
     import torch
 
-Advance = Callable[[int], None]
-"""A function that is called with the number of texts in each finished batch."""
-
 
 @dataclass
 class TextEncoder(ABC):
@@ -41,6 +38,9 @@ class TextEncoder(ABC):
         batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
         truncated: Number of texts truncated so far.
 
+    Attributes:
+        advance: Function for a progress bar, which is called with the number of texts in each finished batch.
+
     """
 
     path: Annotated[str, ModelName]
@@ -53,6 +53,7 @@ class TextEncoder(ABC):
     device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
     batch_tokens: Annotated[int, SpeedOnly("batches affect vectors only by rounding")] = 8192
     truncated: int = field(default=0, repr=False)
+    advance: Callable[[int], None] | None = field(default=None, init=False, repr=False)
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,9 +75,7 @@ class TextEncoder(ABC):
         texts = [self.passage_template.format(title=passage.title, text=passage.text) for passage in passages]
         return [self.passage_prefix + text for text in texts]
 
-    def _iter_pooled(
-        self, texts: Sequence[str], path: str, advance: Advance | None = None
-    ) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
+    def _iter_pooled(self, texts: Sequence[str], path: str) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
         """Yield the indices of the texts of each batch, which have similar lengths, with their pooled vectors."""
         import torch
 
@@ -99,8 +98,8 @@ class TextEncoder(ABC):
 
         for indices, pooled in self._budget.run_rows(encode_batch, [len(row) for row in rows]):
             yield indices, pooled
-            if advance:
-                advance(len(indices))
+            if self.advance:
+                self.advance(len(indices))
 
     @cached_property
     def _budget(self) -> MemoryBudget:

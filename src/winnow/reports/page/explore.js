@@ -22,13 +22,13 @@ function chooseChart(state) {
   const names = listFields().map((field) => field.name);
   const first = (...wanted) => wanted.find((name) => names.includes(name)) || NONE;
   const allow = (name, fallback) => (name === NONE || names.includes(name) ? name : fallback);
-  const kind = KINDS[state.kind] ? state.kind : "dots";
-  const x = allow(state.x, kind === "lines" ? first("k", "samples", "placement", LINE, "strategy") : first(LINE, "strategy", ...names));
-  const color = allow(state.color, kind === "lines" ? first(...[LINE, "strategy", ...names].filter((name) => name !== x)) : first(...["k", ...names].filter((name) => name !== x)));
+  const kind = listKinds()[state.kind] ? state.kind : "dots", isCurve = CURVE_KINDS[kind] !== undefined;
+  const x = isCurve ? NONE : allow(state.x, kind === "lines" ? first("k", "samples", "placement", LINE, "strategy") : first(LINE, "strategy", ...names));
+  const color = allow(state.color, kind === "lines" || isCurve ? first(...[LINE, "strategy", ...names].filter((name) => name !== x)) : first(...["k", ...names].filter((name) => name !== x)));
   const facet = allow(state.facet, first(...["placement", ...names].filter((name) => name !== x && name !== color && (name === "placement" || name === "k"))));
   const held = Object.fromEntries(names.filter((name) => state[`only ${name}`]).map((name) => [name, state[`only ${name}`]]));
   const baseline = findCell(state.baseline) || cells[data.story.headline.cells[1] ?? data.story.headline.cells[0] ?? 0];
-  return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : getMetric(state.metric), cost: getMetric(state.cost || data.cost) };
+  return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : getMetric(state.metric), cost: getMetric(state.cost || data.cost), logged: listLogged().includes(state.logged) ? state.logged : listLogged()[0] };
 }
 
 // [difference, low, high, p, corrected p, questions] of a cell and the baseline, or null if the page does not hold it.
@@ -173,7 +173,7 @@ function buildCosts(choice, points, width) {
 
 const isNear = (x, y) => Math.abs(x - y) <= 1e-4 * Math.max(Math.abs(x), Math.abs(y));
 
-const BUILDERS = { dots: buildIntervals, lines: buildIntervals, difference: buildDifferences, matrix: buildMatrix, cost: buildCosts };
+const BUILDERS = { dots: buildIntervals, lines: buildIntervals, difference: buildDifferences, matrix: buildMatrix, cost: buildCosts, coverage: buildCurves, calibration: buildCurves, confidence: buildHistograms, training: buildTrainings };
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Draw a chart into an element, which is part of the document by the time that the library has read the specification.
@@ -199,26 +199,28 @@ function showExplore(state) {
   const numApart = choice.kind === "difference" ? points.filter((point) => point.difference === null && point.first !== choice.baseline.first).length : 0;
   const metrics = data.metrics.map((metric) => [metric.name, metric.title]);
   const options = [[NONE, "none"], ...fields.map((field) => [field.name, field.name])];
-  const isFree = choice.kind === "dots" || choice.kind === "lines";
+  const isFree = choice.kind === "dots" || choice.kind === "lines", isCurve = CURVE_NOTES[choice.kind] !== undefined;
   return [
     h("div", { class: "controls" },
-      select("Chart", Object.entries(KINDS), choice.kind, (value) => go({ kind: value, x: "", color: "", facet: "" })),
-      select("Metric", choice.kind === "difference" ? metrics.slice(0, 1) : metrics, choice.metric.name, (value) => go({ metric: value })),
+      select("Chart", Object.entries(listKinds()), choice.kind, (value) => go({ kind: value, x: "", color: "", facet: "" })),
+      choice.kind === "training" && select("Logged", listLogged().map((name) => [name, name]), choice.logged, (value) => go({ logged: value })),
+      choice.kind !== "training" && select("Metric", choice.kind === "difference" ? metrics.slice(0, 1) : metrics, choice.metric.name, (value) => go({ metric: value })),
       isFree && select(choice.kind === "dots" ? "Rows" : "x axis", options, choice.x, (value) => go({ x: value })),
-      isFree && select("Color", options, choice.color, (value) => go({ color: value })),
-      isFree && select("Panels", options, choice.facet, (value) => go({ facet: value })),
+      (isFree || CURVE_KINDS[choice.kind]) && choice.kind !== "confidence" && select("Color", options, choice.color, (value) => go({ color: value })),
+      (isFree || CURVE_KINDS[choice.kind]) && choice.kind !== "confidence" && select("Panels", options, choice.facet, (value) => go({ facet: value })),
       choice.kind === "cost" && select("Cost", metrics, choice.cost.name, (value) => go({ cost: value })),
-      select(choice.kind === "difference" ? "Baseline" : "Compared in tooltips with", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
-    h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
+      !isCurve && select(choice.kind === "difference" ? "Baseline" : "Compared in tooltips with", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
+    choice.kind !== "training" && h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
       (value) => go({ [`only ${field.name}`]: value })))),
     chart,
     numApart > 0 && muted(`${count(numApart, "cell")} not compared with the baseline: other questions, or a difference that this page does not hold. `),
-    numUndefined > 0 && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
+    numUndefined > 0 && choice.kind !== "training" && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
     choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
     choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
-    points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
-    muted("A point opens its questions. The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("chart.csv", [Object.keys(points[0] || {}), ...points.map(Object.values)]); } }, "save its values as CSV"),
-    showPositions(choice.metric),
+    isCurve && muted(CURVE_NOTES[choice.kind]),
+    !isCurve && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
+    choice.kind !== "training" && muted("A point opens its questions. "), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? BUILDERS[choice.kind](choice, points, 900).data.values : points); } }, "save its values as CSV"),
+    !isCurve && showPositions(choice.metric),
   ];
 }
 
@@ -238,6 +240,8 @@ function save(name, rows) {
   const quote = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replace(/"/g, '""')}"` : String(value ?? ""));
   saveText(name, rows.map((row) => row.map(quote).join(",")).join("\n") + "\n");
 }
+
+const saveRows = (rows) => save("chart.csv", [Object.keys(rows[0] || {}), ...rows.map(Object.values)]);
 
 const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();
 

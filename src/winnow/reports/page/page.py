@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +15,11 @@ from typing import Any
 
 import orjson
 
+from winnow.artifacts.curves import Curves
 from winnow.artifacts.files import write_texts
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Metric
+from winnow.metrics.selective import compute_agreement
 from winnow.reports.cells import CellResult, get_unit_scale, name_cells
 from winnow.reports.family import Family
 from winnow.reports.frontier import find_frontier
@@ -31,7 +33,19 @@ from winnow.text.normalization import normalize
 _DIGITS = 7
 """Number of significant digits of the values in the page."""
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("elements", "answer", "explore", "outcomes", "questions", "question", "prompts", "compare", "tables", "main")
+_SCRIPTS = (
+    "elements",
+    "answer",
+    "explore",
+    "curves",
+    "outcomes",
+    "questions",
+    "question",
+    "prompts",
+    "compare",
+    "tables",
+    "main",
+)
 """Parts of the script, in the order in which they are joined."""
 _MOST_PAIRS = 400
 """Number of tests up to which the page holds the difference of every pair of cells; above, those that its tables show."""
@@ -50,6 +64,7 @@ class Page:
         selection: What the selection of the questions does to cells without passages, such as "low by selection, because ...";
             "" if the questions were not selected by answers without passages.
         keys: Keys of the cells, by which a page that `flows.ui` serves leads to their MLflow runs.
+        curves: Curves of the trainings behind the cells, by the names of the trained models.
 
     """
 
@@ -60,6 +75,7 @@ class Page:
     cost: str = "tokens"
     selection: str = ""
     keys: Sequence[str] = ()
+    curves: Mapping[str, Curves] = field(default_factory=dict)
 
     @cached_property
     def story(self) -> Story:
@@ -96,6 +112,7 @@ class Page:
             "story": self.story,
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
+            "curves": self.curves,
             "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
             "numTests": self.family.num_tests,
             "selection": self.selection,
@@ -200,6 +217,7 @@ class Page:
             "answers": [answers.add(answer) for answer in cell.columns.answers],
             "outcomes": classify_all(cell.samples),
             "positions": [sample.prediction.gold_position for sample in cell.samples],
+            "confidences": _list_confidences(cell),
             "values": {metric.name: self._list_values(cell, metric.name) for metric in self._list_metrics(cell)},
         }
 
@@ -209,6 +227,14 @@ class Page:
 
     def _list_values(self, cell: CellResult, name: str) -> list[float | None]:
         return [None if math.isnan(value) else _round(value) for value in cell.compute_values(name).tolist()]
+
+
+def _list_confidences(cell: CellResult) -> list[float | None]:
+    """Return the agreement of the replies behind each answer, None for "unknown"; nothing if no answer of the cell voted."""
+    agreements = [None if one.prediction.unknown else compute_agreement(one) for one in cell.samples]
+    if all(agreement is None for agreement in agreements):
+        return []
+    return [None if agreement is None else _round(agreement) for agreement in agreements]
 
 
 def _round(value: float) -> float:
