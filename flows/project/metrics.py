@@ -10,7 +10,8 @@ from dataclasses import replace
 from flows.project.artifacts import Project
 from flows.project.engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
 from flows.project.ledger import open_ledger
-from flows.settings.composition import describe_missing_option, list_options
+from flows.settings.components import Component
+from flows.settings.composition import describe_missing_option, list_options, load_option
 from flows.settings.door import compose
 from flows.settings.pages import Report
 from flows.settings.typed import Settings
@@ -45,7 +46,9 @@ def build_named_metric(name: str) -> Metric:
     """Build the metric conf/metric/<name>.yaml, which the settings need not list."""
     if name not in list_options("metric"):
         raise ConfigError(f"metric={name}: {describe_missing_option('metric', name)}")
-    metric: Metric = compose([f"metric=[{name}]"]).metric[name].build()
+    option = load_option("metric", name)[name]
+    refers = "${" in str(option)  # to settings beside the metric
+    metric: Metric = (compose([f"metric=[{name}]"]).metric[name] if refers else Component(option)).build()
     return metric
 
 

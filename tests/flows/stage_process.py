@@ -18,7 +18,6 @@ from pathlib import Path
 
 _PRELOADED = (
     "bm25s",
-    "tests.flows.composed",
     "flows.project.cells",
     "flows.project.engines",
     "flows.stages.command",
@@ -39,6 +38,7 @@ _PRELOADED = (
     "transformers.generation",
     "winnow.readers.local",
     "winnow.reports.report",
+    "tests.flows.warm_start",
 )
 
 

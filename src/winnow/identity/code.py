@@ -116,6 +116,10 @@ _SETTINGS = "_winnow_settings"
 """Attribute of an engine with the digest of its settings."""
 
 
+_PLACE = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+"""Place of new nodes at the top of a module."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Import:
     """An import of a source file.
@@ -233,9 +237,9 @@ def _read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fal
     revisions = tuple(sorted(_iter_revisions(tree)))
     package = module if Path(path).name == "__init__.py" else module.rpartition(".")[0]
     runs: list[tuple[_Import, ...]] = []
-    _mark_imports(tree, package, runs)
+    _mark_imports(tree, package, runs, _PLACE)
     if compiles:
-        code = compile(ast.fix_missing_locations(tree), "", "exec", dont_inherit=True, optimize=0)
+        code = compile(tree, "", "exec", dont_inherit=True, optimize=0)
         return _Code(_digest_compiled(code), tuple(runs), revisions)
     return _Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(runs), revisions)
 
@@ -255,29 +259,34 @@ def _describe_constant(value: object) -> str:
     return repr(value)
 
 
-def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]]) -> None:
+def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]], place: ast.AST) -> None:
     """Remove docstrings and what only type checkers run, and put a mark in the place of each run of successive imports.
 
     Args:
         node: Node whose lists of statements are changed, at any depth. Expressions have none.
         package: Package to which relative imports refer.
         runs: Runs of imports so far, to which those of the node are added.
+        place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations` gives them the same ones, but
+            takes longer than all else.
 
     """
+    place = node if hasattr(node, "lineno") else place
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         statements = getattr(node, name, None)
         if not isinstance(statements, list):
             continue
         if name in ("handlers", "cases"):
             for inner in statements:
-                _mark_imports(inner, package, runs)
+                _mark_imports(inner, package, runs, place)
             continue
-        changed = _mark_statements(statements, package, runs)
+        changed = _mark_statements(statements, package, runs, place)
         is_needed = name == "body" and not isinstance(node, ast.Module)
-        setattr(node, name, changed or ([ast.Pass()] if is_needed else []))
+        setattr(node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else []))
 
 
-def _mark_statements(statements: Sequence[ast.stmt], package: str, runs: list[tuple[_Import, ...]]) -> list[ast.stmt]:
+def _mark_statements(
+    statements: Sequence[ast.stmt], package: str, runs: list[tuple[_Import, ...]], place: ast.AST
+) -> list[ast.stmt]:
     """Return the statements of a list as `_mark_imports` changes them."""
     changed: list[ast.stmt] = []
     run: list[_Import] = []
@@ -286,18 +295,28 @@ def _mark_statements(statements: Sequence[ast.stmt], package: str, runs: list[tu
             run += _iter_imports(statement, package)
             continue
         if run:
-            mark = ast.Name("imports of this place", ast.Store())
-            changed.append(ast.Assign([mark], ast.Constant(len(runs))))
+            mark, number = ast.Name("imports of this place", ast.Store()), ast.Constant(len(runs))
+            assignment = ast.Assign([mark], number)
+            for new in (mark, number, assignment):
+                ast.copy_location(new, place)
+            changed.append(assignment)
             runs.append(tuple(run))
             run = []
         if statement is None or _is_text(statement):
             continue
-        if isinstance(statement, ast.If) and ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            changed += _mark_statements(statement.orelse, package, runs)
+        if isinstance(statement, ast.If) and _name(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            changed += _mark_statements(statement.orelse, package, runs, place)
             continue
-        _mark_imports(statement, package, runs)
+        _mark_imports(statement, package, runs, place)
         changed.append(statement)
     return changed
+
+
+def _name(node: ast.AST) -> str:
+    """Return a name, or a module and a name in it, as they are written; "" for another expression."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_text(statement: ast.stmt) -> bool:
@@ -351,5 +370,5 @@ def _iter_revisions(tree: ast.Module) -> Iterator[str]:
     """Yield the revisions that the classes of a module declare, such as "PostFusion:5"."""
     for class_node in tree.body:
         for item in class_node.body if isinstance(class_node, ast.ClassDef) else ():
-            if isinstance(item, ast.AnnAssign) and ast.unparse(item.target) == "revision" and item.value is not None:
+            if isinstance(item, ast.AnnAssign) and _name(item.target) == "revision" and item.value is not None:
                 yield f"{getattr(class_node, 'name', '')}:{ast.unparse(item.value)}"
