@@ -240,13 +240,19 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
-def load_without_weights(path: str) -> LanguageModel:
-    """Load the tokenizer and the configuration of a causal language model, whose weights another program runs."""
+def load_without_weights(path: str, converted: Path | None = None) -> LanguageModel:
+    """Load the tokenizer and the configuration of a causal language model, whose weights another program runs.
+
+    Args:
+        path: Safetensors folder, hub name or GGUF file.
+        converted: Folder to which the model was converted with its tokenizer and configuration, which are read there if given.
+
+    """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
     device = check_and_pick_device(path, "cpu")
-    source, options, tokenizer = _load_tokenizer(path)
+    source, options, tokenizer = _load_tokenizer(str(converted.resolve()) if converted else path)
     config = load_tokenizer_or_config(AutoConfig, source, **options)
     with convert_errors(source), torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]

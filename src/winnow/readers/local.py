@@ -153,7 +153,9 @@ class LocalReader(LocalEngine):
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights itself."""
         if self._uses_openvino:
-            return load_without_weights(self.path)
+            from winnow.modeling.openvino_export import find_converted
+
+            return load_without_weights(self.path, find_converted(self.path, Path(self.converted), self.weights))
         return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
 
     def explain_refusal(self, request: Request) -> str | None:
