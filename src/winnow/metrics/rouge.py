@@ -1,0 +1,53 @@
+"""ROUGE (Lin 2004) of an answer and the accepted ones, computed by rouge-score, as ALCE and others do for long answers."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import MeanMetric, Sample
+from winnow.metrics.factscore import get_whole_answer
+from winnow.text.citations import remove_citations
+
+RougeType = Literal["rouge1", "rouge2", "rougeL", "rougeLsum"]
+
+
+@dataclass(frozen=True)
+class Rouge(MeanMetric):
+    """F-measure of the overlap of the answer and an accepted answer, the best one of several, without citations.
+
+    "rouge1" and "rouge2" count words and pairs of words, "rougeL" the longest common subsequence, and "rougeLsum" those of
+    lines. ALCE divides texts into lines by NLTK's sentences first, for which a model must be downloaded; here lines are those
+    of the texts. An answer "unknown" has the overlap of its text. Undefined for a question without accepted answers.
+
+    Args:
+        of: What overlaps.
+        stem: Whether words are reduced to their stems by Porter's algorithm, as ALCE does.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    of: RougeType = "rougeL"
+    stem: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown measure."""
+        if self.of not in get_args(RougeType):
+            raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(RougeType))}.")
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the F-measure."""
+        references = sample.question.answers
+        if not references:
+            return None
+        text = remove_citations(get_whole_answer(sample.prediction))
+        scorer = _open_scorer(self.of, self.stem)
+        return max(float(scorer.score(reference, text)[self.of].fmeasure) for reference in references)
+
+
+@cache
+def _open_scorer(of: RougeType, stem: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer([of], use_stemmer=stem)

@@ -1,0 +1,37 @@
+"""ROUGE by hand: words in common and their longest common subsequence, of the best accepted answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.rouge import Rouge
+from winnow.testing import make_sample
+
+
+def score(metric: Rouge, answer: str, *accepted: str) -> float | None:
+    sample = make_sample(answer)
+    return metric.score(replace(sample, question=replace(sample.question, answers=accepted)))
+
+
+def test_subsequences_are_counted() -> None:
+    """Of "a b c d" and "a c e", "a c" is in both: precision 2/4, recall 2/3, F 4/7; citations are no words."""
+    metric = Rouge("m", "M", stem=False)
+    assert score(metric, "alpha beta gamma delta", "alpha gamma epsilon") == pytest.approx(4 / 7)
+    assert score(metric, "alpha beta gamma [1] delta [2][3]", "alpha gamma epsilon") == pytest.approx(4 / 7)
+    assert score(metric, "alpha beta gamma delta", "nothing", "alpha beta gamma delta") == 1.0
+    assert score(metric, "gamma alpha", "alpha gamma") == pytest.approx(0.5)
+    assert score(replace(metric, of="rouge1"), "gamma alpha", "alpha gamma") == 1.0
+
+
+def test_stems_are_equal() -> None:
+    """With Porter's stemmer, as in ALCE."""
+    assert score(Rouge("m", "M"), "rivers flow", "river flows") == 1.0
+    assert score(Rouge("m", "M", stem=False), "rivers flow", "river flows") == 0.0
+
+
+def test_what_is_undefined_and_refused() -> None:
+    """Without accepted answers; an unknown measure."""
+    assert score(Rouge("m", "M"), "alpha") is None
+    with pytest.raises(ConfigError, match=r"metric\.m\.of"):
+        Rouge("m", "M", of="rouge9")  # type: ignore[arg-type]
