@@ -6,6 +6,7 @@ role's model needs, such as a fine-tuned teacher, is run by its own command.
 python -m flows.pipeline experiment=quick_start
 python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl dataset.parser.path=qa.jsonl reader=smollm2
 python -m flows.pipeline pipeline.goal=retrieve retriever=dense
+python -m flows.pipeline experiment=quick_start dry_run=true    # downloads, stages and calls that this would take
 """
 
 from collections.abc import Callable, Sequence
@@ -40,6 +41,8 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     for settings in prepared if uses_reader else ():
         check_training_split(settings, settings.reader)
     acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
+    if jobs[0].dry_run:
+        return _dry_run(goal, jobs)
     stages_run = ["acquire"]
     pinned = [reopen(job) for job in jobs]  # with the commits and checksums that `acquire` recorded
     if uses_reader:
@@ -85,6 +88,33 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
             _run(stage, prepared, stages_run).show()
 
 
+def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
+    """Say which stages would run, and which calls the sweep would make if all before it are finished; nothing is run."""
+    rows: list[dict[str, str]] = []
+    for stage in (one for one in list_ancestors(goal) if not one.grid):
+        for settings in list_prepared_settings(jobs, partial(_needs, goal, stage.name)):
+            try:
+                artifacts = list(stage.resolve(Project(settings)))
+            except MissingArtifactError as error:
+                rows.append({"stage": stage.name, "artifact": "", "": f"would run after {error.stage}"})
+                continue
+            for artifact in artifacts:  # the name of one that is not there may follow from others that are not
+                is_done = artifact.is_finished
+                place = artifact.folder if is_done else artifact.folder.parent
+                rows.append({"stage": stage.name, "artifact": str(place), "": "finished already" if is_done else "would run"})
+    rows = [row for row, _ in drop_equal([(row, None) for row in rows], lambda pair: pair[0])]
+    before = Summary("Stages before the sweep: nothing is run", rows)
+    sweep = get_stage("sweep")
+    if sweep not in (*list_ancestors(goal), get_stage(goal)):
+        return before
+    if any(row[""] != "finished already" for row in rows):
+        return replace(
+            before, note="The calls of the sweep are counted when these stages are finished: repeat this command then."
+        )
+    before.show()
+    return sweep.run(jobs)
+
+
 def _needs(goal: str, stage: str, cell: Settings) -> bool:
     """Return whether the goal needs a stage for one cell."""
     return stage in list_needed(goal, cell)
@@ -105,7 +135,7 @@ def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summa
     return summary
 
 
-STAGE = Stage(pipeline, grid=True, seeds="each", last_sweep="set")
+STAGE = Stage(pipeline, grid=True, dry_run=True, seeds="each", last_sweep="set")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -48,11 +48,13 @@ from winnow.sweeps.spec import CellSpec
 
 _GROUPS_OF_READERS = ("strategy", "reader", "training", "prompt", "joint", "dataset", "corpus", "retriever", "encoder")
 """Settings on which the weights of a reader depend."""
+_LONGEST_NAME = 200
+"""Number of characters of the name of a cell in the name of its file."""
 PAGE = "index.html"
 """File of the page in the report's folder."""
 
 
-TABLES = ("report.md", "tables.tex", CELL_VALUES, "summary.json", "cells.csv")
+TABLES = ("report.md", "tables.tex", CELL_VALUES, "cells.csv")
 """Files of the tables in the report's folder, which are the same for the same cells and code."""
 
 
@@ -96,10 +98,10 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         "report.md": tables.render_markdown(),
         "tables.tex": tables.render_latex(),
         CELL_VALUES: _format_metrics(specs, results, settings.report.seed),
-        "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }
     write_texts(out, files)
+    _write_summaries(results, out / "cells")
     write_question_values(results, out / QUESTION_VALUES)
     for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
         for extension in settings.report.figures:
@@ -159,10 +161,18 @@ def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], se
     return json.dumps(body, indent=1) + "\n"
 
 
-def _format_summary(results: Sequence[CellResult]) -> str:
-    """Return the headline metrics of each cell as nested JSON, which `dvc metrics` reads; cells are named by their labels."""
-    body = dict(zip(name_cells(results), map(_compute_headline_values, results), strict=True))
-    return json.dumps(body, indent=1) + "\n"
+def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
+    """Write the headline metrics of each cell to a JSON file with its name, each of which is a row of `dvc metrics show`."""
+    texts: dict[str, str] = {}
+    for name, result in zip(name_cells(results), results, strict=True):
+        file = name.replace("/", "_")[:_LONGEST_NAME]
+        texts[f"{file} {len(texts)}.json" if f"{file}.json" in texts else f"{file}.json"] = json.dumps(
+            _compute_headline_values(result), indent=1
+        )
+    write_texts(folder, texts)
+    for path in folder.iterdir():
+        if path.name not in texts:
+            path.unlink()
 
 
 def _format_csv(results: Sequence[CellResult]) -> str:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def _run(stage: str, words: Sequence[str], folder: Path, environment: Mapping[st
     os.chdir(folder)
     sys.path[:0] = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     sys.argv = [f"flows.{stage}", *words]
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")  # the module was imported before the fork
     status = 0
     try:
         runpy.run_module(f"flows.{stage}", run_name="__main__", alter_sys=True)

@@ -45,11 +45,19 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
     refused = run("pipeline", *words, small=False, check=False).stderr
     assert "has only the split 'test' (dataset.split.all). Add reader=smollm2" in refused
     words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
+    planned = run("pipeline", *words, "dry_run=true", small=False).stdout
+    assert re.search(r"retrieve +│ data/retrieval/jsonl-bm25-\w+ +│ finished already", planned)
+    assert re.search(r"closed_book +│ data/closed_book +│ would run", planned)
+    assert "repeat this command then" in planned
+    assert not (tmp_path / "data/closed_book").exists()
     first = run("pipeline", *words, small=False).stdout
     assert "Stages run: acquire, closed_book, sweep, report" in first
     assert (tmp_path / "reports/jsonl/index.html").is_file()
     again = run("pipeline", *words, small=False).stdout
     assert "Stages run: acquire, sweep, report" in again
+    planned = run("pipeline", *words, "k=2", "dry_run=true", small=False).stdout
+    assert "would run" not in planned
+    assert "Dry run: no call was made" in planned
     both = run("pipeline", *words, "grid={retriever:[bm25,dense]}", small=False).stdout
     assert "Stages run: acquire, index, retrieve, sweep, report" in both
     report = (tmp_path / "reports/jsonl/report.md").read_text()

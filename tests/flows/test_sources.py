@@ -84,7 +84,7 @@ class Half(MeanMetric):
 
 
 def test_a_mean_over_a_part_has_its_number_beside_it() -> None:
-    """In cells.csv and summary.json, as in tables."""
+    """In the files of the cells, as in tables."""
     samples = [make_sample("x", n) for n in range(10)]
     values = _compute_headline_values(CellResult(CellLabels("s", 1, "g"), samples, [Half("half", "Half")]))
     assert values["half_n"] == 5
