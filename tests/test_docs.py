@@ -1,5 +1,6 @@
 """The commands of README and docs exist and take the settings that they name, and the site builds without network."""
 
+import hashlib
 import json
 import os
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 from pages import PROGRAMS, list_commands, read_blocks
 
+from flows.project.artifacts import Project
+from flows.project.cells import build_labels
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 
@@ -109,3 +112,18 @@ def test_the_site_builds_without_network(tmp_path: Path) -> None:
     assert {f"tutorial/{number}" for number in range(1, 6)} <= {name[: len("tutorial/1")] for name in pages}
     index = json.loads((tmp_path / "site/search/search_index.json").read_text())
     assert len(index["docs"]) > 500
+
+
+def test_the_picture_is_of_the_quick_start() -> None:
+    """Its numbers are kept beside it: of the cells that the quick start has now, and of the demo where it was run."""
+    numbers = json.loads((ROOT / "docs/page.json").read_text())
+    assert hashlib.sha256((ROOT / "docs/page.png").read_bytes()).hexdigest() == numbers["picture"], "run docs/picture.py"
+    labels = [build_labels(cell, Project(cell)) for cell in compose(["experiment=quick_start"]).cells]
+    assert set(numbers["cells"]) == {f"{label.line} k={label.k} {label.gold}" for label in labels}
+    best = max((cell["em"] for name, cell in numbers["cells"].items() if name.endswith("retrieved")), key=lambda em: em[0])
+    mean, low, high = (f"{100 * value:.1f}" for value in best)
+    assert f"{mean} % [{low}, {high}]" in numbers["headline"]
+    made = ROOT / "reports/dvc/metrics.json"
+    for cell in json.loads(made.read_text()) if made.is_file() else ():
+        _, low, high = numbers["cells"][cell["cell"]]["em"]
+        assert low <= cell["em"][0] <= high, "the demo has other results: run docs/picture.py"
