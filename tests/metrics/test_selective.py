@@ -1,9 +1,12 @@
 """Answers that a strategy is confident of: how many, and how many of them are right."""
 
+from dataclasses import replace
+
 import pytest
 
-from winnow.metrics.base import evaluate
-from winnow.metrics.selective import Coverage, SelectiveAccuracy, compute_agreement
+from winnow.errors import ConfigError
+from winnow.metrics.base import Sample, evaluate
+from winnow.metrics.selective import Coverage, SelectiveAccuracy, compute_agreement, read_stated
 from winnow.testing import make_sample
 
 SAMPLES = [
@@ -35,3 +38,44 @@ def test_fewer_answers_are_better_ones(threshold: float, accuracy: float, covera
     metrics = [SelectiveAccuracy("a", "a", threshold=threshold), Coverage("c", "c", threshold=threshold)]
     values = evaluate(metrics, SAMPLES)
     assert (values["a"].mean, values["c"].mean, values["c"].n) == (pytest.approx(accuracy), pytest.approx(coverage), 4)
+
+
+def say(reply: str, answer: str = "x", number: int = 0, *, unknown: bool = False) -> Sample:
+    """An answer with its reply."""
+    sample = make_sample(answer, number, unknown=unknown)
+    return replace(sample, prediction=replace(sample.prediction, reply=reply))
+
+
+@pytest.mark.parametrize(
+    ("reply", "confidence"),
+    [
+        ("x\nConfidence: 80", 0.8),
+        ("x\n**Confidence:** 80 %", 0.8),
+        ("x (confidence 7.5)", 0.075),
+        ("<think>Confidence: 10</think>x\nconfidence = 100%", 1.0),
+        ("x\nConfidence: 20\nNo. Confidence: 90", 0.9),
+        ("x\nConfidence: high", None),
+        ("x\nConfidence: 800", None),
+        ("x\nConfidence: 1990s", None),
+        ("x", None),
+    ],
+)
+def test_a_stated_confidence_is_read(reply: str, confidence: float | None) -> None:
+    """In percent; prose and other numbers are none."""
+    assert read_stated(say(reply)) == confidence
+
+
+def test_stated_confidence_selects_answers() -> None:
+    """An answer without a number is left out, and one that is unknown is never confident."""
+    samples = [
+        say("x\nConfidence: 90", "x", 0),
+        say("y\nConfidence: 85", "y", 1),
+        say("x\nConfidence: 10", "x", 2),
+        say("x", "x", 3),
+        say("unknown", "unknown", 4, unknown=True),
+    ]
+    values = evaluate([SelectiveAccuracy("a", "a", by="stated"), Coverage("c", "c", by="stated")], samples)
+    assert (values["a"].mean, values["a"].n) == (0.5, 2)
+    assert (values["c"].mean, values["c"].n) == (0.5, 4)
+    with pytest.raises(ConfigError, match=r"metric\.a\.by"):
+        Coverage("a", "a", by="felt")  # type: ignore[arg-type]

@@ -1,35 +1,48 @@
 """Selective answering: how good the answers are of which a strategy is confident, and how many those are."""
 
+import re
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge, Le
 
+from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
+from winnow.text.final import extract_final_text
 from winnow.text.normalization import normalize
+
+Confidence = Literal["agreement", "stated"]
+_STATED = re.compile(r"\bconfidence\b[^\w\n]*(\d+(?:\.\d+)?)(?![\w.])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class SelectiveAccuracy(RatioMetric):
     """Share of exact matches among the answers of which the strategy is confident, and which are not "unknown".
 
-    An answer's confidence is the agreement of the replies: the share of the reader's replies whose answer is equal to it after
-    normalization, where a reply "unknown" agrees with no answer. The answers are those that vote, from several samples
-    (`decoding=self_consistency`) or from single passages (Post-Fusion). The metric is undefined for answers without a vote.
+    Confidence by "agreement" is the share of the reader's replies whose answer is equal to it after normalization, where a
+    reply "unknown" agrees with no answer. The answers are those that vote, from several samples (`decoding=self_consistency`)
+    or from single passages (Post-Fusion). "stated" is what the reply says of itself, as in "Confidence: 80" (`prompt=stated`).
+    Answers without a confidence are left out.
 
     Args:
-        threshold: Lowest confidence, from 0 to 1; 0 takes all answers.
+        threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
+        by: What the confidence is.
 
     """
 
     revision: ClassVar[int] = 2
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
+    by: Confidence = "agreement"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown kind of confidence."""
+        _check_kind(self.name, self.by)
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return whether the answer is a confident exact match, and whether it is confident."""
-        confidence = compute_agreement(sample)
+        confidence = compute_confidence(sample, self.by)
         is_answered = confidence is not None and confidence >= self.threshold and not sample.prediction.unknown
         is_right = is_answered and exact_match(sample.prediction.answer, sample.question.answers) == 1.0
         return float(is_right), float(is_answered)
@@ -40,18 +53,46 @@ class Coverage(MeanMetric):
     """Share of questions with a confident answer that is not "unknown"; see `SelectiveAccuracy`.
 
     Args:
-        threshold: Lowest confidence, from 0 to 1; 0 takes all answers.
+        threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
+        by: What the confidence is.
 
     """
 
     revision: ClassVar[int] = 2
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
+    by: Confidence = "agreement"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown kind of confidence."""
+        _check_kind(self.name, self.by)
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 for a confident answer, 0.0 for any other, and None if no replies voted."""
-        confidence = compute_agreement(sample)
+        """Return 1.0 for a confident answer, 0.0 for any other, and None without a confidence."""
+        confidence = compute_confidence(sample, self.by)
         return None if confidence is None else float(confidence >= self.threshold and not sample.prediction.unknown)
+
+
+def _check_kind(name: str, by: str) -> None:
+    if by not in get_args(Confidence):
+        raise ConfigError(f"metric.{name}.by: {by!r} is none of {', '.join(get_args(Confidence))}.")
+
+
+def compute_confidence(sample: Sample, by: Confidence) -> float | None:
+    """Compute the confidence of an answer, from 0 to 1, or None if it has none of this kind."""
+    return compute_agreement(sample) if by == "agreement" else read_stated(sample)
+
+
+def read_stated(sample: Sample) -> float | None:
+    """Read the confidence that a reply states, in percent: the last one, without its reasoning.
+
+    An answer "unknown" has 0. None without a number from 0 to 100; where passages were asked one by one, the reply is that of
+    the answer.
+    """
+    if sample.prediction.unknown:
+        return 0.0
+    stated = _STATED.findall(extract_final_text(sample.prediction.reply))
+    return float(stated[-1]) / 100 if stated and float(stated[-1]) <= 100 else None
 
 
 def compute_agreement(sample: Sample) -> float | None:

@@ -93,7 +93,7 @@ function buildTrainings(choice, points, width) {
 }
 
 const CURVE_NOTES = {
-  coverage: "Confidence is the share of the reader's replies that agree with the answer. A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. ",
+  coverage: "Confidence is the share of the reader's replies that agree with the answer or, without votes, what the reply states. A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. ",
   calibration: "Confidence is the share of the reader's replies that agree with the answer. On the dashed line, answers are right as often as they are sure. Intervals are those of each bin alone. ",
   confidence: `Confidence is the share of the reader's replies that agree with the answer. At most ${MOST_PANELS} cells are drawn; hold a setting fixed to choose. `,
   training: "A resumed training begins where it was resumed. MLflow has the same curves, of every run. ",

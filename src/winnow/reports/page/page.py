@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
@@ -19,7 +19,7 @@ from winnow.artifacts.curves import Curves
 from winnow.artifacts.files import write_texts
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Metric
-from winnow.metrics.selective import compute_agreement
+from winnow.metrics.selective import Confidence, compute_confidence
 from winnow.reports.cells import CellResult, get_unit_scale, name_cells
 from winnow.reports.family import Family
 from winnow.reports.frontier import find_frontier
@@ -230,11 +230,15 @@ class Page:
 
 
 def _list_confidences(cell: CellResult) -> list[float | None]:
-    """Return the agreement of the replies behind each answer, None for "unknown"; nothing if no answer of the cell voted."""
-    agreements = [None if one.prediction.unknown else compute_agreement(one) for one in cell.samples]
-    if all(agreement is None for agreement in agreements):
-        return []
-    return [None if agreement is None else _round(agreement) for agreement in agreements]
+    """Return the confidence of each answer, None for "unknown": the agreement of replies or, without votes, the stated one.
+
+    The list is empty if no answer of the cell has a confidence.
+    """
+    for by in get_args(Confidence):
+        values = [None if one.prediction.unknown else compute_confidence(one, by) for one in cell.samples]
+        if any(value is not None for value in values):
+            return [None if value is None else _round(value) for value in values]
+    return []
 
 
 def _round(value: float) -> float:
