@@ -125,7 +125,7 @@ def test_settings_within_groups_are_axes_too() -> None:
         ("strategy=IRCoT", "Did you mean 'ircot'"),
         ("K=5", "Did you mean 'k'"),
         ("reader=gpt-4o", r"The choices are fid, folder, .*reader.base, as in reader=openai reader.base=gpt-4o"),
-        ("metric=rouge", r"metric=rouge: there is no conf/metric/rouge.yaml. The choices are accuracy, "),
+        ("metric=mauve", r"metric=mauve: there is no conf/metric/mauve.yaml. The choices are accuracy, "),
         ("training.settings.learnig_rate=1", "Did you mean 'training.settings.learning_rate'"),
         ("k", "write key=value"),
         ("retriever=dense,bm52", "Did you mean 'bm25'"),
