@@ -91,7 +91,7 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
 def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
     """Say which stages would run, and which calls the sweep would make if all before it are finished; nothing is run."""
     rows: list[dict[str, str]] = []
-    for stage in (one for one in list_ancestors(goal) if not one.grid):
+    for stage in (one for one in (*list_ancestors(goal), get_stage(goal)) if not one.grid):
         for settings in list_prepared_settings(jobs, partial(_needs, goal, stage.name)):
             try:
                 artifacts = list(stage.resolve(Project(settings)))
@@ -103,7 +103,7 @@ def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
                 place = artifact.folder if is_done else artifact.folder.parent
                 rows.append({"stage": stage.name, "artifact": str(place), "": "finished already" if is_done else "would run"})
     rows = [row for row, _ in drop_equal([(row, None) for row in rows], lambda pair: pair[0])]
-    before = Summary("Stages before the sweep: nothing is run", rows)
+    before = Summary("Dry run: no stage was run", rows)
     sweep = get_stage("sweep")
     if sweep not in (*list_ancestors(goal), get_stage(goal)):
         return before
@@ -116,8 +116,8 @@ def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
 
 
 def _needs(goal: str, stage: str, cell: Settings) -> bool:
-    """Return whether the goal needs a stage for one cell."""
-    return stage in list_needed(goal, cell)
+    """Return whether the goal is or needs a stage for one cell."""
+    return stage == goal or stage in list_needed(goal, cell)
 
 
 def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summary:

@@ -76,8 +76,8 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
         raise InputError(f"There is no archive {file}. `python -m flows.export export.format=replay` writes one.")
     unpack_archive(file, folder)
     settings, specs, record = load_archive(folder, allowed)
-    tables = sorted((folder / TABLES).glob("*"))
-    if not specs or {table.name for table in tables} != set(TABLE_FILES):
+    tables = [folder / TABLES / name for name in sorted(TABLE_FILES)]
+    if not specs or not all(table.is_file() for table in tables):
         raise InputError(f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive again.")
     with SqliteStore(Path(settings.paths.ledger)) as ledger:
         import_calls(ledger, folder / CALLS)

@@ -33,7 +33,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts.curves import read_curves
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
-from winnow.artifacts.provenance import describe_code, read_manifest
+from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
 from winnow.artifacts.steps import count_control_tokens, count_models
 from winnow.records import Decoding
 from winnow.reports.cells import CellResult, name_cells
@@ -48,8 +48,8 @@ from winnow.sweeps.spec import CellSpec
 
 _GROUPS_OF_READERS = ("strategy", "reader", "training", "prompt", "joint", "dataset", "corpus", "retriever", "encoder")
 """Settings on which the weights of a reader depend."""
-_LONGEST_NAME = 200
-"""Number of characters of the name of a cell in the name of its file."""
+_LONGEST_NAME = 150
+"""Number of bytes of the name of a cell in the name of its file."""
 PAGE = "index.html"
 """File of the page in the report's folder."""
 
@@ -165,12 +165,12 @@ def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
     """Write the headline metrics of each cell to a JSON file with its name, each of which is a row of `dvc metrics show`."""
     texts: dict[str, str] = {}
     for name, result in zip(name_cells(results), results, strict=True):
-        file = name.replace("/", "_")[:_LONGEST_NAME]
-        texts[f"{file} {len(texts)}.json" if f"{file}.json" in texts else f"{file}.json"] = json.dumps(
-            _compute_headline_values(result), indent=1
-        )
+        file = name.replace("/", "_")
+        if len(file.encode()) > _LONGEST_NAME:
+            file = f"{file.encode()[:_LONGEST_NAME].decode(errors='ignore')} {compute_key({'cell': name})}"
+        texts[f"{file}.json"] = json.dumps(_compute_headline_values(result), indent=1)
     write_texts(folder, texts)
-    for path in folder.iterdir():
+    for path in folder.glob("*.json"):
         if path.name not in texts:
             path.unlink()
 

@@ -21,6 +21,7 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary
+from winnow.artifacts.steps import read_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, LedgerError
 from winnow.metrics.base import JudgedMetric, Metric, Sample
@@ -42,7 +43,8 @@ class WatchedCell:
 
     Attributes:
         samples: The answered questions by their ids.
-        calls: What each of their calls used, by its key in the ledger.
+        calls: What each of their calls used, by its key in the ledger; those of rankings are not among them.
+        num_requested: Number of calls that they request, shared ones included.
         has_all_calls: Whether the ledger has the calls of all answered questions; those of a finished cell may have been
             made on another machine.
 
@@ -52,7 +54,7 @@ class WatchedCell:
         self.cell, self.metric = cell, metric
         self.samples: dict[str, Sample] = {}
         self.calls: dict[bytes, RoleUsage] = {}
-        self.has_all_calls = True
+        self.num_requested, self.has_all_calls = 0, True
         self._identities: Mapping[Role, str] | None = None
 
     @property
@@ -67,19 +69,22 @@ class WatchedCell:
             return
         spec = self.cell.spec
         stored = {one.question_id: one for one in read_predictions(spec.predictions)} if spec.is_finished else {}
+        steps = read_steps(spec.folder, self.cell.rankings.passages, list(stored)) if stored else {}
         if self._identities is None:
             self._identities = identify_engine_specs(spec.engines)
         for question in left:
             placed = self.cell.place(question)
             try:
-                replay = replay_plan(self.cell.plan(question, placed.contexts), self._identities, ledger)
+                recorded = steps.get(question.question_id)
+                plan = self.cell.plan(question, placed.contexts)
+                replay = replay_plan(plan, self._identities, ledger, recorded.steps if recorded else ())
             except LedgerError:
                 if question.question_id not in stored:
                     continue
                 prediction, self.has_all_calls = stored[question.question_id], False
             else:
-                calls = {call.key: count_usage(call) for calls in replay.rounds for call in calls}
-                self.calls |= calls
+                self.num_requested += sum(map(len, replay.rounds))
+                self.calls |= {call.key: count_usage(call) for calls in replay.rounds for call in calls}
                 usage = tuple(count_usage(call) for calls in replay.rounds for call in calls)
                 outcome = Outcome(question.question_id, replay.result, usage)
                 replayed = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
@@ -149,11 +154,11 @@ def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:
     """Say how many calls the answered questions request, and what those cost that had to be made because none was shared."""
-    requested = sum(sample.prediction.calls for watched in cells for sample in watched.samples.values())
+    requested = sum(watched.num_requested for watched in cells)
+    if not all(watched.has_all_calls for watched in cells):
+        return "\nThis ledger lacks calls of finished cells, so that it is not known how many were shared."
     if not requested:
         return ""
-    if not all(watched.has_all_calls for watched in cells):
-        return f"\nThey request {requested:,} calls. This ledger lacks some of them, so it is not known how many were shared."
     tokens, dollars, made = 0, 0.0, set[bytes]()
     for watched in cells:
         prices = watched.cell.spec.prices

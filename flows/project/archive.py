@@ -25,7 +25,7 @@ from flows.tools.dvc import CALLS
 from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import MANIFEST, compute_file_digest, flatten_all, get_running_revision, read_manifest
 from winnow.errors import ConfigError, InputError, LedgerError
-from winnow.identity.markers import get_input_file_settings
+from winnow.identity.markers import get_input_file_settings, get_model_path_settings
 from winnow.identity.modules import is_in_winnow
 from winnow.predictions import Price
 from winnow.records import Role
@@ -97,17 +97,18 @@ def write_archive(
 
 
 def _check_files(specs: Sequence[CellSpec], settings: Settings) -> None:
-    """Raise ConfigError if a strategy, a context processor, a metric or the breakdown reads a file of its own."""
+    """Raise ConfigError if a strategy, a context processor, a metric or the breakdown reads a file or a model of its own."""
     plain = settings.plain
     nodes = {f"metric.{name}": node for name, node in plain["metric"].items()} | {"breakdown": plain.get("breakdown")}
     for spec in specs:
         nodes |= {"strategy.plan": spec.config["strategy"]["plan"], "context.plan": spec.config["context"]["plan"]}
         for name, component in (found for key, node in nodes.items() for found in iter_components(node, key)):
-            for setting in get_input_file_settings(component.component_class):
+            cls = component.component_class
+            for setting in (*get_input_file_settings(cls), *get_model_path_settings(cls)):
                 if value := component.get(setting.partition(".")[0]):
                     raise ConfigError(
-                        f"{name}.{setting}={value} is a file that is read while cells are replayed, and archives have none. "
-                        "Leave the component out, or publish the file with the command of the sweep."
+                        f"{name}.{setting}={value} is a file or a model that is read while cells are replayed, and "
+                        "archives have none. Leave the component out, or publish the file with the command of the sweep."
                     )
 
 

@@ -1,7 +1,7 @@
 """Placement: which contexts, in which order."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.contexts.gold import determine_provenance, mark_gold
@@ -87,6 +87,7 @@ def test_a_shuffled_order_moves_every_context() -> None:
     assert all(70 <= count <= 130 for count in counts.values())
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 6),
     st.integers(1, 6),
@@ -104,6 +105,7 @@ def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, ru
     assert placed == placement.place(make_question(), ranking(gold), k)
 
 
+@settings(deadline=None)
 @given(
     golds=st.sets(st.integers(1, 8), min_size=1, max_size=4),
     missing=st.booleans(),

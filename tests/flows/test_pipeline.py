@@ -39,6 +39,8 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
         "dataset.parser.question=q", "dataset.parser.answers=a", "depth=10", "k=3", "closed_book.limit=null",
         "encoder=folder", f"encoder.model.path={world}/encoder",
     ]  # fmt: skip
+    planned = run("pipeline", "pipeline.goal=retrieve", *words, "dry_run=true", small=False).stdout
+    assert re.search(r"retrieve +│ data/retrieval +│ would run", planned)
     ranked = run("pipeline", "pipeline.goal=retrieve", *words, small=False).stdout
     assert "Retrieval, % [95 % interval]" in ranked
     assert "Stages run: acquire, corpus, index, questions, retrieve" in ranked

@@ -16,6 +16,9 @@ from pages import copy_project, read_all, read_blocks, run_script
 from flows.demo import prefect_server
 from flows.tools.servers import run_server
 from winnow.artifacts.tables import read_predictions
+from winnow.modeling.chat import render_chat
+from winnow.modeling.loading import load_without_weights
+from winnow.modeling.openvino_export import find_converted
 from winnow.readers.child_processes import find_free_port
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
@@ -165,3 +168,18 @@ def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
     """After the runs above: each page in turn, but for the blocks that say why not."""
     output = run_script("\n".join(read_blocks(f"tutorial/{page}.md", all_blocks=False)), project)
     assert "95 % intervals" in output
+
+
+@pytest.mark.slow
+def test_a_converted_gguf_file_keeps_its_tokenizer(project: Path) -> None:
+    """After the tutorial, whose reader it is: tokens, template and end tokens are those that the file itself has."""
+    (file,) = (project / "assets/smollm2").glob("*.gguf")
+    converted = find_converted(str(file), project / "assets/openvino")
+    assert converted is not None
+    own, kept = load_without_weights(str(file)), load_without_weights(str(file), converted)
+    for text in ("Who wrote Emma? I don't know!", "日本 élan\n\n  x\t1234567", "<|im_start|>user\nhello<|im_end|>\n"):
+        assert own.tokenizer(text)["input_ids"] == kept.tokenizer(text)["input_ids"]
+        prompts = [render_chat(lm.tokenizer, (Message("user", text),), {}) for lm in (own, kept)]
+        assert prompts[0] == prompts[1]
+    assert own.model.generation_config.to_dict() == kept.model.generation_config.to_dict()
+    assert (own.end_token_ids, own.context_length) == (kept.end_token_ids, kept.context_length)

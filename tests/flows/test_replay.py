@@ -33,7 +33,7 @@ def archive(world: Path, template: Path, store: Path, tmp_path_factory: pytest.T
 
 
 def test_a_sweep_is_repeated_without_its_models(run: Run, archive: Path, tmp_path: Path) -> None:
-    """All 30 answers and five files of tables are the same, those of the author's report; a second time in place, too."""
+    """All 30 answers and four files of tables are the same, those of the author's report; a second time in place, too."""
     done = run("replay", str(archive), small=False).stdout
     assert "30 answers of 3 cells were replayed" in done
     assert "4 files of tables are the same, byte by byte: cells.csv, metrics.json" in done

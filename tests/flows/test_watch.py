@@ -32,7 +32,7 @@ def test_a_part_is_counted_and_measured_as_the_sweep_would(prepared: Run, tmp_pa
     assert "They request 50 calls: 30 made, 40 % shared" in finished
     (tmp_path / "data/ledger.sqlite").unlink()
     moved = prepared("watch", *WORDS, "watch.every=null").stdout
-    assert "They request 50 calls. This ledger lacks some of them" in moved
+    assert "This ledger lacks calls of finished cells" in moved
     assert [row[4] for row in _read_rows(moved)] == [row[4] for row in whole]
     assert [row[4] for row in _read_rows(finished)] == [row[4] for row in whole]
     refused = prepared("watch", *WORDS[:1], "metric=[tokens]", "watch.every=null", check=False).stderr

@@ -37,7 +37,7 @@ def test_the_three_forms_are_read(tmp_path: Path) -> None:
         (
             "7",
             ("Ada", "A. L."),
-            {"qa_pairs": [{"question": "Who first?", "short_answers": ["Ada", "A. L."]}]},
+            {"qa_pairs": [{"question": "Who first?", "short_answers": ["Ada", "A. L."]}], "long_answers": ["Long."]},
             [("one", 2.5), ("two", None)],
         ),
         ("x__1", ("Ada", "A.", "Bob"), {"answers": [["Ada", "A."], ["Bob"]]}, [("one", 2.5)]),

@@ -4,7 +4,7 @@ import base64
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.formats.secrets import mask_secret
@@ -41,6 +41,7 @@ def test_what_is_no_secret_stays() -> None:
     assert mask_secret("the key is abc", "abc") == "the key is [key]"
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(min_size=12, alphabet=st.characters(min_codepoint=33, max_codepoint=126)))
 def test_no_piece_of_twelve_characters_is_left(text: str, secret: str) -> None:
     """Wherever it is in the text."""

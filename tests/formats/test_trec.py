@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError, InputError
@@ -58,6 +58,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> N
         read_trec_run(tmp_path / "run")
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_what_is_written_is_read_in_the_same_order(tmp_path_factory: pytest.TempPathFactory, scores: list[float]) -> None:
     """Scores that fall or stay are kept exactly, others become reciprocal ranks."""

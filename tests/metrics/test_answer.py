@@ -1,7 +1,7 @@
 """Answer metrics against numbers worked out by hand."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError, InputError
@@ -71,6 +71,7 @@ def test_bad_input_is_an_error_never_a_zero() -> None:
         f1("x", ["x"], dialect="nope")  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=4))
 def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None:
     """An exact match holds the answer, and has F1 1 unless it is empty; every metric lies in [0, 1]."""

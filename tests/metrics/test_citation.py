@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
@@ -103,6 +103,7 @@ def test_ten_thousand_citations() -> None:
     assert score_citations("[" + " " * 20_000, [True], "strict").distinct == 0
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="[]0123456789,-; docDOC\u0663\uff3b\u3010.\n", max_size=60), st.lists(st.booleans(), max_size=6))
 def test_any_reply_has_scores(reply: str, relevance: list[bool]) -> None:
     """Scores are shares, and the counts add up, whatever a model writes."""

@@ -1,5 +1,6 @@
 """ROUGE by hand: words in common and their longest common subsequence, of the best accepted answer."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,13 @@ def test_subsequences_are_counted() -> None:
     assert score(replace(metric, of="rouge1"), "gamma alpha", "alpha gamma") == 1.0
 
 
+def test_long_answers_come_first() -> None:
+    """Of ASQA, whose accepted answers are short ones."""
+    sample = make_sample("Ada was the first one of them")
+    question = replace(sample.question, answers=("Ada",), meta=json.dumps({"long_answers": ["Ada was the first one of them"]}))
+    assert Rouge("m", "M").score(replace(sample, question=question)) == 1.0
+
+
 def test_stems_are_equal() -> None:
     """With Porter's stemmer, as in ALCE."""
     assert score(Rouge("m", "M"), "rivers flow", "river flows") == 1.0
@@ -31,7 +39,9 @@ def test_stems_are_equal() -> None:
 
 
 def test_what_is_undefined_and_refused() -> None:
-    """Without accepted answers; an unknown measure."""
+    """Without accepted answers, or without Latin ones; an unknown measure."""
     assert score(Rouge("m", "M"), "alpha") is None
+    assert score(Rouge("m", "M"), "Москва", "Москва") is None
+    assert score(Rouge("m", "M"), "Moscow", "Москва", "Moscow") == 1.0
     with pytest.raises(ConfigError, match=r"metric\.m\.of"):
         Rouge("m", "M", of="rouge9")  # type: ignore[arg-type]

@@ -83,6 +83,7 @@ def test_prompts_of_which_one_begins_with_the_other_do_not_run_together() -> Non
     assert read_all(prompts, num_steps=3) == [[1, 7], [3], [], [1], [], [], [39], [], [], [2]]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5).map(tuple), max_size=8),
     st.lists(st.integers(0, 1), max_size=6),
@@ -185,7 +186,7 @@ def test_a_step_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert score_all(RecordedScorer(50, 4, 100), list(zip(prompts, targets, strict=True))) == [[3, 3], [2], [7]]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=9), st.lists(st.integers(0, 1), max_size=3)), max_size=20

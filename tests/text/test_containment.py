@@ -43,6 +43,7 @@ def test_edges_of_the_definition() -> None:
     assert has_answers(["paris x", "paris y", "comparison"], ["Paris"]) == [True, True, False]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.lists(st.text(max_size=8), min_size=1, max_size=3))
 def test_equals_the_definition(text: str, answers: list[str]) -> None:
     """The fast form gives what the definition gives, on any Unicode text."""
@@ -51,7 +52,7 @@ def test_equals_the_definition(text: str, answers: list[str]) -> None:
     assert has_answers([text], answers) == [expected]
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(
     st.text(alphabet="aAkK\u212a\u03a3\u03c3\u0130i\u0307\u2260=\u0338 -.1\u00e9\t\u00a0", max_size=30),
     st.lists(st.text(alphabet="aAkK\u212a\u03c3\u0130i =-1\u00e9", min_size=1, max_size=5), min_size=1, max_size=3),
@@ -61,6 +62,7 @@ def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: l
     assert has_answer(text, answers) == slow_has_answer(text, answers)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.none() | st.text(alphabet="aAbB -\x1f\n\u212a\u0301", max_size=12), max_size=6),
     st.lists(st.text(alphabet="ab A-\u212a\u0301", max_size=5), min_size=1, max_size=3),
@@ -118,6 +120,7 @@ def test_answers_are_replaced_by_the_rules_by_which_they_are_found() -> None:
 _PARTS = st.lists(st.sampled_from(["a", "b", "A", "é", "e\u0301", " ", ".", "(", "1"]), max_size=12)
 
 
+@settings(deadline=None)
 @given(_PARTS, st.sampled_from(["a", "a b", "é", "a.", "1 é", "("]))
 def test_a_text_whose_answers_were_replaced_contains_none(parts: list[str], answer: str) -> None:
     """And one without an answer is returned as it is."""

@@ -15,7 +15,8 @@ def convert_alce_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Convert a row to FiD's form, or return None if it is not one of ALCE's.
 
     The accepted answers are the short ones of ASQA, in the order of their questions, those of QAMPARI's list, or the long
-    answer of ELI5. The id of a passage is its title with a digest of its text.
+    answer of ELI5. ASQA's long ones are `long_answers` of the metadata.
+    The id of a passage is its title with a digest of its text.
 
     Args:
         row: Row of the file.
@@ -32,6 +33,8 @@ def convert_alce_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
         meta["qa_pairs"] = [
             {"question": pair.get("question", ""), "short_answers": list(pair["short_answers"])} for pair in row["qa_pairs"]
         ]
+        long = [one["long_answer"] for one in row.get("annotations") or () if one.get("long_answer")] or [row.get("answer")]
+        meta |= {"long_answers": long} if all(long) else {}
     elif isinstance(row.get("answers"), list):
         meta["answers"] = [list(names) for names in row["answers"]]
         answers = [name for names in row["answers"] for name in names]

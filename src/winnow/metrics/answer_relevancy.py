@@ -30,7 +30,7 @@ Answer: {answer}
 """
 """Prompt for a question, with the field {answer}. As in the published code, the judge sees neither question nor passages."""
 
-_QUESTION = re.compile(r"^\W*question[^\w\n]*:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_QUESTION = re.compile(r"^\W*question[^\w\n]*:[^\w\n]*(.*?)[\s*]*$", re.IGNORECASE | re.MULTILINE)
 _NONCOMMITTAL = re.compile(r"^\W*noncommittal[^\w\n]*:[^\w\n]*(yes|no)\b", re.IGNORECASE | re.MULTILINE)
 
 

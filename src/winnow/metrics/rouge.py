@@ -1,5 +1,6 @@
 """ROUGE (Lin 2004) of an answer and the accepted ones, computed by rouge-score, as ALCE and others do for long answers."""
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
@@ -18,7 +19,9 @@ class Rouge(MeanMetric):
 
     "rouge1" and "rouge2" count words and pairs of words, "rougeL" the longest common subsequence, and "rougeLsum" those of
     lines. ALCE divides texts into lines by NLTK's sentences first, for which a model must be downloaded; here lines are those
-    of the texts. An answer "unknown" has the overlap of its text. Undefined for a question without accepted answers.
+    of the texts. An answer "unknown" has the overlap of its text. The accepted answers are the `long_answers` of the metadata
+    if there are any (ASQA). Undefined without an accepted answer of Latin letters or digits, which alone are words to
+    rouge-score.
 
     Args:
         of: What overlaps.
@@ -38,16 +41,20 @@ class Rouge(MeanMetric):
 
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""
-        references = sample.question.answers
+        scorer, tokenizer = _open_scorer(self.of, self.stem)
+        accepted = json.loads(sample.question.meta or "{}").get("long_answers") or sample.question.answers
+        references = [one for one in accepted if tokenizer.tokenize(one)]
         if not references:
             return None
         text = remove_citations(get_whole_answer(sample.prediction))
-        scorer = _open_scorer(self.of, self.stem)
         return max(float(scorer.score(reference, text)[self.of].fmeasure) for reference in references)
 
 
 @cache
-def _open_scorer(of: RougeType, stem: bool) -> Any:
+def _open_scorer(of: RougeType, stem: bool) -> tuple[Any, Any]:
+    """Return rouge-score's scorer, and the tokenizer that it uses."""
     from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    return RougeScorer([of], use_stemmer=stem)
+    tokenizer = DefaultTokenizer(stem)
+    return RougeScorer([of], tokenizer=tokenizer), tokenizer

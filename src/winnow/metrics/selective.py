@@ -1,5 +1,6 @@
 """Selective answering: how good the answers are of which a strategy is confident, and how many those are."""
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, get_args
@@ -13,7 +14,11 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import normalize
 
 Confidence = Literal["agreement", "stated"]
-_STATED = re.compile(r"\bconfidence\b[^\w\n]*(\d+(?:\.\d+)?)(?![\w.])", re.IGNORECASE)
+_STATED = re.compile(
+    r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?\W*(\d+(?:\.\d+)?)(?: ?%| percent|/100)?[^\w\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Line with a confidence. One behind the answer on its line would be part of the answer, which is then wrong."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +89,18 @@ def compute_confidence(sample: Sample, by: Confidence) -> float | None:
 
 
 def read_stated(sample: Sample) -> float | None:
-    """Read the confidence that a reply states, in percent: the last one, without its reasoning.
+    """Read the confidence that a reply states on a line of its own, in percent: the last one, without its reasoning.
 
-    An answer "unknown" has 0. None without a number from 0 to 100; where passages were asked one by one, the reply is that of
-    the answer.
+    A number with a decimal point up to 1.0 is a share. An answer "unknown" has 0, with a number or without. Any other is None
+    without a number up to 100; where passages were asked one by one, the reply is that of the answer.
     """
     if sample.prediction.unknown:
         return 0.0
     stated = _STATED.findall(extract_final_text(sample.prediction.reply))
-    return float(stated[-1]) / 100 if stated and float(stated[-1]) <= 100 else None
+    value = float(stated[-1]) if stated else math.nan
+    if "." in (stated or [""])[-1] and value <= 1:
+        return value
+    return value / 100 if value <= 100 else None
 
 
 def compute_agreement(sample: Sample) -> float | None:

@@ -253,6 +253,7 @@ def load_without_weights(path: str, converted: Path | None = None) -> LanguageMo
 
     device = check_and_pick_device(path, "cpu")
     source, options, tokenizer = _load_tokenizer(str(converted.resolve()) if converted else path)
+    tokenizer.name_or_path = path  # which messages name
     config = load_tokenizer_or_config(AutoConfig, source, **options)
     with convert_errors(source), torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import openvino
 
 _log = logging.getLogger(__name__)
-REVISION = 2
+REVISION = 1
 """Raised when a change of this module makes former conversions invalid."""
 MODEL_FILE = "openvino_model.xml"
 _FILES = "files.json"
@@ -95,8 +95,8 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 _write(tokenizer, partial / "openvino_tokenizer.xml")
                 _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
-                lm.model.generation_config.save_pretrained(partial)
-                lm.tokenizer.save_pretrained(partial)
+                if path.endswith(".gguf"):
+                    lm.tokenizer.save_pretrained(partial)
                 (partial / _FILES).write_text(json.dumps(describe_files(partial), indent=1))
         except RuntimeError as error:
             raise ModelError(
@@ -111,10 +111,7 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
 
 
 def find_converted(path: str, folder: Path, weights: str = "full") -> Path | None:
-    """Return the folder of a model that was converted, which also has its tokenizer and configuration; None if it was not.
-
-    From there, the tokenizer and the configuration of a GGUF file are read in a tenth of the time.
-    """
+    """Return the folder of a model that was converted, or None. That of a GGUF file has its tokenizer and configuration."""
     target = folder / _compute_conversion_digest(path, weights)
     return target if _is_intact(target) else None
 
@@ -149,6 +146,8 @@ def _compute_conversion_digest(path: str, weights: str) -> str:
     from openvino import get_version
 
     parts = [compute_weights_digest(path), str(REVISION), get_version(), transformers.__version__]
+    if path.endswith(".gguf"):
+        parts.append("tokenizer")
     if weights != "full":
         parts += [weights, version("nncf")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.plans import play
@@ -92,6 +92,7 @@ def test_an_order_is_read_as_in_the_published_code(reply: str, order: Sequence[i
     assert read_order(reply, 3) == order
 
 
+@settings(deadline=None)
 @given(st.integers(0, 120), st.integers(2, 30), st.data())
 def test_windows_cover_every_passage(count: int, window: int, data: st.DataObject) -> None:
     """Each overlaps the next one by window - step passages, and the last one begins at the first passage."""

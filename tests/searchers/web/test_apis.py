@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
@@ -50,6 +50,7 @@ def test_replies(api: Any, name: str, url: str, excerpt: str) -> None:
             api.parse_reply(wrong)
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["results", "organic", "items", "url", "link", "title", "snippet", "content"]), inner)))  # fmt: skip
 def test_any_json_is_parsed_or_refused(body: Any) -> None:

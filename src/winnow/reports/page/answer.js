@@ -8,7 +8,7 @@ function showAnswer() {
   drawChart(chart, chooseChart({}));
   return [
     h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
-      [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page (Holm)`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
+      [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page (Holm), intervals are those of each difference alone`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
       h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),

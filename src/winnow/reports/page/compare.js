@@ -50,6 +50,12 @@ function describeCorrected(first, second) {
   return h("b", {}, `${metric.title}: ${formatSigned(value, metric)} [${formatSigned(low, metric)}, ${formatSigned(high, metric)}], ${formatP(corrected)} after the correction for the ${data.numTests} pairs of this page: ${corrected < 0.05 ? "" : "not "}significant.`);
 }
 
+// A question with the answer and the outcome of each cell, for annotation.
+function describeCompared(compared, row) {
+  const answers = compared.map((cell) => ({ cell: cell.name, answer: data.answers[cell.answers[row.indices[compared.indexOf(cell)]]], outcome: data.outcomes[cell.outcomes[row.indices[compared.indexOf(cell)]]].name }));
+  return { question_id: row.id, question: row.text, accepted: row.accepted, answers };
+}
+
 function showCompare(state) {
   const first = findCell(state.a) || rankCells()[0];
   const others = rankCells().filter((cell) => cell !== first && cell.selection === first.selection);
@@ -71,6 +77,7 @@ function showCompare(state) {
     h("div", { class: "flow" }, Object.entries(groups).map(([group, own]) => h("a", { href: link({ view: "compare", ...names, group }), "aria-current": group === chosen ? "true" : null },
       h("b", {}, own.length), nameGroup(group, compared.length)))),
     h("h2", {}, `${nameGroup(chosen, compared.length)}: ${count(rows.length, "question")}`),
+    h("a", { href: "#", id: "export", onclick: (event) => { event.preventDefault(); saveText("compared.jsonl", rows.map((row) => JSON.stringify(describeCompared(compared, row))).join("\n") + "\n"); } }, "save them as JSONL, with the answers of these cells"),
     table(["id", "question", "accepted", ...compared.map((_, n) => LETTERS[n])], rows.slice(0, most).map((row) => [
       h("a", { href: link({ view: "questions", ...names, group: chosen, id: row.id }) }, row.id), row.text, row.accepted.slice(0, 4).join("; "),
       ...compared.map((cell, n) => h("td", {}, data.answers[cell.answers[row.indices[n]]], outcomeTag(cell.outcomes[row.indices[n]]))),

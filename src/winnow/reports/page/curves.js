@@ -5,14 +5,14 @@ const BINS = 10, MOST_PANELS = 12;
 
 // The kinds of charts that the page has data for.
 function listKinds() {
-  const hasConfidence = cells.some((cell) => cell.confidences.length);
+  const hasConfidence = cells.some((cell) => cell.confidences.length) && data.metrics.some((metric) => metric.unit === "percent");
   return { ...KINDS, ...(hasConfidence ? CURVE_KINDS : {}), ...(Object.keys(data.curves).length ? { training: "curves of trainings" } : {}) };
 }
 
 // Wilson's 95 % interval of a mean of n values between 0 and 1. It is wider than need be for values that are not 0 or 1.
 function computeWilson(mean, n) {
   const z = 1.959964, center = (mean + (z * z) / (2 * n)) / (1 + (z * z) / n);
-  const half = (z / (1 + (z * z) / n)) * Math.sqrt((mean * (1 - mean)) / n + (z * z) / (4 * n * n));
+  const half = (z / (1 + (z * z) / n)) * Math.sqrt(Math.max(0, mean * (1 - mean)) / n + (z * z) / (4 * n * n));
   return [Math.max(0, center - half), Math.min(1, center + half)];
 }
 
@@ -59,6 +59,8 @@ function buildCurves(choice, points, width) {
   const axis = { type: "quantitative", title: isRisk && !metric.lower ? `100 − ${metric.title} of the answers, %` : `${metric.title} of the answers, %`, scale: { zero: true } };
   const { field, color, key, shape } = describeColors(choice.color, drawn, { symbolFillColor: "transparent" });
   const tooltip = [{ field: "words", title: "setting" }, { field: "text", title: `${axis.title}, 95 % interval` }, { field: "n", title: "answers" }, { field: "confidence", title: isRisk ? "confidence at least, %" : "mean confidence, %" }];
+  const other = ["k", ...listFields().map((one) => one.name)].find((name) => ![choice.color, choice.facet, NONE].includes(name) && new Set(drawn.map((point) => point[describeField(name)?.field])).size > 1);
+  const dash = other && describeField(other, { legend: { orient: "bottom" } });  // what color and panels leave open
   const common = { x, detail: [{ field: "cell" }], ...(color && { color }), tooltip }, plain = color ? {} : { color: data.colors[0] };
   const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
   const columns = facet ? Math.min(3, new Set(drawn.map((point) => point[facet.field])).size) : 1;
@@ -66,7 +68,7 @@ function buildCurves(choice, points, width) {
   const layer = [
     ...(isRisk ? [] : [{ data: { values: [{ at: 0, mean: 0 }, { at: 100, mean: 100 }] }, mark: { type: "line", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "mean", ...axis } } }]),
     { mark: { type: "rule", opacity: 0.5, ...plain }, encoding: { ...common, y: { field: "from", ...axis }, y2: { field: "to" } } },
-    { mark: { type: "line", opacity: 0.6, interpolate: isRisk ? "step-before" : "linear", ...plain }, encoding: { ...common, y: { field: "mean", ...axis } } },
+    { mark: { type: "line", opacity: 0.6, interpolate: isRisk ? "step-before" : "linear", ...plain }, encoding: { ...common, ...(dash && { strokeDash: dash }), y: { field: "mean", ...axis } } },
     { mark: { type: "point", filled: true, size: 60, opacity: 1, cursor: "pointer", ...plain }, encoding: { ...common, y: { field: "mean", ...axis }, color: undefined, ...(shape && { shape }), ...(field ? fillOracles(color, key) : {}) } }];
   return facet ? { data: { values: drawn }, facet, columns, spec: { ...size, layer } } : { data: { values: drawn }, ...size, layer };
 }
@@ -76,7 +78,7 @@ function buildHistograms(choice, points, width) {
   const metric = shareMetric(choice.metric), shown = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
   const values = shown.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: point.words, cell: point.cell, confidence: 100 * confidence, right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
   const right = [`${metric.title} at least 50`, "lower"], columns = Math.min(3, shown.length) || 1;
-  return { data: { values }, facet: { field: "words", type: "nominal", sort: shown.map((point) => point.words), title: null, header: { labelLimit: 300 } }, columns,
+  return { data: { values }, facet: { field: "words", type: "nominal", sort: shown.map((point) => point.words), title: null, header: { labelLimit: width / columns - 40, labelFontSize: 11 } }, columns,
     spec: { width: Math.max(150, width / columns - 70), height: 150, mark: { type: "bar", cursor: "pointer" }, encoding: {
       x: { field: "confidence", type: "quantitative", bin: { step: 100 / BINS, extent: [0, 100] }, title: "confidence, %" }, y: { aggregate: "count", type: "quantitative", title: "answers" },
       color: { field: "right", type: "nominal", title: null, scale: { domain: right, range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } }, detail: [{ field: "cell" }], tooltip: [{ field: "words", title: "setting" }, { aggregate: "count", title: "answers" }, { field: "right", title: " " }] } } };
@@ -92,9 +94,13 @@ function buildTrainings(choice, points, width) {
     color: { field: "model", type: "nominal", scale: { range: data.colors }, legend: { orient: "bottom", columns: 1, labelLimit: 600 } }, tooltip: [{ field: "model" }, { field: "step" }, { field: "value", title: choice.logged }] } };
 }
 
+const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states. A point opens the questions of its cell. ";
 const CURVE_NOTES = {
-  coverage: "Confidence is the share of the reader's replies that agree with the answer or, without votes, what the reply states. A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. ",
-  calibration: "Confidence is the share of the reader's replies that agree with the answer. On the dashed line, answers are right as often as they are sure. Intervals are those of each bin alone. ",
-  confidence: `Confidence is the share of the reader's replies that agree with the answer. At most ${MOST_PANELS} cells are drawn; hold a setting fixed to choose. `,
+  coverage: `${CONFIDENCE}A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. `,
+  calibration: `${CONFIDENCE}On the dashed line, answers are right as often as they are sure; the number of answers of a bin is in its tooltip. Intervals are those of each bin alone. `,
+  confidence: `${CONFIDENCE}At most ${MOST_PANELS} cells are drawn; hold a setting fixed to choose. `,
   training: "A resumed training begins where it was resumed. MLflow has the same curves, of every run. ",
 };
+const CURVE_COLUMNS = { coverage: ["cell", "at", "mean", "from", "to", "n", "confidence"], calibration: ["cell", "at", "mean", "from", "to", "n"], confidence: ["cell", "confidence", "right"], training: ["model", "step", "value"] };
+
+const listCurveRows = (choice, points) => BUILDERS[choice.kind](choice, points, 900).data.values.map((row) => Object.fromEntries(CURVE_COLUMNS[choice.kind].map((name) => [name, row[name]])));

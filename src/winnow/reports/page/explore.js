@@ -179,9 +179,10 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 // Draw a chart into an element, which is part of the document by the time that the library has read the specification.
 function drawChart(element, choice) {
   const points = listPoints(choice);
-  if (!points.length) { element.replaceChildren(muted(`${choice.metric.title} is undefined in every cell.`)); return points; }
+  if (!points.length && choice.kind !== "training") { element.replaceChildren(muted(`${choice.metric.title} is undefined in every cell.`)); return points; }
   requestAnimationFrame(() => {
     const spec = BUILDERS[choice.kind](choice, points, element.clientWidth || 900);
+    if (CURVE_NOTES[choice.kind] && !spec.data.values.length) { element.replaceChildren(muted("No answer of these settings has a confidence.")); return; }
     const text = style("--text"), line = style("--line");
     const config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
@@ -219,7 +220,7 @@ function showExplore(state) {
     choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
     isCurve && muted(CURVE_NOTES[choice.kind]),
     !isCurve && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
-    choice.kind !== "training" && muted("A point opens its questions. "), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? BUILDERS[choice.kind](choice, points, 900).data.values : points); } }, "save its values as CSV"),
+    !isCurve && muted("A point opens its questions. "), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points); } }, "save its values as CSV"),
     !isCurve && showPositions(choice.metric),
   ];
 }

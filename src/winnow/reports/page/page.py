@@ -230,12 +230,16 @@ class Page:
 
 
 def _list_confidences(cell: CellResult) -> list[float | None]:
-    """Return the confidence of each answer, None for "unknown": the agreement of replies or, without votes, the stated one.
+    """Return the confidence of each answer, None for "unknown": the agreement of several replies, or else the stated one.
 
     The list is empty if no answer of the cell has a confidence.
     """
     for by in get_args(Confidence):
-        values = [None if one.prediction.unknown else compute_confidence(one, by) for one in cell.samples]
+        is_single = [by == "agreement" and one.prediction.calls < 2 for one in cell.samples]  # which agrees with itself
+        values = [
+            None if one.prediction.unknown or is_alone else compute_confidence(one, by)
+            for one, is_alone in zip(cell.samples, is_single, strict=True)
+        ]
         if any(value is not None for value in values):
             return [None if value is None else _round(value) for value in values]
     return []
