@@ -159,10 +159,13 @@ def test_what_cannot_be_packed_is_refused(prepared: Run, tmp_path: Path) -> None
     stored = ("strategy=stored", "strategy.name=mine", f"strategy.plan.path={answers}", "sweep.closed_book_filter=false")
     prepared("sweep", *stored)
     done = prepared("export", "export.format=replay", *stored, check=False)
-    assert f"strategy.plan.path={answers} is a file that is read while cells are replayed" in done.stderr
+    assert f"strategy.plan.path={answers} is a file or a model that is read while cells are replayed" in done.stderr
+    judged = [*words, "strategy=closed_book", "metric=[em,ragas_answer_relevancy]"]
     prepared("sweep", "strategy=closed_book", "sweep.closed_book_filter=false")
     (tmp_path / "exports/replay").mkdir(parents=True)
     (tmp_path / "exports/replay/towns.zip").write_text("mine")
     done = prepared(*words, "strategy=closed_book", check=False)
     assert "towns.zip has other cells" in done.stderr
+    done = prepared(*judged, check=False)
+    assert "metric.ragas_answer_relevancy.encoder.path=" in done.stderr
     assert (tmp_path / "exports/replay/towns.zip").read_text() == "mine"
