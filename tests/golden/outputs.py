@@ -44,6 +44,7 @@ from planning import PLAN_OUTPUTS
 from pure import (
     PAGES_READ,
     agents,
+    answer_relevancy,
     breakdown,
     classified,
     contradicted,
@@ -107,6 +108,7 @@ from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
 from winnow.metrics.alce import AnswerList, ClaimRecall, ListMeasure, ShortAnswerRecall
+from winnow.metrics.answer_relevancy import AnswerRelevancy
 from winnow.metrics.breakdowns import (
     AnswerType,
     GoldRank,
@@ -133,6 +135,7 @@ from winnow.metrics.nuggets import Nuggets
 from winnow.metrics.ragas import Ragas
 from winnow.metrics.ragchecker import RagChecker
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
+from winnow.metrics.rouge import Rouge
 from winnow.metrics.selective import Coverage, SelectiveAccuracy
 from winnow.metrics.sufficiency import SufficientContext
 from winnow.metrics.unknown import Unknown
@@ -291,6 +294,7 @@ GOLDENS = [
     contradicted(MemorizationRatio("m", "m")),
     metric(SelectiveAccuracy("m", "m"), SelectiveAccuracy("m", "m", threshold=0.5)),
     metric(Changed("m", "m")),
+    metric(Rouge("m", "m"), Rouge("m", "m", of="rouge1", stem=False)),
     metric(Coverage("m", "m"), Coverage("m", "m", threshold=0.5)),
     looked_for(ShortAnswerRecall("m", "m"), ShortAnswerRecall("m", "m", hit=True)),
     looked_for(*(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)), AnswerList("m", "m", dialect="alce")),
@@ -313,6 +317,7 @@ GOLDENS = [
     Golden(RagChecker, rag_checked),
     Golden(Ragas, ragas_judged),
     Golden(SufficientContext, sufficient),
+    Golden(AnswerRelevancy, answer_relevancy),
     Golden(RecordedEngine, lambda _: [kind.__name__ for kind in RecordedEngine("a").serves]),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
+from numpy.typing import NDArray
 
 from tests.plans import play
 from winnow.contexts.counterfactual import Counterfactual
@@ -20,6 +22,7 @@ from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
 from winnow.metrics import ragas, ragchecker
+from winnow.metrics.answer_relevancy import AnswerRelevancy
 from winnow.metrics.base import JudgedMetric, Sample, Shown
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
@@ -319,6 +322,8 @@ def judge_claims(metrics: Sequence[JudgedMetric]) -> list[Any]:
             return Generation("\n".join(f"- claim {n}" for n in range(1 + number % 7)))
         if prompt.endswith("Reply with yes or no."):
             return Generation(("Yes.", "no", "Perhaps")[number % 3])
+        if prompt.startswith("Relevant"):
+            return Generation(f"Question: question {number % 5}?\nNoncommittal: {('no', 'yes')[number % 2]}")
         if "Sufficient Context" in prompt:
             return Generation(f'So. {{"Sufficient Context": {number % 2}}}')
         labels = ("entailment", "neutral", "contradiction", "entailment")
@@ -338,6 +343,22 @@ def rag_checked(_: Path) -> Any:
 def ragas_judged(_: Path) -> Any:
     measures, dialects = get_args(ragas.Measure), ("strict", "ragas")
     return judge_claims([Ragas("m", "m", of=of, dialect=one) for of in measures for one in dialects])  # type: ignore[arg-type]
+
+
+class TextLengths:
+    """An encoder whose vectors are a text's numbers of characters and of words."""
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vector of each text."""
+        return np.array([[len(text), len(text.split())] for text in texts], dtype=np.float32)
+
+
+def answer_relevancy(_: Path) -> Any:
+    metrics = [
+        AnswerRelevancy("m", "m", encoder=TextLengths(), dialect=one, template="Relevant {answer}")
+        for one in ("strict", "ragas")
+    ]  # type: ignore[arg-type]
+    return judge_claims(metrics)
 
 
 def sufficient(_: Path) -> Any:
