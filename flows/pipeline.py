@@ -91,7 +91,8 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
 def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
     """Say which stages would run, and which calls the sweep would make if all before it are finished; nothing is run."""
     rows: list[dict[str, str]] = []
-    for stage in (one for one in (*list_ancestors(goal), get_stage(goal)) if not one.grid):
+    stages = [*list_ancestors(goal), get_stage(goal)]
+    for stage in (one for one in stages if not one.grid):
         for settings in list_prepared_settings(jobs, partial(_needs, goal, stage.name)):
             try:
                 artifacts = list(stage.resolve(Project(settings)))
@@ -102,10 +103,9 @@ def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
                 is_done = artifact.is_finished
                 place = artifact.folder if is_done else artifact.folder.parent
                 rows.append({"stage": stage.name, "artifact": str(place), "": "finished already" if is_done else "would run"})
-    rows = [row for row, _ in drop_equal([(row, None) for row in rows], lambda pair: pair[0])]
-    before = Summary("Dry run: no stage was run", rows)
+    before = Summary("Dry run: no stage was run", list(drop_equal(rows, dict)))
     sweep = get_stage("sweep")
-    if sweep not in (*list_ancestors(goal), get_stage(goal)):
+    if sweep not in stages:
         return before
     if any(row[""] != "finished already" for row in rows):
         return replace(

@@ -155,13 +155,13 @@ class LocalReader(LocalEngine):
 
         The tokenizer and the configuration of a GGUF file that was converted are read from there, in a fortieth of the time.
         """
-        if self._uses_openvino and self.path.endswith(".gguf"):
-            from winnow.modeling.openvino_export import find_converted
-
-            return load_without_weights(self.path, find_converted(self.path, Path(self.converted), self.weights))
-        if self._uses_openvino:
+        if not self._uses_openvino:
+            return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
+        if not self.path.endswith(".gguf"):
             return load_without_weights(self.path)
-        return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
+        from winnow.modeling.openvino_export import find_converted
+
+        return load_without_weights(self.path, find_converted(self.path, Path(self.converted), self.weights))
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""

@@ -52,7 +52,7 @@ function describeCorrected(first, second) {
 
 // A question with the answer and the outcome of each cell, for annotation.
 function describeCompared(compared, row) {
-  const answers = compared.map((cell) => ({ cell: cell.name, answer: data.answers[cell.answers[row.indices[compared.indexOf(cell)]]], outcome: data.outcomes[cell.outcomes[row.indices[compared.indexOf(cell)]]].name }));
+  const answers = compared.map((cell, n) => ({ cell: cell.name, answer: data.answers[cell.answers[row.indices[n]]], outcome: data.outcomes[cell.outcomes[row.indices[n]]].name }));
   return { question_id: row.id, question: row.text, accepted: row.accepted, answers };
 }
 

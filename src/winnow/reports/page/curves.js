@@ -24,7 +24,7 @@ function listConfident(cell, metric) {
 
 const shareMetric = (metric) => (metric.unit === "percent" ? metric : data.metrics.find((one) => one.unit === "percent") || metric);
 
-function buildCurvePoint(point, metric, sum, n, rest) {
+function buildCurvePoint(point, sum, n, rest) {
   const mean = sum / n, [low, high] = computeWilson(mean, n);
   return { ...point, ...rest, n, mean: 100 * mean, from: 100 * low, to: 100 * high, text: `${(100 * mean).toFixed(1)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]` };
 }
@@ -35,7 +35,7 @@ function listCoverage(point, metric) {
   ranked.reduce((sum, [confidence, value], index) => {
     const total = sum + (metric.lower ? value : 1 - value);
     const isLast = index + 1 === ranked.length || ranked[index + 1][0] !== confidence;  // equal confidence is one point
-    if (isLast) curve.push(buildCurvePoint(point, metric, total, index + 1, { at: (100 * (index + 1)) / cell.questions.length, confidence: (100 * confidence).toFixed(0) }));
+    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / cell.questions.length, confidence: (100 * confidence).toFixed(0) }));
     return total;
   }, 0);
   return curve;
@@ -49,7 +49,7 @@ function listCalibration(point, metric) {
     const [sum, total, n] = bins.get(bin) || [0, 0, 0];
     bins.set(bin, [sum + value, total + confidence, n + 1]);
   }
-  return [...bins.entries()].sort((x, y) => x[0] - y[0]).map(([, [sum, total, n]]) => buildCurvePoint(point, metric, sum, n, { at: (100 * total) / n, confidence: ((100 * total) / n).toFixed(0) }));
+  return [...bins.entries()].sort((x, y) => x[0] - y[0]).map(([, [sum, total, n]]) => buildCurvePoint(point, sum, n, { at: (100 * total) / n, confidence: ((100 * total) / n).toFixed(0) }));
 }
 
 function buildCurves(choice, points, width) {
