@@ -79,7 +79,7 @@ def main() -> None:
         file.write_text(text, encoding="utf-8")
         for view in VIEWS:
             milliseconds, heap, seconds = open_page(chromium, file, view)
-            share = f"{milliseconds / 3000:.0%} of 3 s"
+            share = f"{milliseconds / 2000:.0%} of 2 s"
             print(f"{view:45} {milliseconds:6.0f} ms ({share})   {heap:5.0f} MB of memory   {seconds:.1f} s in all")
 
 

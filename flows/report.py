@@ -13,6 +13,7 @@ python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out
 """
 
 import csv
+import inspect
 import io
 import json
 from collections import Counter
@@ -25,6 +26,7 @@ from flows.project.cells import needs_relevance, require_finished, resolve_cells
 from flows.project.inputs import ArtifactIndex, list_roots
 from flows.project.metrics import build_breakdown, build_cell_rows, read_results
 from flows.project.models import is_trained
+from flows.settings.components import import_component_class
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -209,6 +211,7 @@ def describe_provenance(
 ) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
     return {
+        **_describe_strategies(specs),
         "Data": _join(map(_describe_data, _select_distinct(specs, ("corpus", "dataset", "sweep")))),
         "Retriever": _join(
             map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
@@ -220,6 +223,18 @@ def describe_provenance(
         "Seeds": _describe_seeds(settings, specs),
         "Code": _describe_code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
+    }
+
+
+def _describe_strategies(specs: Iterable[CellSpec]) -> dict[str, str]:
+    """Return what each strategy does, as the documentation of its class says."""
+    classes = {
+        f"Strategy {spec.labels.strategy}": import_component_class(spec.config["strategy"]["plan"]["_target_"])
+        for spec in specs
+    }
+    return {
+        title: (inspect.getdoc(own) or "").partition("\n\n")[0].replace("\n", " ").removeprefix("A strategy that ").rstrip(".")
+        for title, own in classes.items()
     }
 
 

@@ -38,7 +38,7 @@ def test_charts_are_chosen_by_the_address(page: Open) -> None:
     assert count_marks(matrix, "rect mark") == 3
     assert ">66.7<" in matrix
     costs = page(view="explore", kind="cost", cost="tokens_in")
-    assert "tokens in: 102.5" in costs
+    assert "tokens in, mean of the questions: 102.5" in costs
     assert count_marks(page(view="explore", kind="cost"), "area mark") == 1
     assert count_marks(costs, "area mark") == 0, "another cost than that of the report has no band"
     held = page(view="explore", **{"only strategy": "post_fusion"})

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tests.reports.page.page_browser import CELLS, A, build_page, count_marks, needs_chromium, open_page
+from tests.reports.page.page_browser import CELLS, A, B, build_page, count_marks, needs_chromium, open_page, read_text
 from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 
@@ -43,6 +43,25 @@ def test_confidence_is_drawn_against_the_metric(tmp_path: Path) -> None:
     histogram = open_page(file, view="explore", kind="confidence")
     assert count_marks(histogram, "bar") == 4, "right and wrong at 50 %, wrong at 25 %, right at 100 %"
     assert "“unknown” answers no question" in risk
+
+
+@needs_chromium
+def test_questions_are_chosen_by_their_confidence(tmp_path: Path) -> None:
+    """At 0.5, below 0.5, at most 1; the upper bound belongs to the next bin, but for 100."""
+    file = tmp_path / "index.html"
+    file.write_text(build_page([with_votes(CELLS[0]), *CELLS[1:]]).render(), encoding="utf-8")
+    for bounds, ids in {
+        "50-60": ["q1", "q4"],
+        "20-50": ["q2"],
+        "90-100": ["q0", "q3"],
+        "50-100": ["q0", "q1", "q3", "q4"],
+    }.items():
+        text = read_text(open_page(file, view="questions", a=A, confidence=bounds))
+        assert re.findall(r"q\d", text) == ids
+        assert f"{len(ids)} of 6 questions" in text
+    ranked = read_text(open_page(file, view="questions", a=A, sort="confidence"))
+    assert re.findall(r"q\d", ranked) == ["q0", "q3", "q1", "q4", "q2", "q5"]
+    assert "confidence" not in read_text(open_page(file, view="questions", a=B))
 
 
 @needs_chromium

@@ -35,13 +35,23 @@ def test_the_answer_comes_first(page: Open) -> None:
         in text
     )
     assert "not significantly more than closed_book without passages, the simplest setting" in text
-    assert "6 questions · tokens: 104.5" in text
+    assert "6 questions · tokens per question: 104.5" in text
     assert f"#{urlencode({'view': 'compare', 'a': A, 'b': CLOSED})}".replace("&", "&") in elements
     assert count_marks(elements, "point") == 2
     assert "dashed: without passages" in text
     assert "Take care." in text
     assert "post_fusion on five passages retrieved; EM: 66.7 [30.0, 90.3]; questions: 6" in elements
     assert "small & made up" in read_text(page(view="about"))
+
+
+@needs_chromium
+def test_what_an_address_names_wrongly_is_said(page: Open) -> None:
+    """The page shows what it has, and says what it was asked for."""
+    text = read_text(page(view="charts", a="another cell"))
+    assert "The address says view=charts, which this page does not have. It has answer, explore, outcomes" in text
+    assert f"The address says a=another cell, which this page does not have. It has {A}, {B}, {CLOSED}." in text
+    assert "has the highest EM" in text
+    assert "The address says" not in read_text(page(view="compare", a=A, b=B, metric="em", outcome="right"))
 
 
 @needs_chromium

@@ -45,7 +45,7 @@ def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
     )
     assert (story.headline.cells, story.headline.is_significant) == ((1, 0), True)
     assert story.headline.interval[0] == pytest.approx(65)
-    assert story.cost == "40 questions · tokens: 60.0, 3.0 times that of the simplest setting"
+    assert story.cost == "40 questions · tokens per question: 60.0, 3.0 times that of the simplest setting"
 
 
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
@@ -54,8 +54,17 @@ def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
     assert "That is not significantly more than pf_concat on five passages retrieved, the simplest setting: 2.5 points" in (
         story.headline.text
     )
-    assert story.headline.text.endswith("p = 1.000.")
+    advice = "Until more questions tell them apart, the simplest setting is the one to use, at 2 % of the cost."
+    assert story.headline.text.endswith(f"p = 1.000. {advice}")
     assert not story.headline.is_significant
+
+
+def test_only_a_cheaper_setting_with_passages_is_recommended() -> None:
+    """One without is low by selection, and one that costs as much saves nothing."""
+    closed = replace(_spend(CLOSE, 3), labels=replace(CLOSE.labels, k=0, placed=""))
+    for other in (closed, CLOSE):
+        assert "not significantly more" in tell(HIGH, other).headline.text
+        assert "the one to use" not in tell(HIGH, other).headline.text
 
 
 def _spend(cell: CellResult, tokens: int) -> CellResult:
@@ -111,7 +120,7 @@ def test_each_factor_has_one_finding() -> None:
     story = tell(*cells)
     k = _find(story, "with ten passages than with five passages (a, retrieved; p <0.001)")
     assert (k.cells, k.is_significant) == ((1, 0), True)
-    assert "1 of 1 differences between k are significant" in k.text
+    assert "1 of 1 distinct differences between k are significant" in k.text
     placement = _find(story, "higher in random order than retrieved (b on five passages; p <0.001)")
     assert placement.cells == (3, 2)
     strategies = _find(story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)")
@@ -180,8 +189,8 @@ def test_no_setting_is_the_best_where_all_are_level() -> None:
 def test_differences_between_the_same_answers_are_counted_once() -> None:
     """Two placements that are one at k = 1 give one difference between the strategies, not two."""
     cells = [make(name, right, k=1, gold=gold) for name, right in (("a", 4), ("b", 30)) for gold in ("retrieved", "shuffled")]
-    strategies = _find(tell(*cells), "differences between strategies and settings")
-    assert "1 of 1 differences between strategies and settings are significant" in strategies.text
+    strategies = _find(tell(*cells), "distinct differences between strategies and settings")
+    assert "1 of 1 distinct differences between strategies and settings are significant" in strategies.text
 
 
 def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
@@ -252,7 +261,7 @@ def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
     """Both are significant; the sentence names the higher cell first, whichever comes first in the sweep."""
     best, middle, low = make("a", 36), make("b", 20), make("c", 0, k=9)
     other = make("d", 26, k=9)
-    finding = _find(tell(best, middle, low, other), "differences between strategies")
+    finding = _find(tell(best, middle, low, other), "distinct differences between strategies")
     assert finding.cells == (0, 1)
     assert finding.interval[0] == pytest.approx(40)
     assert "40.0 points [" in finding.text

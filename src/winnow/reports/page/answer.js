@@ -20,14 +20,14 @@ function showAnswer() {
 
 function showNotes(title, texts) {
   if (!texts.length) return null;
-  return h("details", { class: "note", open: texts.length < 2 }, h("summary", {}, `${title} (${texts.length})`), texts.map((text) => h("p", {}, text)));
+  return h("details", { class: "note first-text" }, h("summary", {}, h("b", {}, `${title} (${texts.length})`), h("span", { class: "muted" }, ` ${texts[0]}`)), texts.map((text) => h("p", {}, text)));
 }
 
 function linkFinding(finding) {
   const [first, second] = finding.cells;
   if (first === undefined) return null;
   const target = second === undefined ? { view: "questions", a: cells[first].name } : { view: "compare", a: cells[first].name, b: cells[second].name };
-  return h("a", { href: link(target) }, second === undefined ? "its questions" : "compare their questions");
+  return h("a", { href: link(target) }, second === undefined ? "questions" : "compare");
 }
 
 // A difference with its interval as a bar; zero is in the middle, and all bars have one scale.

@@ -3,6 +3,9 @@
 const CURVE_KINDS = { coverage: "risk against coverage", calibration: "calibration of confidence", confidence: "how sure answers are" };
 const BINS = 10, MOST_PANELS = 12;
 
+const binOf = (confidence) => Math.min(BINS - 1, Math.floor(BINS * confidence + 1e-9));
+const nameBin = (bin) => `${(100 * bin) / BINS}-${(100 * (bin + 1)) / BINS}`;
+
 // The kinds of charts that the page has data for.
 function listKinds() {
   const hasConfidence = cells.some((cell) => cell.confidences.length) && data.metrics.some((metric) => metric.unit === "percent");
@@ -35,7 +38,7 @@ function listCoverage(point, metric) {
   ranked.reduce((sum, [confidence, value], index) => {
     const total = sum + (metric.lower ? value : 1 - value);
     const isLast = index + 1 === ranked.length || ranked[index + 1][0] !== confidence;  // equal confidence is one point
-    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / cell.questions.length, confidence: (100 * confidence).toFixed(0) }));
+    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / cell.questions.length, confidence: (100 * confidence).toFixed(0), range: `${+(100 * confidence).toFixed(4)}-100` }));
     return total;
   }, 0);
   return curve;
@@ -45,11 +48,11 @@ function listCoverage(point, metric) {
 function listCalibration(point, metric) {
   const bins = new Map();
   for (const [confidence, value] of listConfident(findCell(point.cell), metric)) {
-    const bin = Math.min(BINS - 1, Math.floor(BINS * confidence + 1e-9));
+    const bin = binOf(confidence);
     const [sum, total, n] = bins.get(bin) || [0, 0, 0];
     bins.set(bin, [sum + value, total + confidence, n + 1]);
   }
-  return [...bins.entries()].sort((x, y) => x[0] - y[0]).map(([, [sum, total, n]]) => buildCurvePoint(point, sum, n, { at: (100 * total) / n, confidence: ((100 * total) / n).toFixed(0) }));
+  return [...bins.entries()].sort((x, y) => x[0] - y[0]).map(([bin, [sum, total, n]]) => buildCurvePoint(point, sum, n, { at: (100 * total) / n, confidence: ((100 * total) / n).toFixed(0), range: nameBin(bin) }));
 }
 
 function buildCurves(choice, points, width) {
@@ -62,7 +65,7 @@ function buildCurves(choice, points, width) {
   const other = ["k", ...listFields().map((one) => one.name)].find((name) => ![choice.color, choice.facet, NONE].includes(name) && new Set(drawn.map((point) => point[describeField(name)?.field])).size > 1);
   const dash = other && describeField(other, { legend: { orient: "bottom" } });  // what color and panels leave open
   const common = { x, detail: [{ field: "cell" }], ...(color && { color }), tooltip }, plain = color ? {} : { color: data.colors[0] };
-  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
+  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
   const columns = facet ? Math.min(3, new Set(drawn.map((point) => point[facet.field])).size) : 1;
   const size = { width: Math.max(150, Math.min(520, width / columns - 80)), height: 280 };
   const layer = [
@@ -76,12 +79,13 @@ function buildCurves(choice, points, width) {
 // How many answers have each confidence, and how many of them are right.
 function buildHistograms(choice, points, width) {
   const metric = shareMetric(choice.metric), shown = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
-  const values = shown.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: point.words, cell: point.cell, confidence: 100 * confidence, right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
-  const right = [`${metric.title} at least 50`, "lower"], columns = Math.min(3, shown.length) || 1;
-  return { data: { values }, facet: { field: "words", type: "nominal", sort: shown.map((point) => point.words), title: null, header: { labelLimit: width / columns - 40, labelFontSize: 11 } }, columns,
+  const columns = Math.min(3, shown.length) || 1;
+  const values = shown.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: wrap(point.words, width / columns / 7), cell: point.cell, confidence: 100 * confidence, range: nameBin(binOf(confidence)), right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
+  const right = [`${metric.title} at least 50`, "lower"];
+  return { data: { values }, facet: { field: "words", type: "nominal", sort: shown.map((point) => wrap(point.words, width / columns / 7)), title: null, header: { labelFontSize: 11 } }, columns,
     spec: { width: Math.max(150, width / columns - 70), height: 150, mark: { type: "bar", cursor: "pointer" }, encoding: {
       x: { field: "confidence", type: "quantitative", bin: { step: 100 / BINS, extent: [0, 100] }, title: "confidence, %" }, y: { aggregate: "count", type: "quantitative", title: "answers" },
-      color: { field: "right", type: "nominal", title: null, scale: { domain: right, range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } }, detail: [{ field: "cell" }], tooltip: [{ field: "words", title: "setting" }, { aggregate: "count", title: "answers" }, { field: "right", title: " " }] } } };
+      color: { field: "right", type: "nominal", title: null, scale: { domain: right, range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } }, detail: [{ field: "cell" }, { field: "range" }], tooltip: [{ field: "words", title: "setting" }, { aggregate: "count", title: "answers" }, { field: "right", title: " " }] } } };
 }
 
 const listLogged = () => [...new Set(Object.values(data.curves).flatMap((curves) => Object.keys(curves)))];
@@ -94,7 +98,7 @@ function buildTrainings(choice, points, width) {
     color: { field: "model", type: "nominal", scale: { range: data.colors }, legend: { orient: "bottom", columns: 1, labelLimit: 600 } }, tooltip: [{ field: "model" }, { field: "step" }, { field: "value", title: choice.logged }] } };
 }
 
-const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states. A point opens the questions of its cell. ";
+const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states. A click opens the questions of a point or a bar. ";
 const CURVE_NOTES = {
   coverage: `${CONFIDENCE}A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. `,
   calibration: `${CONFIDENCE}On the dashed line, answers are right as often as they are sure; the number of answers of a bin is in its tooltip. Intervals are those of each bin alone. `,

@@ -46,6 +46,9 @@ function select(label, options, chosen, onchange) {
     options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
 }
 
+// A text in lines of about so many characters, which charts break where they find a line feed.
+const wrap = (text, most) => text.split(" ").reduce((lines, word) => (lines.length && lines.at(-1).length + word.length < most ? [...lines.slice(0, -1), `${lines.at(-1)} ${word}`] : [...lines, word]), []).join("\n");
+
 const findCell = (name) => cells.find((cell) => cell.name === name);
 const cellOptions = () => cells.map((cell) => [cell.name, cell.name]);
 const getMetric = (name) => data.metrics.find((metric) => metric.name === name) || data.metrics[0];

@@ -90,6 +90,12 @@ function buildTooltip(choice) {
 // Points whose placement uses gold labels are hollow.
 const fillOracles = (color, key) => ({ fill: { condition: { test: "datum.oracle", value: style("--back") }, ...(color || { value: data.colors[0] }), legend: null }, ...(color ? { stroke: key } : { stroke: { value: data.colors[0] } }) });
 
+// The names of an axis that share its width, in lines.
+function wrapLabels(name, width) {
+  const { values } = listFields().find((field) => field.name === name);
+  return `${JSON.stringify(Object.fromEntries(values.map((value) => [value, wrap(String(value), width / values.length / 7)])))}[datum.label]`;
+}
+
 // Points with their intervals; cells without passages are dashed lines through all panels.
 function buildIntervals(choice, points, width) {
   const isFlat = choice.kind === "dots";
@@ -98,7 +104,10 @@ function buildIntervals(choice, points, width) {
   const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
   const { field: colored, color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
-  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230 }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
+  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
+  const columns = facet ? Math.min(3, new Set(drawn.map((point) => point[facet.field])).size) : 1;
+  const size = { width: Math.max(120, (width - (isFlat ? 130 : 40)) / columns - (isFlat ? 24 : 60)) };
+  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230, ...(isFlat ? {} : { labelExpr: wrapLabels(choice.x, size.width) }) }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.facet].includes(name)).map((name) => describeField(name));
   const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: colored.field, type: "nominal", sort: colored.sort } }), tooltip: buildTooltip(choice) };
   const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
@@ -110,11 +119,8 @@ function buildIntervals(choice, points, width) {
       encoding: { [value]: { field: "value", ...axis }, color: undefined, ...(shape && { shape }), ...fillOracles(color, key) } },
   ].map((layer) => ({ ...layer, ...(isReference || !without.length ? {} : { transform: [{ filter: "!datum.closed" }] }), encoding: { ...shared, ...layer.encoding } }));
   const references = without.length ? [{ ...(isReference ? { data: { values: without } } : { transform: [{ filter: "datum.closed" }] }), mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
-  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: 260 } });
-  const panels = facet ? new Set(drawn.map((point) => point[facet.field])).size : 1;
-  const columns = Math.min(panels, 3), rest = isFlat ? 130 : 40;
   const colors = colored ? colored.sort.length : 1, places = spot ? spot.sort.length : 1;
-  const size = { width: Math.max(120, (width - rest) / columns - (isFlat ? 24 : 60)), height: isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240 };
+  size.height = isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240;
   const layer = [...references, ...marks];
   const values = isReference ? drawn : points;
   return facet ? { data: { values }, facet, columns, spec: { ...size, layer } } : { data: { values }, ...size, layer };
@@ -157,7 +163,7 @@ function buildCosts(choice, points, width) {
   const scale = least > 0 && most / least >= 10 ? Math.log : (value) => value;
   const isRight = (point) => scale(point.cost) - scale(least) > 0.8 * (scale(most) - scale(least));
   const texts = [[named.filter((point) => !isRight(point)), "left"], [named.filter(isRight), "right"]].filter(([values]) => values.length);
-  const x = { field: "cost", type: "quantitative", title: label(choice.cost), scale: scale === Math.log ? { type: "log", nice: false, padding: 12 } : { zero: false } };
+  const x = { field: "cost", type: "quantitative", title: `${label(choice.cost)}, mean of the questions`, scale: scale === Math.log ? { type: "log", nice: false, padding: 12 } : { zero: false } };
   const y = { type: "quantitative", title: label(choice.metric) };
   const { color, key, shape } = describeColors(choice.x === NONE ? "strategy" : choice.x, drawn, { symbolFillColor: "transparent" });
   const common = { x, ...(color && { color }), tooltip: [...buildTooltip(choice), { field: "costText", title: choice.cost.title }] };
@@ -165,7 +171,7 @@ function buildCosts(choice, points, width) {
     ...(steps.length ? [
       { data: { values: steps }, mark: { type: "area", interpolate: "step-after", opacity: 0.18, color: style("--muted") }, encoding: { x, y: { field: "low", ...y }, y2: { field: "high" } } },
       { data: { values: steps }, mark: { type: "line", interpolate: "step-after", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "value", ...y } } }] : []),
-    ...texts.map(([values, align]) => ({ data: { values }, mark: { type: "text", align, dx: align === "left" ? 8 : -8, dy: -7 }, encoding: { x, y: { field: "value", ...y }, text: { field: "name" } } })),
+    ...texts.map(([values, align]) => ({ data: { values }, mark: { type: "text", align, dx: align === "left" ? 8 : -8, dy: -10 }, encoding: { x, y: { field: "value", ...y }, text: { field: "name" } } })),
     ...["rule", "point"].map((type) => ({ data: { values: drawn }, mark: { type, ...(type === "point" ? { filled: true, size: 70, opacity: 1, cursor: "pointer" } : {}) },
       encoding: { ...common, y: { field: type === "rule" ? "low" : "value", ...y }, ...(type === "rule" && { y2: { field: "high" } }),
         ...(type === "point" && { color: undefined, ...(shape && { shape }), ...fillOracles(color, key) }) } }))] };
@@ -184,10 +190,10 @@ function drawChart(element, choice) {
     const spec = BUILDERS[choice.kind](choice, points, element.clientWidth || 900);
     if (CURVE_NOTES[choice.kind] && !spec.data.values.length) { element.replaceChildren(muted("No answer of these settings has a confidence.")); return; }
     const text = style("--text"), line = style("--line");
-    const config = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
+    const config = { background: null, lineBreak: "\n", font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
     vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` })
-      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell }, {})));
+      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.datum.range }, {})));
   });
   return points;
 }

@@ -6,10 +6,18 @@ function render() {
   const show = { answer: showAnswer, explore: showExplore, outcomes: showOutcomes, questions: showQuestions, compare: showCompare, tables: showTables, about: showAbout }[view];
   document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([name, title]) =>
     h("a", { href: link({ view: name, a: state.a, ...(name === "compare" ? { b: state.b, c: state.c } : {}), metric: state.metric }), "aria-current": name === view ? "page" : null }, title)));
-  document.getElementById("main").replaceChildren(...[show(state)].flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false));
+  document.getElementById("main").replaceChildren(...[listUnknown(state), show(state)].flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false));
   document.body.dataset.view = view;
   document.body.dataset.milliseconds = Math.round(performance.now() - started);
   if (performance.memory) document.body.dataset.heap = performance.memory.usedJSHeapSize;
+}
+
+// What the address names that the page does not have, with what it has.
+function listUnknown(state) {
+  const known = { view: Object.keys(VIEWS), kind: Object.keys(listKinds()), metric: data.metrics.map((metric) => metric.name), cost: data.metrics.map((metric) => metric.name),
+    outcome: data.outcomes.map((outcome) => outcome.name), ...Object.fromEntries(["a", "b", "c", "baseline"].map((name) => [name, cells.map((cell) => cell.name)])) };
+  return Object.entries(known).filter(([name, values]) => state[name] && !values.includes(state[name])).map(([name, values]) =>
+    h("p", { class: "note" }, `The address says ${name}=${state[name]}, which this page does not have. It has ${values.join(", ")}.`));
 }
 
 addEventListener("keydown", (event) => {

@@ -197,7 +197,19 @@ def _format_headline(family: Family, best: Best, baseline: BestComparison | None
         text += f" Paired by question, it is worse than {words}: {_format_difference(family, baseline)}, {p_value}."
     else:
         text += f" That is not significantly {more} than {words}: {gain}, {p_value.partition(',')[0]}."
+        text += _format_advice(family, best, baseline, role, cost)
     return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
+
+
+def _format_advice(family: Family, best: Best, baseline: BestComparison, role: str, cost: str) -> str:
+    """Recommend the baseline if the questions do not tell it from the best setting and it costs less.
+
+    A setting without passages is not recommended: questions that it answers right may have been left out.
+    """
+    own, other = _get_cost(family, best.index, cost), _get_cost(family, baseline.index, cost)
+    if own is None or other is None or other >= own or not family.cells[baseline.index].labels.shows_passages:
+        return ""
+    return f" Until more questions tell them apart, {role} is the one to use, at {100 * other / own:.0f} % of the cost."
 
 
 def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
@@ -213,7 +225,7 @@ def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, 
     own, metric = _get_cost(family, best.index, cost), cell.find_metric(cost)
     if own is None or metric is None:
         return text
-    text += f" · {metric.heading}: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
+    text += f" · {metric.heading} per question: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
     other = _get_cost(family, baseline.index, cost) if baseline else None
     return f"{text}, {own / other:.1f} times that of {role}" if other else text
 
@@ -287,11 +299,11 @@ def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best)
     difference, p_value = _format_difference(family, comparison), _format_p(comparison.adjusted_p_value)
     text = f"{family.metric.heading} is {difference} higher {higher} than {lower} ({shared}; {p_value})"
     if significant:
-        text += f". {len(significant)} of {len(pairs)} differences between {title} are significant."
+        text += f". {len(significant)} of {len(pairs)} distinct differences between {title} are significant."
     else:
         none = f"The only difference between {title} is not"
         if len(pairs) > 1:
-            none = f"None of {len(pairs)} differences between {title} is"
+            none = f"None of {len(pairs)} distinct differences between {title} is"
         text += f". {none} significant{_format_needed(family, pair)}."
     return Finding(text, indices, _get_interval(family, comparison), pair.is_significant)
 
