@@ -24,6 +24,7 @@ from flows.settings.composition import (
 )
 from flows.settings.grid import collect_axes
 from flows.settings.references import overlap
+from flows.settings.typed import Settings
 from winnow.errors import ConfigError, suggest_name
 from winnow.sweeps.spec import IGNORED_GROUPS
 
@@ -226,6 +227,10 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     }
     if not keys:
         return set()
+    sections = {*Settings.model_fields, *list_groups()}
+    for key in sorted(keys):
+        if key.partition(".")[0] not in sections:  # found without a composition, which takes longer
+            raise ConfigError(_describe_unknown_key(key, sections))
     cfg = compose_config(choices)
     known = set(list_keys(cfg))
     new_keys = keys.keys() - known
