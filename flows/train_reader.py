@@ -87,7 +87,7 @@ def _train(project: Project, artifact: Artifact, training: Training) -> list[dic
     if training.start is not None:
         start = resolve_trained_reader(project, settings.reader, settings.prompt, training.start)
         base = find_weights(start.require(), training.start)
-    prompt = open_prompt(project, settings.prompt)
+    prompt = open_prompt(project, settings.reader.trained_on or settings.prompt)
     train = _train_on_rewards if training.method else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
         train(project, training, prompt, base, artifact.folder, discard_metrics)

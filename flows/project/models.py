@@ -8,7 +8,8 @@ from flows.settings.commits import is_remote
 from flows.settings.components import Component
 from flows.settings.sections import Joint, Reader, Teacher, Training
 from flows.settings.typed import Settings
-from winnow.errors import ConfigError
+from winnow.artifacts.provenance import MANIFEST
+from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import MODEL_ROLES
 
 _SCORING_ONLY = ("dtype", "runtime")
@@ -119,11 +120,11 @@ def resolve_trained_reader(project: Project, reader: Reader, prompt: Component, 
     Args:
         project: Artifacts of the configuration.
         reader: Settings of the reader.
-        prompt: Prompt of the training examples.
+        prompt: Prompt of the training examples, unless `reader.trained_on` is another.
         training: Settings of the training, or None for `training` of the configuration.
 
     """
-    training = training or project.settings.training
+    training, prompt = training or project.settings.training, reader.trained_on or prompt
     if reader.engine.get("template_options"):
         raise ConfigError(
             f"reader={reader.name} is fine-tuned, and trainings do not know reader.engine.template_options. Remove them, "
@@ -195,7 +196,16 @@ def resolve_reader_path(project: Project, reader: Reader, prompt: Component) -> 
         return str(resolve_generator_training(project, reader).require() / "generator")
     if not is_trained(project.settings, reader):
         return str(reader.base)
-    return find_weights(resolve_trained_reader(project, reader, prompt).require(), project.settings.training)
+    artifact = resolve_trained_reader(project, reader, prompt)
+    others = [folder.name for folder in artifact.folder.parent.glob(f"{reader.name}-*") if (folder / MANIFEST).is_file()]
+    if others and not artifact.is_finished and reader.trained_on is None:
+        raise MissingArtifactError(
+            f"{artifact.folder} does not exist or is not finished: reader={reader.name} is trained on the prompt with which "
+            f"it is asked, and there are others ({', '.join(sorted(others))}). prompt@reader.trained_on=post_fusion asks the "
+            "one that was trained on that prompt; `python -m flows.train_reader` with the same settings trains another.",
+            artifact.stage,
+        )
+    return find_weights(artifact.require(), project.settings.training)
 
 
 def resolve_estimator_path(project: Project) -> str:

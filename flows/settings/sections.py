@@ -118,7 +118,7 @@ class Estimator(Section):
 
 
 class Reader(Section):
-    """A language model, in whatever role."""
+    """A language model, in whatever role; `trained_on` is the prompt of its fine-tuning if it is asked with another."""
 
     name: str
     tuned: bool
@@ -128,6 +128,13 @@ class Reader(Section):
     price_factor: PositiveFloat = 1.0
     program: str = ""
     asset: _Asset | None = None
+    trained_on: Component | None = None
+
+    @model_validator(mode="after")
+    def _check_training(self) -> Self:
+        if self.trained_on is not None and not self.tuned:
+            raise ValueError("also tuned=true, without which trained_on has no effect")
+        return self
 
 
 class Search(Section):

@@ -9,13 +9,13 @@ from conftest import ROOT
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import resolve_cell_artifact, resolve_closed_book_artifact
-from flows.project.models import resolve_joint_models, resolve_trained_reader
+from flows.project.models import resolve_joint_models, resolve_reader_path, resolve_trained_reader
 from flows.project.rankings import resolve_relevance
 from flows.project.searched import list_indexed_retrievers, list_retrievers
 from flows.settings.composition import compose_config
 from flows.settings.door import compose, open_seeds
 from flows.stages.registry import list_stages
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, MissingArtifactError
 
 Name = Callable[[Project], Artifact]
 
@@ -282,3 +282,24 @@ def test_mixtures_of_the_same_maps_share_an_index() -> None:
     assert len(list_retrievers(project)) == 2
     assert len(list_indexed_retrievers(project)) == 3
     assert len({project.resolve_index(node).key for node in list_indexed_retrievers(project)}) == 2
+
+
+def test_a_tuned_reader_may_be_asked_with_another_prompt(tmp_path: Path) -> None:
+    """It keeps its weights; the answers are others. Without the setting, the message says what else there is."""
+    trained_on = "prompt@reader.trained_on=post_fusion"
+    assert key(trained_reader, "prompt=plain", trained_on) == key(trained_reader) != key(trained_reader, "prompt=plain")
+    assert key(resolve_cell_artifact, "prompt=plain", trained_on) not in (
+        key(resolve_cell_artifact),
+        key(resolve_cell_artifact, "prompt=plain"),
+    )
+    project = Project(compose([f"paths.models={tmp_path}", "prompt=plain"]))
+    reader, prompt = project.settings.reader, project.settings.prompt
+    other = tmp_path / "reader/smollm2_tuned-other"
+    with pytest.raises(MissingArtifactError, match=r"Run `python -m flows\.train_reader`"):
+        resolve_reader_path(project, reader, prompt)
+    other.mkdir(parents=True)
+    (other / "manifest.json").write_text("{}")
+    with pytest.raises(MissingArtifactError, match=r"there are others \(smollm2_tuned-other\). prompt@reader.trained_on="):
+        resolve_reader_path(project, reader, prompt)
+    with pytest.raises(ConfigError, match="expected also tuned=true, without which trained_on has no effect"):
+        compose(["reader=smollm2", trained_on])

@@ -27,7 +27,10 @@ CHOICES = [
     *([f"experiment={name}"] for name in ("crag/published_biography", "rage/published_sft", "re_rag/published_table6")),
 ]
 """Words with which each option of each group is composed once, and some experiments."""
-_OTHER_MODELS = ["reader@verifier=openai", "reader@reranker=openai", "reader@closed_book.reader=openai", "joint@generator=rag"]
+_OTHER_MODELS = [
+    "reader@verifier=openai", "reader@reranker=openai", "reader@closed_book.reader=openai", "joint@generator=rag",
+    "prompt@reader.trained_on=plain",
+]  # fmt: skip
 TYPICAL = [
     ["joint=re_rag", "reader=openai", "retriever=hybrid", "estimator=t5", "breakdown=retrieval_score", *ALL_METRICS],
     ["joint=fid", "reader=openai_batch", "encoder=dpr", "estimator=cross_encoder", "prompt=re_rag", "strategy=pruning"],
