@@ -6,7 +6,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, evaluate
-from winnow.metrics.selective import Coverage, SelectiveAccuracy, compute_agreement, read_stated
+from winnow.metrics.selective import LIKELIHOOD, Coverage, SelectiveAccuracy, compute_agreement, read_likelihood, read_stated
 from winnow.testing import make_sample
 
 SAMPLES = [
@@ -84,3 +84,14 @@ def test_stated_confidence_selects_answers() -> None:
     assert (values["c"].mean, values["c"].n) == (0.5, 4)
     with pytest.raises(ConfigError, match=r"metric\.a\.by"):
         Coverage("a", "a", by="felt")  # type: ignore[arg-type]
+
+
+def test_a_likelihood_is_read_from_the_trace() -> None:
+    """None without a record; an answer "unknown" has 0, however probable it is."""
+    traced = [
+        replace(sample, prediction=replace(sample.prediction, trace=("other: 1", f"{LIKELIHOOD}{value}")))
+        for sample, value in ((say("x"), "0.9"), (say("y", "y", 1), "0.25"), (say("unknown", "unknown", 2, unknown=True), "1"))
+    ]
+    assert [read_likelihood(sample) for sample in [*traced, say("x", "x", 3)]] == [0.9, 0.25, 0.0, None]
+    values = evaluate([SelectiveAccuracy("a", "a", by="likelihood"), Coverage("c", "c", by="likelihood")], traced)
+    assert (values["a"].mean, values["c"].mean) == (1.0, 1 / 3)

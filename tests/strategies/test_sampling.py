@@ -1,5 +1,9 @@
 """Self-consistency around every strategy."""
 
+import math
+
+import pytest
+
 from winnow.records import Answer, Decoding, Generate, Generation
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
@@ -80,3 +84,17 @@ def test_reasoning_is_part_of_neither_answer_nor_reply() -> None:
     assert (answer.text, answer.candidates, answer.reply) == ("Ada", ("Ada",), "Ada")
     answer, _ = run_scripted_plan(Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS), [texts[1:]])
     assert (answer.unknown, answer.reply) == (True, "")
+
+
+def test_a_reply_with_log_probabilities_has_a_likelihood() -> None:
+    """The geometric mean of the tokens' probabilities; a reader without them leaves the trace as it is."""
+
+    def answer(logprobs: tuple[float, ...] | None) -> tuple[str, ...]:
+        plan = Concatenation(PROMPT, Decoding(logprobs=True)).plan(make_question(), CONTEXTS)
+        next(plan)
+        with pytest.raises(StopIteration) as stop:
+            plan.send([Generation("b", logprobs=logprobs)])
+        return tuple(stop.value.value.trace)
+
+    assert answer((math.log(0.9), math.log(0.4))) == ("likelihood: 0.6",)
+    assert answer(None) == answer(()) == ()

@@ -13,7 +13,9 @@ from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import normalize
 
-Confidence = Literal["agreement", "stated"]
+Confidence = Literal["agreement", "stated", "likelihood"]
+LIKELIHOOD = "likelihood: "
+"""Label of the trace entry with the likelihood of the reply, the geometric mean of the probabilities of its tokens."""
 _STATED = re.compile(
     r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?\W*(\d+(?:\.\d+)?)(?: ?%| percent|/100)?[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
@@ -28,7 +30,8 @@ class SelectiveAccuracy(RatioMetric):
     Confidence by "agreement" is the share of the reader's replies whose answer is equal to it after normalization, where a
     reply "unknown" agrees with no answer. The answers are those that vote, from several samples (`decoding=self_consistency`)
     or from single passages (Post-Fusion). "stated" is what the reply says of itself, as in "Confidence: 80" (`prompt=stated`).
-    Answers without a confidence are left out.
+    "likelihood" is the geometric mean of the probabilities of the reply's tokens, of strategies that answer by a single reply
+    (`decoding=likelihood`). Answers without a confidence are left out.
 
     Args:
         threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
@@ -85,7 +88,16 @@ def _check_kind(name: str, by: str) -> None:
 
 def compute_confidence(sample: Sample, by: Confidence) -> float | None:
     """Compute the confidence of an answer, from 0 to 1, or None if it has none of this kind."""
-    return compute_agreement(sample) if by == "agreement" else read_stated(sample)
+    read = {"agreement": compute_agreement, "stated": read_stated, "likelihood": read_likelihood}
+    return read[by](sample)
+
+
+def read_likelihood(sample: Sample) -> float | None:
+    """Read the likelihood of the reply from the trace, or return None without any. An answer "unknown" has 0."""
+    entry = next((one for one in sample.prediction.trace if one.startswith(LIKELIHOOD)), None)
+    if entry is None:
+        return None
+    return 0.0 if sample.prediction.unknown else float(entry.removeprefix(LIKELIHOOD))
 
 
 def read_stated(sample: Sample) -> float | None:

@@ -5,6 +5,7 @@ Self-consistency is a decoding rather than a strategy, so that it can be combine
 reuses the five samples of an earlier run from the ledger.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
@@ -22,12 +23,15 @@ class PromptReplies(Struct, frozen=True):
         answers: Answer extracted from each reply.
         replies: Replies without the reasoning of the model; the ledger has it.
         used: Passages in the prompt, without those that were dropped to make it fit.
+        logprobs: Mean log-probability of the tokens of each reply, reasoning included; empty if they were not requested, or if
+            the reader did not report those of every reply.
 
     """
 
     answers: tuple[str, ...]
     replies: tuple[str, ...]
     used: tuple[Passage, ...] = ()
+    logprobs: tuple[float, ...] = ()
 
 
 def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] = extract_answer) -> Plan[list[PromptReplies]]:
@@ -54,7 +58,10 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
 def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
     """Collect the replies to one prompt."""
     texts = tuple([extract_final_text(sample.text) for sample in samples])
-    return PromptReplies(tuple([extract(text) for text in texts]), texts, get_shown(request, samples[0]))
+    logprobs = [sample.logprobs or () for sample in samples if request.decoding.logprobs]
+    means = tuple([math.fsum(own) / len(own) for own in logprobs if own])
+    answers, shown = tuple([extract(text) for text in texts]), get_shown(request, samples[0])
+    return PromptReplies(answers, texts, shown, means if len(means) == len(samples) else ())
 
 
 def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:

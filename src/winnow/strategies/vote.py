@@ -11,6 +11,7 @@ from typing import Literal
 
 from winnow.errors import ConfigError
 from winnow.metrics.distraction import ANSWERED
+from winnow.metrics.selective import LIKELIHOOD
 from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import PromptReplies
@@ -121,13 +122,14 @@ class Vote:
     def choose(self, question: Question, replies: PromptReplies) -> Answer:
         """Choose the answer to a single prompt.
 
-        A single reply gives the answer without a vote and without candidates. The answers of several samples become the
-        candidates of a majority vote.
+        A single reply gives the answer without a vote and without candidates; its trace has the reply's likelihood if the
+        decoding requests log-probabilities. The answers of several samples become the candidates of a majority vote.
         """
         if len(replies.answers) > 1:
             return self.choose_majority(question, (), [replies])
         answer = replies.answers[0]
-        return Answer(answer, is_unknown(answer), used=replies.used, reply=replies.replies[0])
+        trace = tuple([f"{LIKELIHOOD}{math.exp(logprob):.6g}" for logprob in replies.logprobs])
+        return Answer(answer, is_unknown(answer), used=replies.used, reply=replies.replies[0], trace=trace)
 
     def _draw_winner(self, question: Question, winners: Sequence[str]) -> str:
         """Draw one of the tied answers, depending on the seed and the question only."""

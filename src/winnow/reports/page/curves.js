@@ -98,7 +98,7 @@ function buildTrainings(choice, points, width) {
     color: { field: "model", type: "nominal", scale: { range: data.colors }, legend: { orient: "bottom", columns: 1, labelLimit: 600 } }, tooltip: [{ field: "model" }, { field: "step" }, { field: "value", title: choice.logged }] } };
 }
 
-const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states. A click opens the questions of a point or a bar. ";
+const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states, or its likelihood. A click opens the questions of a point or a bar. ";
 const CURVE_NOTES = {
   coverage: `${CONFIDENCE}A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. `,
   calibration: `${CONFIDENCE}On the dashed line, answers are right as often as they are sure; the number of answers of a bin is in its tooltip. Intervals are those of each bin alone. `,
