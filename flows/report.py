@@ -13,7 +13,6 @@ python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out
 """
 
 import csv
-import inspect
 import io
 import json
 from collections import Counter
@@ -26,7 +25,7 @@ from flows.project.cells import needs_relevance, require_finished, resolve_cells
 from flows.project.inputs import ArtifactIndex, list_roots
 from flows.project.metrics import build_breakdown, build_cell_rows, read_results
 from flows.project.models import is_trained
-from flows.settings.components import import_component_class
+from flows.settings.composition import describe_option
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -227,15 +226,9 @@ def describe_provenance(
 
 
 def _describe_strategies(specs: Iterable[CellSpec]) -> dict[str, str]:
-    """Return what each strategy does, as the documentation of its class says."""
-    classes = {
-        f"Strategy {spec.labels.strategy}": import_component_class(spec.config["strategy"]["plan"]["_target_"])
-        for spec in specs
-    }
-    return {
-        title: (inspect.getdoc(own) or "").partition("\n\n")[0].replace("\n", " ").removeprefix("A strategy that ").rstrip(".")
-        for title, own in classes.items()
-    }
+    """Return what each strategy in conf/strategy does."""
+    texts = {f"Strategy {name}": describe_option("strategy", name) for name in (spec.labels.strategy for spec in specs)}
+    return {title: text for title, text in texts.items() if text}
 
 
 def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[Settings]:

@@ -55,17 +55,24 @@ def _remove_seed_label(spec: CellSpec) -> CellSpec:
 
 
 def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
-    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts differ.
+    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts, or those of trainings, differ.
 
     A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is not an option
     has no name; its cells are described by what differs.
     """
-    prompts = {repr(spec.config["prompt"]) for spec in specs}
-    if len(prompts) < 2:
+    columns = {
+        "prompt": [repr(spec.config["prompt"]) for spec in specs],
+        "trained on": [repr(spec.config["reader"].get("trained_on") or spec.config["prompt"]) for spec in specs],
+    }
+    varying = {title: column for title, column in columns.items() if len(set(column)) > 1}
+    if varying.get("trained on") == varying.get("prompt"):
+        varying.pop("trained on", None)
+    if not varying:
         return list(specs)
     names = {repr(load_option("prompt", name)): name for name in list_options("prompt")}
     return [
-        replace(spec, settings={**spec.settings, "prompt": names.get(repr(spec.config["prompt"]), "own")}) for spec in specs
+        replace(spec, settings={**spec.settings, **{title: names.get(column[at], "own") for title, column in varying.items()}})
+        for at, spec in enumerate(specs)
     ]
 
 

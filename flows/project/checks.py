@@ -114,8 +114,9 @@ def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
         for training in list_trainings(settings):
             yield "training.split", str(training.split)
             yield "training.evaluation.split", str(training.evaluation.split)
-    if settings.prompt.get("shots"):
-        yield "prompt.shots.split", str(settings.prompt["shots"]["split"])
+    for name, prompt in (("prompt", settings.prompt), ("reader.trained_on", settings.reader.trained_on)):
+        if prompt and prompt.get("shots"):
+            yield f"{name}.shots.split", str(prompt["shots"]["split"])
 
 
 def check_names(cells: Sequence[Settings]) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.settings.commits import is_remote
 from flows.settings.components import Component
+from flows.settings.composition import list_options, load_option
 from flows.settings.sections import Joint, Reader, Teacher, Training
 from flows.settings.typed import Settings
-from winnow.artifacts.provenance import MANIFEST
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import MODEL_ROLES
 
@@ -187,6 +187,8 @@ def identify_reader_weights(project: Project, reader: Reader, prompt: Component)
         return resolve_generator_training(project, reader).identity
     if is_trained(project.settings, reader):
         return resolve_trained_reader(project, reader, prompt).identity
+    if reader.trained_on is not None:
+        raise ConfigError("training=none trains no reader, so that trained_on has no effect. Remove prompt@reader.trained_on.")
     return str(reader.base) if is_remote(reader) else project.pinned.identify_model(str(reader.base))
 
 
@@ -197,15 +199,23 @@ def resolve_reader_path(project: Project, reader: Reader, prompt: Component) -> 
     if not is_trained(project.settings, reader):
         return str(reader.base)
     artifact = resolve_trained_reader(project, reader, prompt)
-    others = [folder.name for folder in artifact.folder.parent.glob(f"{reader.name}-*") if (folder / MANIFEST).is_file()]
-    if others and not artifact.is_finished and reader.trained_on is None:
+    if not artifact.is_finished and reader is project.settings.reader and (others := _list_finished(project, reader, prompt)):
         raise MissingArtifactError(
-            f"{artifact.folder} does not exist or is not finished: reader={reader.name} is trained on the prompt with which "
-            f"it is asked, and there are others ({', '.join(sorted(others))}). prompt@reader.trained_on=post_fusion asks the "
-            "one that was trained on that prompt; `python -m flows.train_reader` with the same settings trains another.",
+            f"{artifact.folder} does not exist or is not finished: the reader is to be trained on the prompt with which it is "
+            f"asked. It was trained on another one: {' or '.join(f'prompt@reader.trained_on={name}' for name in others)} asks "
+            "it as it is; `python -m flows.train_reader` with the same settings trains a further one.",
             artifact.stage,
         )
     return find_weights(artifact.require(), project.settings.training)
+
+
+def _list_finished(project: Project, reader: Reader, prompt: Component) -> list[str]:
+    """Return the names of the prompts in conf/prompt with which the training of a reader is finished."""
+    options = {
+        name: reader.model_copy(update={"trained_on": Component(load_option("prompt", name))})
+        for name in list_options("prompt")
+    }
+    return [name for name, other in options.items() if resolve_trained_reader(project, other, prompt).is_finished]
 
 
 def resolve_estimator_path(project: Project) -> str:

@@ -1,5 +1,6 @@
 """Composes the configuration in conf/, and lists its groups, their options and the keys of settings."""
 
+import itertools
 import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -169,6 +170,14 @@ def load_option(group: str, name: str) -> Any:
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: {describe_missing_option(group, name)}")
     return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
+
+
+def describe_option(group: str, name: str) -> str:
+    """Return what the comment of an option says, without its command; "" if there is no such option."""
+    if name not in list_options(group):
+        return ""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), (CONF / group / f"{name}.yaml").read_text().splitlines())
+    return " ".join(line.removeprefix("# ") for line in lines if not line.startswith("# python"))
 
 
 def resolve_settings(cfg: DictConfig) -> Any:

@@ -24,7 +24,6 @@ from flows.settings.composition import (
 )
 from flows.settings.grid import collect_axes
 from flows.settings.references import overlap
-from flows.settings.typed import Settings
 from winnow.errors import ConfigError, suggest_name
 from winnow.sweeps.spec import IGNORED_GROUPS
 
@@ -112,6 +111,7 @@ def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[st
         if key != axis and is_group(axis):
             chosen = (choices or {}).get(axis)
             concerned = [name for name, option in grid[axis].items() if _could_have(option, key.removeprefix(f"{axis}."))]
+            concerned = concerned or list(grid[axis])  # a group at a package, which no option has
             if chosen in grid[axis] and set(concerned) <= {chosen}:
                 continue
             raise ConfigError(
@@ -227,10 +227,6 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     }
     if not keys:
         return set()
-    sections = {*Settings.model_fields, *list_groups()}
-    for key in sorted(keys):
-        if key.partition(".")[0] not in sections:  # found without a composition, which takes longer
-            raise ConfigError(_describe_unknown_key(key, sections))
     cfg = compose_config(choices)
     known = set(list_keys(cfg))
     new_keys = keys.keys() - known
@@ -292,8 +288,8 @@ def _option_names(override: "Override") -> list[Any]:
 def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
     """Yield the keys and groups that overrides change, except those of the grid. A mapping yields each of its keys."""
     for override in parsed:
-        key = override.key_or_group
-        if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
+        key = override.package or override.key_or_group
+        if not override.is_delete() and key.partition(".")[0] != "grid":
             yield from dict.fromkeys(leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value))
 
 

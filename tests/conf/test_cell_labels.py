@@ -25,6 +25,12 @@ def test_a_grid_of_prompts_has_short_labels() -> None:
         [("prompt", "re_rag")], [("prompt", "post_fusion")], [("prompt", "rage")]
     ]  # fmt: skip
     assert _name_prompts(cells[:1]) == cells[:1]
+    trained = [
+        spec("prompt=rage", *words) for words in ([], ["prompt@reader.trained_on=re_rag"], ["prompt@reader.trained_on=plain"])
+    ]
+    assert list_varying_settings(_name_prompts(trained)) == [
+        [("trained on", "rage")], [("trained on", "re_rag")], [("trained on", "plain")]
+    ]  # fmt: skip
     assert _name_prompts([cells[0], replace(cells[0], key="other")])[0].settings == {"reader": "x"}
 
 

@@ -14,7 +14,9 @@ from flows.project.rankings import resolve_relevance
 from flows.project.searched import list_indexed_retrievers, list_retrievers
 from flows.settings.composition import compose_config
 from flows.settings.door import compose, open_seeds
+from flows.settings.overrides import complete_overrides
 from flows.stages.registry import list_stages
+from winnow.artifacts.provenance import write_manifest
 from winnow.errors import ConfigError, MissingArtifactError
 
 Name = Callable[[Project], Artifact]
@@ -294,12 +296,23 @@ def test_a_tuned_reader_may_be_asked_with_another_prompt(tmp_path: Path) -> None
     )
     project = Project(compose([f"paths.models={tmp_path}", "prompt=plain"]))
     reader, prompt = project.settings.reader, project.settings.prompt
-    other = tmp_path / "reader/smollm2_tuned-other"
+    other = trained_reader(Project(compose([f"paths.models={tmp_path}"])))
     with pytest.raises(MissingArtifactError, match=r"Run `python -m flows\.train_reader`"):
         resolve_reader_path(project, reader, prompt)
-    other.mkdir(parents=True)
-    (other / "manifest.json").write_text("{}")
-    with pytest.raises(MissingArtifactError, match=r"there are others \(smollm2_tuned-other\). prompt@reader.trained_on="):
+    other.folder.mkdir(parents=True)
+    write_manifest(other.folder, key=other.key, settings={}, rows=0)
+    with pytest.raises(
+        MissingArtifactError, match=r"It was trained on another one: prompt@reader\.trained_on=post_fusion asks"
+    ):
         resolve_reader_path(project, reader, prompt)
+
+
+def test_the_prompt_of_a_training_needs_one() -> None:
+    """A reader as it is, no training, and a grid over readers leave it without effect."""
+    trained_on = "prompt@reader.trained_on=plain"
     with pytest.raises(ConfigError, match="expected also tuned=true, without which trained_on has no effect"):
         compose(["reader=smollm2", trained_on])
+    with pytest.raises(ConfigError, match="training=none trains no reader"):
+        key(resolve_cell_artifact, "training=none", trained_on)
+    with pytest.raises(ConfigError, match="the grid is over reader"):
+        complete_overrides(["grid.reader=[smollm2,smollm2_tuned]", trained_on])

@@ -55,6 +55,7 @@ def test_questions_are_chosen_by_their_confidence(tmp_path: Path) -> None:
         "20-50": ["q2"],
         "90-100": ["q0", "q3"],
         "50-100": ["q0", "q1", "q3", "q4"],
+        "100-100": ["q0", "q3"],
     }.items():
         text = read_text(open_page(file, view="questions", a=A, confidence=bounds))
         assert re.findall(r"q\d", text) == ids

@@ -193,7 +193,7 @@ function drawChart(element, choice) {
     const config = { background: null, lineBreak: "\n", font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
     vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` })
-      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.datum.range }, {})));
+      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.mark.marktype === "line" ? "" : item.datum.range }, {})));
   });
   return points;
 }

@@ -22,8 +22,8 @@ function listRows(cell, state) {
 // A test of confidences for the range of the address in percent, such as "40-60", which only ends in its upper bound at 100.
 function chooseConfidence(state) {
   const [low, high] = (state.confidence || "").split("-").map(Number);
-  if (!(high > low)) return () => true;
-  return (confidence) => confidence !== null && confidence !== undefined && 100 * confidence >= low - 1e-6 && (high >= 100 || 100 * confidence < high - 1e-6);
+  if (!(high >= low)) return () => true;
+  return (confidence) => confidence !== null && confidence !== undefined && 100 * confidence >= low - 1e-4 && (high >= 100 || 100 * confidence < high - 1e-4);
 }
 
 const formatConfidence = (confidence) => (confidence === null || confidence === undefined ? "–" : (100 * confidence).toFixed(0));
@@ -73,7 +73,7 @@ function showQuestions(state) {
       select("Cell", cellOptions(), cell.name, (value) => go({ a: value })),
       select("Outcome", [["", "all"], ...data.outcomes.map((entry, index) => [entry.name, `${entry.title} (${counts[index]})`])
         .filter(([name], index) => counts[index] || name === state.outcome)], state.outcome || "", (value) => go({ outcome: value, more: "" })),
-      state.confidence && select("Confidence", [["", "all"], [state.confidence, `${state.confidence} %`]], state.confidence, (value) => go({ confidence: value, more: "" })),
+      state.confidence && select("Confidence", [["", "all"], [state.confidence, `${state.confidence.replace(/(\.\d)\d+/g, "$1")} %`]], state.confidence, (value) => go({ confidence: value, more: "" })),
       select("Sort by", sorts, state.sort || "", (value) => go({ sort: value })), searchBox(state)),
     listQuestions(state, cell, rows),
   ];

@@ -21,6 +21,11 @@ from winnow.text.containment import has_answer
 _CONTAINED_SHARE = 0.1
 """Share of answers that only contain an accepted one, from which the page says so."""
 
+_SIMPLEST = "the simplest setting"
+"""What the baseline of the headline is called, unless costs are unknown or the best setting is the simplest one."""
+_MUCH_MORE = 1.1
+"""Ratio of costs from which the page prefers the simplest setting where no test tells it from the best one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -162,7 +167,7 @@ def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestCompari
     def rank(other: BestComparison) -> tuple[bool, float, int]:
         return not family.cells[other.index].labels.shows_passages, costs[other.index] or 0.0, other.index
 
-    return min(best.comparisons, key=rank), "the simplest setting"
+    return min(best.comparisons, key=rank), _SIMPLEST
 
 
 def _format_headline(family: Family, best: Best, baseline: BestComparison | None, role: str, cost: str) -> Finding:
@@ -202,14 +207,15 @@ def _format_headline(family: Family, best: Best, baseline: BestComparison | None
 
 
 def _format_advice(family: Family, best: Best, baseline: BestComparison, role: str, cost: str) -> str:
-    """Recommend the baseline if the questions do not tell it from the best setting and it costs less.
+    """Say that the simplest setting is to be preferred if the questions do not tell it from the best one, which costs more.
 
-    A setting without passages is not recommended: questions that it answers right may have been left out.
+    One without passages is not preferred: questions that it answers right may have been left out.
     """
     own, other = _get_cost(family, best.index, cost), _get_cost(family, baseline.index, cost)
-    if own is None or other is None or other >= own or not family.cells[baseline.index].labels.shows_passages:
+    is_usable = best.is_deployable and role == _SIMPLEST and family.cells[baseline.index].labels.shows_passages
+    if not is_usable or not own or not other or own / other < _MUCH_MORE:
         return ""
-    return f" Until more questions tell them apart, {role} is the one to use, at {100 * other / own:.0f} % of the cost."
+    return f" These questions do not justify {own / other:.1f} times the cost of {role}."
 
 
 def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
