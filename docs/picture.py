@@ -38,7 +38,7 @@ def take(page: Path) -> None:
     cells = json.loads((page.parent / "metrics.json").read_text())
     numbers = {
         "picture": hashlib.sha256(PICTURE.read_bytes()).hexdigest(),
-        "headline": html.unescape(headline[1]),
+        "headline": html.unescape(re.sub(r"<[^>]+>", "", headline[1])).replace("\u00a0", " "),
         "cells": {cell["cell"]: {"em": [round(value, 4) for value in cell["em"][:3]], "n": cell["em"][3]} for cell in cells},
     }
     NUMBERS.write_text(json.dumps(numbers, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -76,8 +76,10 @@ class Comparison:
 
 
 def format_p(p_value: float) -> str:
-    """Format a p-value with three decimals, or as "<0.001"."""
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    """Format a p-value with three decimals, or as "<0.001"; one just below 0.05 has a fourth, which shows that it is."""
+    if p_value < 0.001:
+        return "<0.001"
+    return f"{p_value:.4f}" if 0.0495 <= p_value < SIGNIFICANCE_LEVEL else f"{p_value:.3f}"
 
 
 def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:

@@ -126,7 +126,10 @@ def test_each_factor_has_one_finding() -> None:
     placement = _find(story, "higher in random order than retrieved (b on five passages; p <0.001)")
     assert placement.cells == (3, 2)
     strategies = _find(story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)")
-    assert "The only difference between strategies and settings is not significant; this one would need" in strategies.text
+    assert (
+        "The only difference between strategies and settings is not significant; tested alone, this one would need"
+        in strategies.text
+    )
     assert len(story.findings) == 3
 
 

@@ -7,20 +7,20 @@ function showAnswer() {
   const chart = h("div", { class: "chart", id: "chart" });
   drawChart(chart, chooseChart({}));
   return [
-    h("section", { class: "headline" }, h("p", { class: "answer" }, headline.text), h("p", { class: "muted" },
-      [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page (Holm), intervals are those of each difference alone`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
+    h("section", { class: "headline" }, h("p", { class: "answer" }, describe(headline.text)), h("p", { class: "muted" },
+      [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page with different answers (Holm), intervals are those of each difference alone`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
       h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),
       h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
-        finding.text, " ", linkFinding(finding), drawDifference(finding.interval, reach))))),
+        describe(finding.text), " ", linkFinding(finding), drawDifference(finding.interval, reach))))),
     showNotes("What bounds these numbers", limits), showNotes("Warnings", data.notes),
   ];
 }
 
 function showNotes(title, texts) {
   if (!texts.length) return null;
-  return h("details", { class: "note first-text" }, h("summary", {}, h("b", {}, `${title} (${texts.length})`), h("span", { class: "muted" }, ` ${texts[0]}`)), texts.map((text) => h("p", {}, text)));
+  return h("details", { class: "note first-text" }, h("summary", {}, h("b", {}, `${title} (${texts.length})`), h("span", { class: "muted" }, ` ${texts[0]}`)), texts.map((text) => h("p", {}, describe(text))));
 }
 
 function linkFinding(finding) {

@@ -58,8 +58,10 @@ function describeCompared(compared, row) {
 
 function showCompare(state) {
   const first = findCell(state.a) || rankCells()[0];
+  if (state.id) return showQuestion(state, first);
+  const baseline = first === cells[data.story.headline.cells[0]] ? cells[data.story.headline.cells[1]] : null;
   const others = rankCells().filter((cell) => cell !== first && cell.selection === first.selection);
-  const second = findCell(state.b) || others.find((cell) => String(cell.answers) !== String(first.answers)) || others[0] || first;
+  const second = findCell(state.b) || baseline || others.find((cell) => String(cell.answers) !== String(first.answers)) || others[0] || first;
   const third = findCell(state.c);
   const compared = [first, second, third].filter(Boolean);
   const names = { a: first.name, b: second.name, c: third?.name };

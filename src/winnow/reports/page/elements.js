@@ -63,7 +63,10 @@ function formatInterval(metric, interval) {
   return `${formatValue(metric, interval[0])} [${formatValue(metric, interval[1])}, ${formatValue(metric, interval[2])}]`;
 }
 
-const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(p < 0.05 && p.toFixed(3) === "0.050" ? 4 : 3)}`);
+
+// A text with its commands as code, and with intervals that no line breaks.
+const describe = (text) => text.replace(/\[[^\]]*\]/g, (interval) => interval.replaceAll(" ", "\u00a0")).split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 const formatSigned = (value, metric) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(metric && metric.unit !== "percent" ? metric.digits : 1);
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 

@@ -159,7 +159,11 @@ function buildCosts(choice, points, width) {
   const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
   const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
   // Only the cells on the frontier are named, so that names do not cover each other; all others say theirs when pointed at.
-  const named = steps.filter((step, index) => !index || step.value !== steps[index - 1].value).flatMap((step) => drawn.filter((point) => !point.oracle && isNear(point.cost, step.cost) && isNear(point.value, step.value)).slice(0, 1)).map((point) => ({ ...point, name: cells.find((cell) => cell.name === point.cell).strategy + (point.k ? `, k=${point.k}` : "") }));
+  const nameCell = (point) => cells.find((cell) => cell.name === point.cell).strategy + (point.k ? `, k=${point.k}` : "");
+  const named = steps.filter((step, index) => !index || step.value !== steps[index - 1].value).flatMap((step) => {
+    const level = drawn.filter((point) => !point.oracle && isNear(point.cost, step.cost) && isNear(point.value, step.value));
+    return level.slice(0, 1).map((point) => ({ ...point, name: nameCell(point) + (level.length > 1 ? ` (+ ${level.length - 1} equal)` : "") }));
+  });
   const scale = least > 0 && most / least >= 10 ? Math.log : (value) => value;
   const isRight = (point) => scale(point.cost) - scale(least) > 0.8 * (scale(most) - scale(least));
   const texts = [[named.filter((point) => !isRight(point)), "left"], [named.filter(isRight), "right"]].filter(([values]) => values.length);
@@ -225,6 +229,8 @@ function showExplore(state) {
     choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
     choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
     isCurve && muted(CURVE_NOTES[choice.kind]),
+    isFree && points.some((point) => point.oracle) && muted("Hollow points use gold labels. "),
+    isFree && points.some((point) => point.closed) && points.some((point) => !point.closed) && muted("Dashed lines are cells without passages. "),
     !isCurve && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
     !isCurve && muted("A point opens its questions. "), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points); } }, "save its values as CSV"),
     !isCurve && showPositions(choice.metric),

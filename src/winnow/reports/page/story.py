@@ -332,7 +332,7 @@ def _format_needed(family: Family, pair: Pair) -> str:
         return ""
     sizes = choose_sizes(pair.comparison.n)
     needed = find_questions_needed(compute_power(values[0] - values[1], sizes, seed=family.seed))
-    return f"; this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+    return f"; tested alone, this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
 
 
 def _describe_limits(family: Family, best: Best) -> Iterator[str]:

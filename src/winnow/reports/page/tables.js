@@ -21,10 +21,11 @@ function showTables(state) {
   const found = entry.rows.filter((row) => !words || row.some((text) => text.toLowerCase().includes(words)));
   const rows = state.by ? sortRows(found, Number(state.by), state.order === "down") : found;
   const shown = entry.columns.map((name, index) => index).filter((index) => !hidden.has(index));
+  const isNumeric = (index) => index > 0 && entry.rows.some((row) => readNumber(row[index]) !== null);
   const heading = (index) => {
     const isBy = state.by === String(index);
     const order = isBy && state.order !== "down" ? "down" : "up";
-    return h("th", { class: "number", "aria-sort": isBy ? (state.order === "down" ? "descending" : "ascending") : "none", title: data.glossary[entry.columns[index]] },
+    return h("th", { class: isNumeric(index) ? "number" : null, "aria-sort": isBy ? (state.order === "down" ? "descending" : "ascending") : "none", title: data.glossary[entry.columns[index]] },
       h("a", { href: link({ by: String(index), order }, state) }, entry.columns[index], isBy ? (state.order === "down" ? " ↓" : " ↑") : ""));
   };
   return [
@@ -35,7 +36,7 @@ function showTables(state) {
         go({ hide: [...hidden].join(",") });
       } }), ` ${name} `)))),
     h("h2", {}, entry.title), h("p", { class: "muted" }, entry.caption),
-    h("div", { class: "tall" }, table(shown.map(heading), rows.map((row) => shown.map((index) => (index && readNumber(row[index]) !== null ? number(row[index]) : row[index]))))),
+    h("div", { class: "tall" }, table(shown.map(heading), rows.map((row) => shown.map((index) => (isNumeric(index) ? number(row[index]) : row[index]))))),
     muted(`${rows.length} of ${entry.rows.length} rows`),
     data.howToRead && h("details", {}, h("summary", {}, "How to read the differences"), h("p", {}, data.howToRead)),
   ];
@@ -44,7 +45,7 @@ function showTables(state) {
 function showAbout() {
   const list = (entries) => h("dl", {}, Object.entries(entries).map(([name, value]) => [h("dt", {}, h("b", {}, name)), h("dd", {}, value)]));
   return [
-    data.notes.map((note) => h("p", { class: "note" }, note)), data.story.limits.map((note) => h("p", { class: "note" }, note)),
+    [...data.notes, ...data.story.limits].map((note) => h("p", { class: "note" }, describe(note))),
     h("h2", {}, "What made the numbers"), list(data.provenance),
     data.howToRead && [h("h2", {}, "How to read the differences"), h("p", {}, data.howToRead)],
     h("h2", {}, "Columns"), list(data.glossary),
