@@ -65,15 +65,23 @@ def build_page(cells: Sequence[CellResult] = CELLS) -> Page:
     return Page(report, family, texts, cases)
 
 
-def open_page(file: Path, query: str = "", begin: str = "<main", **state: str) -> str:
+def open_page(
+    file: Path, query: str = "", begin: str = "<main", size: str = "1280,800", milliseconds: int = 5000, **state: str
+) -> str:
     """Return the elements of a view; the console must be quiet, and nothing be loaded from a network."""
     assert CHROMIUM is not None
     net = file.with_suffix(".net.json")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={file.parent / 'profile'}"]
+    flags += [
+        f"--window-size={size}",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-quic",
+        f"--user-data-dir={file.parent / 'profile'}",
+    ]
     done = subprocess.run(
-        [CHROMIUM, *flags, "--virtual-time-budget=5000", "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom",
-         f"{file.as_uri()}{query}#{urlencode(state)}"],
+        [CHROMIUM, *flags, f"--virtual-time-budget={milliseconds}", "--enable-logging=stderr", f"--log-net-log={net}",
+         "--dump-dom", f"{file.as_uri()}{query}#{urlencode(state)}"],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr
