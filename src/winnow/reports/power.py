@@ -73,6 +73,16 @@ def build_power_report(
 Entry = tuple[Pair, NDArray[np.float64], Sequence[PowerPoint]]
 
 
+def describe_questions_needed(pair: Pair, metric: str, seed: int) -> str:
+    """Say how many questions would show the difference of a pair, if it is as large as it seems; "" if there is none."""
+    differences = _get_differences(pair, metric, seed)
+    if not differences.any():
+        return ""
+    sizes = choose_sizes(pair.comparison.n)
+    needed = find_questions_needed(compute_power(differences, sizes, seed=seed))
+    return f"; tested alone, this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+
+
 def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
     values = get_common_values(pair.first, pair.second, metric, seed)
     return np.empty(0) if values is None else values[0] - values[1]

@@ -65,8 +65,7 @@ function buildCurves(choice, points, width) {
   const other = ["k", ...listFields().map((one) => one.name)].find((name) => ![choice.color, choice.facet, NONE].includes(name) && new Set(drawn.map((point) => point[describeField(name)?.field])).size > 1);
   const dash = other && describeField(other, { legend: { orient: "bottom" } });  // what color and panels leave open
   const common = { x, detail: [{ field: "cell" }], ...(color && { color }), tooltip }, plain = color ? {} : { color: data.colors[0] };
-  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
-  const columns = facet ? Math.min(3, new Set(drawn.map((point) => point[facet.field])).size) : 1;
+  const [facet, columns] = describePanels(choice, drawn, width);
   const size = { width: Math.max(150, Math.min(520, width / columns - 80)), height: 280 };
   const layer = [
     ...(isRisk ? [] : [{ data: { values: [{ at: 0, mean: 0 }, { at: 100, mean: 100 }] }, mark: { type: "line", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "mean", ...axis } } }]),
@@ -78,11 +77,12 @@ function buildCurves(choice, points, width) {
 
 // How many answers have each confidence, and how many of them are right.
 function buildHistograms(choice, points, width) {
-  const metric = shareMetric(choice.metric), shown = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
-  const columns = Math.min(3, shown.length) || 1;
-  const values = shown.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: wrap(point.words, width / columns / 7), cell: point.cell, confidence: 100 * confidence, range: nameBin(binOf(confidence)), right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
+  const metric = shareMetric(choice.metric), most = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
+  const columns = Math.min(3, most.length) || 1;
+  const panels = most.map((point) => ({ ...point, words: wrap(point.words, width / columns / 7) }));
+  const values = panels.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: point.words, cell: point.cell, confidence: 100 * confidence, range: nameBin(binOf(confidence)), right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
   const right = [`${metric.title} at least 50`, "lower"];
-  return { data: { values }, facet: { field: "words", type: "nominal", sort: shown.map((point) => wrap(point.words, width / columns / 7)), title: null, header: { labelFontSize: 11 } }, columns,
+  return { data: { values }, facet: { field: "words", type: "nominal", sort: panels.map((point) => point.words), title: null, header: { labelFontSize: 11 } }, columns,
     spec: { width: Math.max(150, width / columns - 70), height: 150, mark: { type: "bar", cursor: "pointer" }, encoding: {
       x: { field: "confidence", type: "quantitative", bin: { step: 100 / BINS, extent: [0, 100] }, title: "confidence, %" }, y: { aggregate: "count", type: "quantitative", title: "answers" },
       color: { field: "right", type: "nominal", title: null, scale: { domain: right, range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } }, detail: [{ field: "cell" }, { field: "range" }], tooltip: [{ field: "words", title: "setting" }, { aggregate: "count", title: "answers" }, { field: "right", title: " " }] } } };

@@ -82,6 +82,13 @@ function describeColors(name, points, extra) {
   return { field, color: { field: "paint", type: "nominal", scale: null, legend: null }, key, ...(field.sort.length > data.colors.length && { shape }) };
 }
 
+// The field of the panels, null without one, and how many panels are in a row.
+function describePanels(choice, points, width) {
+  if (choice.facet === NONE) return [null, 1];
+  const facet = describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
+  return [facet, Math.min(3, new Set(points.map((point) => point[facet.field])).size)];
+}
+
 function buildTooltip(choice) {
   return [{ field: "words", title: "setting" }, { field: "text", title: choice.metric.title }, { field: "n", title: "questions" },
     ...(choice.metric === data.metrics[0] ? [{ field: "against", title: `against ${choice.baseline.words}` }] : []), { field: "same", title: "same answers" }];
@@ -104,8 +111,7 @@ function buildIntervals(choice, points, width) {
   const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
   const { field: colored, color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
-  const facet = choice.facet === NONE ? null : describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
-  const columns = facet ? Math.min(3, new Set(drawn.map((point) => point[facet.field])).size) : 1;
+  const [facet, columns] = describePanels(choice, drawn, width);
   const size = { width: Math.max(120, (width - (isFlat ? 130 : 40)) / columns - (isFlat ? 24 : 60)) };
   const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230, ...(isFlat ? {} : { labelExpr: wrapLabels(choice.x, size.width) }) }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.facet].includes(name)).map((name) => describeField(name));
@@ -159,7 +165,7 @@ function buildCosts(choice, points, width) {
   const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
   const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
   // Only the cells on the frontier are named, so that names do not cover each other; all others say theirs when pointed at.
-  const nameCell = (point) => cells.find((cell) => cell.name === point.cell).strategy + (point.k ? `, k=${point.k}` : "");
+  const nameCell = (point) => findCell(point.cell).strategy + (point.k ? `, k=${point.k}` : "");
   const named = steps.filter((step, index) => !index || step.value !== steps[index - 1].value).flatMap((step) => {
     const level = drawn.filter((point) => !point.oracle && isNear(point.cost, step.cost) && isNear(point.value, step.value));
     return level.slice(0, 1).map((point) => ({ ...point, name: nameCell(point) + (level.length > 1 ? ` (+ ${level.length - 1} equal)` : "") }));

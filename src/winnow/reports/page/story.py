@@ -10,12 +10,11 @@ from winnow.metrics.answer import exact_match
 from winnow.metrics.comparisons import format_p
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.metrics.power import compute_power
 from winnow.reports.best import Best, BestComparison, find_best, find_best_mean, name_best
-from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
+from winnow.reports.cells import CellResult, get_unit_scale
 from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, describe_difference, group_equal_pairs
 from winnow.reports.family import Family
-from winnow.reports.power import choose_sizes, find_questions_needed
+from winnow.reports.power import describe_questions_needed
 from winnow.text.containment import has_answer
 
 _CONTAINED_SHARE = 0.1
@@ -211,11 +210,17 @@ def _format_advice(family: Family, best: Best, baseline: BestComparison, role: s
 
     One without passages is not preferred: questions that it answers right may have been left out.
     """
-    own, other = _get_cost(family, best.index, cost), _get_cost(family, baseline.index, cost)
+    ratio = _compare_costs(family, best, baseline, cost)
     is_usable = best.is_deployable and role == _SIMPLEST and family.cells[baseline.index].labels.shows_passages
-    if not is_usable or not own or not other or own / other < _MUCH_MORE:
+    if not is_usable or ratio is None or ratio < _MUCH_MORE:
         return ""
-    return f" These questions do not justify {own / other:.1f} times the cost of {role}."
+    return f" These questions do not justify {ratio:.1f} times the cost of {role}."
+
+
+def _compare_costs(family: Family, best: Best, other: BestComparison, cost: str) -> float | None:
+    """Return how many times as much as another setting the best one costs, or None if that is not known."""
+    own, less = _get_cost(family, best.index, cost), _get_cost(family, other.index, cost)
+    return own / less if own is not None and less else None
 
 
 def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
@@ -228,12 +233,12 @@ def _describe_cost(family: Family, best: Best, baseline: BestComparison | None, 
     """Say over how many questions the headline is, and what the best setting costs for each."""
     cell = family.cells[best.index]
     text = f"{cell.compute_interval(family.metric.name, family.seed).n:,} questions"
-    own, metric = _get_cost(family, best.index, cost), cell.find_metric(cost)
-    if own is None or metric is None:
+    metric = cell.find_metric(cost)
+    if metric is None or _get_cost(family, best.index, cost) is None:
         return text
     text += f" · {metric.heading} per question: {metric.format_mean(cell.compute_interval(cost, family.seed))}"
-    other = _get_cost(family, baseline.index, cost) if baseline else None
-    return f"{text}, {own / other:.1f} times that of {role}" if other else text
+    ratio = _compare_costs(family, best, baseline, cost) if baseline else None
+    return text if ratio is None else f"{text}, {ratio:.1f} times that of {role}"
 
 
 def _describe_cheaper(
@@ -310,7 +315,7 @@ def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best)
         none = f"The only difference between {title} is not"
         if len(pairs) > 1:
             none = f"None of {len(pairs)} distinct differences between {title} is"
-        text += f". {none} significant{_format_needed(family, pair)}."
+        text += f". {none} significant{describe_questions_needed(pair, family.metric.name, family.seed)}."
     return Finding(text, indices, _get_interval(family, comparison), pair.is_significant)
 
 
@@ -323,16 +328,6 @@ def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, 
         return one.placed or one.gold, other.placed or other.gold, f"{one.line} on {one.passages}"
     shared = one.words.removeprefix(one.line).strip().removeprefix("on ")
     return f"with {one.line}", f"with {other.line}", shared
-
-
-def _format_needed(family: Family, pair: Pair) -> str:
-    """Say how many questions would show the difference of a pair, if it is as large as it seems."""
-    values = get_common_values(pair.first, pair.second, family.metric.name, family.seed)
-    if values is None or not (values[0] - values[1]).any():
-        return ""
-    sizes = choose_sizes(pair.comparison.n)
-    needed = find_questions_needed(compute_power(values[0] - values[1], sizes, seed=family.seed))
-    return f"; tested alone, this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
 
 
 def _describe_limits(family: Family, best: Best) -> Iterator[str]:
