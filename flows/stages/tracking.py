@@ -125,10 +125,11 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mappin
     run = known
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
-        names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold, "cell": labels.words}
+        names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        words = {"cell": labels.words, "passages": labels.passages}  # MLflow's charts show a text as a category, k as 5.00000
         settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "context": labels.context}
         parts = {"decoding": spec.config["decoding"], "prompt": spec.config["prompt"], "questions": result.num_questions}
-        params = {**_build_common_params(spec.config), **names, **settings, **parts}
+        params = {**_build_common_params(spec.config), **names, **words, **settings, **parts}
         data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
         page = f"[Questions, prompts and replies]({format_cell_address(spec.key)}), while `python -m flows.ui` runs."
         tags["mlflow.note.content"] = page

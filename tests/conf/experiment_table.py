@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from flows.settings.composition import list_options
 from flows.settings.door import compose
@@ -33,6 +34,11 @@ SETTINGS = (
 def compose_experiment(name: str) -> Settings:
     """Return the settings of an experiment, which several tests read."""
     return compose([f"experiment={name}"])
+
+
+def list_plain_cells(job: Settings) -> list[dict[str, Any]]:
+    """Return the settings of each cell that have a value."""
+    return [{name: value for name, value in cell.plain.items() if value is not None} for cell in job.cells]
 
 
 def iter_rows() -> Iterator[dict[str, str]]:

@@ -133,14 +133,6 @@ def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, 
     assert {"/models/c", "/models/q"} <= dense
 
 
-def test_every_experiment_lists_what_it_needs() -> None:
-    """Without an error, whatever its grid is; each row says where its content is from."""
-    for name in list_options("experiment"):
-        for row in acquire([compose([f"experiment={name}", "dry_run=true"])]).rows:
-            assert {"asset", "folder", "disk, at most", "checksum", ""} == set(row)
-            assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in ("hub", "https", "pypi", "hf", "npm")
-
-
 def test_a_teacher_s_model_is_not_fetched_with_the_group_that_names_it() -> None:
     """It is that of a training, which may not be needed."""
     cfg = compose(["reader=openai", "reader.base=gpt-4o-mini"])

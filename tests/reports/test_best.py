@@ -37,6 +37,19 @@ def test_the_best_cell_is_compared_with_every_other() -> None:
     assert table.num_shown == 1
 
 
+def test_cells_without_passages_are_not_counted_where_answers_without_them_selected_the_questions() -> None:
+    """Their values follow from the selection; their rows stay, folded as before."""
+    closed = replace(CELLS[3], labels=replace(CELLS[3].labels, k=0))
+    family = Family([*CELLS[:3], closed], 0)
+    counted, filtered = build_best_table(family), build_best_table(family, is_filtered=True)
+    assert counted is not None
+    assert filtered is not None
+    assert "significantly better than 2 of 3 others" in counted.caption
+    assert "significantly better than 1 of 2 others" in filtered.caption
+    assert "Cells without passages are not counted" in filtered.caption
+    assert (filtered.rows, filtered.num_shown) == (counted.rows, counted.num_shown)
+
+
 def test_equal_answers_are_no_tests() -> None:
     """They are named, and do not count in the correction; the first of two best cells is the best."""
     cells = [*CELLS, make_cell_result("e", 5, "g", RIGHT)]

@@ -98,8 +98,15 @@ def find_best(family: Family, chosen: int | None = None) -> Best | None:
     return Best(index, comparisons, equal, bool(deployable))
 
 
-def build_best_table(family: Family) -> TableView | None:
-    """Build the table of the best cell against the others, or return None if there are fewer than two to compare it with."""
+def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView | None:
+    """Build the table of the best cell against the others, or return None if there are fewer than two to compare it with.
+
+    Args:
+        family: Cells and tests.
+        is_filtered: Whether the questions were selected by their answers without passages. Cells without passages are listed,
+            but not counted, since the selection decides their values.
+
+    """
     best, cells, metric = find_best(family), family.cells, family.metric
     if best is None or len(best.comparisons) < 2:
         return None
@@ -107,12 +114,15 @@ def build_best_table(family: Family) -> TableView | None:
     scale = get_unit_scale(metric)
     ordered = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
     rows = [[names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)] for other in ordered]
-    num_better = sum(other.is_better for other in ordered)
+    counted = [other for other in ordered if not is_filtered or cells[other.index].labels.shows_passages]
+    num_better = sum(other.is_better for other in counted)
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
         f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. It is significantly "
-        f"better than {num_better} of {len(ordered)} others of them; the rest come first."
+        f"better than {num_better} of {len(counted)} others of them; the rest come first."
     )
+    if len(counted) < len(ordered):
+        caption += " Cells without passages are not counted, because the questions were selected by their answers."
     caption += describe_difference(metric)
     if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:
         caption += " A is the model of one training seed, the best of several."
@@ -125,4 +135,5 @@ def build_best_table(family: Family) -> TableView | None:
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
     columns = ["B", *name_comparison_columns(metric)]
-    return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_better or None)
+    num_shown = sum(not other.is_better for other in ordered) or None
+    return TableView("The best cell against the others", caption, columns, rows, num_shown)

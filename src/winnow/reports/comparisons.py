@@ -153,7 +153,7 @@ def build_comparison_tables(family: Family) -> list[TableView]:
 
 def name_comparison_columns(metric: Metric) -> list[str]:
     """Return the names of the columns that `format_comparison` fills."""
-    return [f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
+    return [f"{metric.heading}: A - B", "p (raw)", "p (Holm)", "questions", "detectable"]
 
 
 def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: float) -> list[str]:

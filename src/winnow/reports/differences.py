@@ -120,7 +120,7 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
         "with it. Otherwise, the test is a permutation test and the interval is a bootstrap. The column 'needed' is the "
         "number of questions that show the paper's difference with 80 % power."
     )
-    columns = ["metric", "A", "B", "A - B", "p", "p (Holm)", "questions", "paper", "needed", "the paper's statement"]
+    columns = ["metric", "A", "B", "A - B", "p (raw)", "p (Holm)", "questions", "paper", "needed", "the paper's statement"]
     return TableView("Differences that the paper reports", caption, columns, rows)
 
 

@@ -10,10 +10,10 @@ from winnow.reports.cells import CellResult, can_compare, compare_cells, get_com
 HOW_TO_READ = (
     "Two cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test, and the interval of the "
     "difference agrees with it; otherwise the test is a permutation test and the interval a bootstrap, and where they "
-    "disagree, the test is the more reliable one. p (Holm) is corrected for all {num_tests} pairs of cells of this page with "
-    "different results, so that a pair has one p-value in sentences, tables and charts, and the highest cell may be compared "
-    "with all others although it was selected; its lead is still smaller on average on other questions. Cells with equal "
-    "results are one test. 'detectable' is the smallest difference that these questions show with 80 % power."
+    "disagree, the test is the more reliable one. p (raw) is that of the pair alone; p (Holm) is corrected for all "
+    "{num_tests} pairs of cells of this page with different results. Sentences and charts state p (Holm), so that the highest "
+    "cell may be compared with all others although it was selected; its lead is still smaller on average on other questions. "
+    "Cells with equal results are one test. 'detectable' is the smallest difference that these questions show with 80 % power."
 )
 """How the differences of a page are tested, which is said once."""
 

@@ -122,7 +122,7 @@ def build_report(
     gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
     tables += build_comparison_tables(family)
-    best_table = build_best_table(family)
+    best_table = build_best_table(family, is_filtered=filtered is not None)
     if best_table:
         tables.append(best_table)
     if breakdown:

@@ -11,8 +11,8 @@ function showOutcomes(state) {
   const used = data.outcomes.map((_, index) => index).filter((index) => counts.some((count) => count[index]));
   const rows = cells.map((cell, row) => [h("a", { href: link({ view: "outcomes", a: cell.name }) }, cell.name), ...used.map((index) => {
     const count = counts[row][index], share = count / cell.outcomes.length;
-    return h("td", { class: "number", title: `${(100 * share).toFixed(1)} %` }, h("span", { class: "bar", style: `width:${(2 * share).toFixed(2)}rem` }),
-      count ? h("a", { href: link({ view: "questions", a: cell.name, outcome: data.outcomes[index].name }) }, count) : "0");
+    return h("td", { class: "number", title: `${(100 * share).toFixed(1)} %` }, count ? h("a", { href: link({ view: "questions", a: cell.name, outcome: data.outcomes[index].name }) }, count) : "0",
+      h("span", { class: "track" }, h("span", { class: "bar", style: `width:${(100 * share).toFixed(1)}%` })));
   })]);
   const cell = findCell(state.a) || rankCells()[0];
   return [
