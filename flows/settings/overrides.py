@@ -24,6 +24,7 @@ from flows.settings.composition import (
 )
 from flows.settings.grid import collect_axes
 from flows.settings.references import overlap
+from flows.settings.typed import Settings
 from winnow.errors import ConfigError, suggest_name
 from winnow.sweeps.spec import IGNORED_GROUPS
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
+_SURELY_MISTYPED = 0.85
+"""Similarity of a name to a known one from which no other setting can be meant."""
 _HEADER_LINES = 5
 """Lines of params.yaml among which its comments are."""
 _NO_AXES = (
@@ -227,6 +230,7 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     }
     if not keys:
         return set()
+    _refuse_mistyped(keys)
     cfg = compose_config(choices)
     known = set(list_keys(cfg))
     new_keys = keys.keys() - known
@@ -237,6 +241,14 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
     return new_keys
+
+
+def _refuse_mistyped(keys: Iterable[str]) -> None:
+    """Raise ConfigError for a key without dots that is nearly a known one, before anything is composed to list all keys."""
+    known = {*Settings.model_fields, *list_groups()}
+    for key in keys:
+        if "." not in key and key not in known and suggest_name(key, known, _SURELY_MISTYPED):
+            raise ConfigError(_describe_unknown_key(key, known))
 
 
 def _is_addable(cfg: DictConfig, key: str) -> bool:

@@ -99,10 +99,13 @@ class DiskFullError(WinnowError, OSError):
     """Raised when the disk has too little free space for the output of a stage."""
 
 
-def suggest_name(name: str, known: "Iterable[str]") -> str:
-    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or "" if none is similar."""
+def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
+    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or "" if none is similar.
+
+    `least` is the least similarity, from 0 to 1 for equal names.
+    """
     folded = {one.lower(): one for one in known}
-    matches = get_close_matches(name.lower(), list(folded), n=1, cutoff=0.55)
+    matches = get_close_matches(name.lower(), list(folded), n=1, cutoff=least)
     return f" Did you mean {folded[matches[0]]!r}?" if matches else ""
 
 
