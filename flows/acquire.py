@@ -10,6 +10,7 @@ python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # 
 """
 
 import shutil
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,18 @@ from winnow.protocols import MODEL_ROLES
 
 
 def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
-    """Download every asset of the cells that is missing, or only those of some groups of settings."""
+    """Download every asset of the cells that is missing, or only those of some groups of settings.
+
+    Files that are not there and have no address are named before the first download, which may take hours.
+    """
     cells = list_cells(jobs)
     assets = {asset.path: asset for settings in cells for asset in iter_assets(settings, groups)}
     if jobs[0].dry_run:
         return _dry_run(list(assets.values()), cells)
     downloads = Path(jobs[0].paths.downloads)
+    yours = [] if groups else _list_missing_files(cells)
+    for row in yours:
+        print(f"{row['folder']} has no address ({row['']}); what has one is fetched.", file=sys.stderr)
     rows = []
     for asset in assets.values():
         with progress(f"fetching {asset.address}", None) as advance:
@@ -55,6 +62,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
             {"asset": name, "folder": str(LOCK), "": f"commit {commit}"}
             for name, commit in record_commits(settings.plain).items()
         ]
+    rows += [{name: row[name] for name in ("asset", "folder", "")} for row in yours]
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
 
@@ -74,9 +82,7 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
     others: dict[str, tuple[dict[str, str], int]] = {}
     for settings in cells:
         others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(settings)}
-        for row in _iter_file_rows(settings):
-            others.setdefault(row["folder"], (row, 0))  # the first setting that names it
-    rows += [row for row, _ in others.values()]
+    rows += [*(row for row, _ in others.values()), *_list_missing_files(cells)]
     num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others.values())
     free = shutil.disk_usage(".").free
     warning = "" if num_bytes <= free else " There is not enough disk space."
@@ -101,6 +107,12 @@ def _iter_hub_rows(settings: Settings) -> Iterator[tuple[dict[str, str], int]]:
         size = _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
         where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": size}
         yield {**where, "checksum": checksum, "": status}, sum(loaded.values())
+
+
+def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
+    """Return a row for each file of `_iter_file_rows`, by the first setting that names it."""
+    rows = [row for settings in cells for row in _iter_file_rows(settings)]
+    return list({row["folder"]: row for row in reversed(rows)}.values())[::-1]
 
 
 def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:

@@ -84,6 +84,16 @@ def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:
     assert list(iter_assets(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
 
 
+def test_what_nothing_can_fetch_is_named_before_the_first_download(
+    site: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A download of hours would end with a model that is not there."""
+    absent = {"asset": "no address", "folder": "/models/own", "": "missing: yours by reader.base=..."}
+    rows = acquire([compose([*words(site[1]), "reader=folder", "reader.base=/models/own"])]).rows
+    assert rows[-1] == absent
+    assert "/models/own has no address (missing: yours by reader.base=...); what has" in capsys.readouterr().err
+
+
 def test_a_goal_without_a_reader_fetches_none() -> None:
     """flows.pipeline asks only for the assets of the groups that its goal needs."""
     cfg = compose(["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"])
