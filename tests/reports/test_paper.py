@@ -58,6 +58,7 @@ def test_ours_beside_the_paper() -> None:
     few = compare_with_paper(part, [cell_result("post_fusion", 5, "gold_inserted", [0.0] * 40)], 0, None)[0][0].rows[0]
     assert few[4:8] == ["0.0 [0.0, 8.8]", "40.1", "-40.1", "no"]
     assert voteless[-4:] == [UNDEFINED] * 4
+    assert {"EM ours", "EM paper", "EM diff."} < {*values.subject}
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 
 

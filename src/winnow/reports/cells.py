@@ -168,6 +168,7 @@ class TableView:
         columns: Column names.
         rows: Rows of the table, with one text per column.
         num_shown: Number of leading rows that an HTML page shows; the others are folded. None shows all.
+        subject: Names of the columns that the table is about, which stay even if all rows are equal there.
 
     """
 
@@ -176,10 +177,18 @@ class TableView:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     num_shown: int | None = None
+    subject: Collection[str] = ()
 
     def drop_constant_columns(self) -> "TableView":
-        """Return the table without the columns that are equal in all rows; the caption names them. The first one stays."""
-        varying = [index for index in range(len(self.columns)) if not index or len({row[index] for row in self.rows}) > 1]
+        """Return the table without the columns that are equal in all rows; the caption names them.
+
+        The first column and those of the subject stay, and so does a table in which no other differs.
+        """
+        varying = [
+            index
+            for index, name in enumerate(self.columns)
+            if not index or name in self.subject or len({row[index] for row in self.rows}) > 1
+        ]
         if len(self.rows) < 2 or len(varying) in (1, len(self.columns)):
             return self
         constant = [
@@ -205,7 +214,7 @@ def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], s
             row.insert(position, str(cell.num_questions))
         caption += " The rows are over different questions. Tables of differences pair the questions that two cells share"
         caption += "." if len({cell.labels.questions for cell in cells}) == 1 else " if these are selected alike."
-    return TableView(title, caption, columns, rows)
+    return TableView(title, caption, columns, rows, subject=[metrics[0].heading])
 
 
 def have_same_questions(cells: Sequence[CellResult]) -> bool:
@@ -241,7 +250,8 @@ def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
         for line in lines
     ]
     columns = ["strategy", *(f"k {k}, {gold}" for k, gold in places)]
-    return TableView(f"{metric.heading} by strategy, k and placement", "With 95 % intervals.", columns, rows)
+    title = f"{metric.heading} by strategy, k and placement"
+    return TableView(title, "With 95 % intervals.", columns, rows, subject=columns)
 
 
 def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
@@ -266,7 +276,8 @@ def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) ->
         for cell, cell_groups in zip(cells, groups, strict=True)
     ]
     caption = "The number of questions of each group is in brackets."
-    return TableView(f"{metric.heading} by {title}", caption, [*_label_names(cells), *group_names], rows)
+    columns = [*_label_names(cells), *group_names]
+    return TableView(f"{metric.heading} by {title}", caption, columns, rows, subject=group_names)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:

@@ -9,6 +9,8 @@ from winnow.reports.differences import build_differences_table, build_sample_siz
 from winnow.reports.reported import PaperPart, ReportedValue, find_value
 
 NOT_REPORTED = "not reported"
+_COMPARED = ("ours", "paper", "diff.")
+"""Ends of the names of the columns of a metric for which the paper has a value."""
 
 
 def compare_with_paper(
@@ -55,14 +57,16 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     ]
     titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
-    columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.", "in interval")]
+    columns += [f"{title} {side}" for title in titles for side in (*_COMPARED, "in interval")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
         f"{format_question_count(cells)} questions. Our values have 95 % intervals and are from our data and reader. {notes}"
     ).strip()
-    return TableView(f"Beside the paper: {part.source}", caption, columns, rows)
+    has_values = {name for name, *texts in zip(columns, *rows, strict=True) if {*texts} - {NOT_REPORTED, UNDEFINED}}
+    subject = [f"{title} {side}" for title in titles for side in _COMPARED if f"{title} paper" in has_values]
+    return TableView(f"Beside the paper: {part.source}", caption, columns, rows, subject=subject)
 
 
 def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:

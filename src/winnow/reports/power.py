@@ -105,7 +105,8 @@ def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
 
 def _build_shares_table(title: str, of: str, entries: Sequence[Entry], sizes: Sequence[int], measure: str) -> TableView:
     rows = [[*pair.names, *(f"{100 * getattr(point, measure):.0f}" for point in points)] for pair, _, points in entries]
-    return TableView(title, f"% {of}, by the number of questions.", ["A", "B", "at", *(f"{size:,}" for size in sizes)], rows)
+    numbers = [f"{size:,}" for size in sizes]
+    return TableView(title, f"% {of}, by the number of questions.", ["A", "B", "at", *numbers], rows, subject=numbers)
 
 
 def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], scale: float) -> TableView:
@@ -117,7 +118,8 @@ def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], sc
     caption = (
         "Number of questions that show a difference of this size (80 % power, 5 % level), if cells differ as often as these."
     )
-    return TableView("Planned comparisons", caption, ["A", "B", "at", *(f"{effect:g}" for effect in effects)], rows)
+    sizes = [f"{effect:g}" for effect in effects]
+    return TableView("Planned comparisons", caption, ["A", "B", "at", *sizes], rows, subject=sizes)
 
 
 def _plot(entries: Sequence[Entry]) -> Plot:
