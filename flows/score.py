@@ -74,7 +74,7 @@ def score(jobs: Sequence[Settings]) -> Summary:
                 "passages of answerable.retriever, which favors that retriever's own ranking there."
             )
     title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
-    return Summary(title, rows, "\n".join(notes), folders)
+    return Summary(title, rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:

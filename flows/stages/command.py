@@ -110,6 +110,8 @@ def _refuse_launcher(composed: Sequence[Composed]) -> None:
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
     """Run a stage for the settings of all jobs, and link its artifacts into the folder `target` that DVC tracks, if any."""
     summary = stage.run(jobs)
+    if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
+        summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:
         track_artifacts(Path(target), summary.artifacts)
     return summary

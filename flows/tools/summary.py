@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +32,44 @@ class Summary:
     artifacts: Sequence[Path] = ()
     group: str = ""
 
+    def drop_repeated(self) -> "Summary":
+        """Return the summary with equal rows once, as jobs that share an artifact have them."""
+        return replace(self, rows=list({str(row): row for row in self.rows}.values()))
+
     def show(self) -> None:
-        """Print the title, the table and the note."""
+        """Print the title, the table and the note.
+
+        A table that is too wide is turned if it fits then: it has a column for each row, and intervals stay on one line.
+        """
         from rich.console import Console
         from rich.table import Table
 
         console = Console(width=None if sys.stdout.isatty() else 160)
         if self.rows:
             table = Table(title=self.title, title_justify="left")
-            for name in self.rows[0]:
-                table.add_column(str(name), overflow="fold")
+            names, rows = list(self.rows[0]), [[str(value) for value in row.values()] for row in self.rows]
             groups = [row.get(self.group) for row in self.rows]
+            turned = [[str(name), *(row[index] for row in rows)] for index, name in enumerate(names)]
+            if _measure(rows) > console.width >= _measure(turned[1:]):
+                names, *rows = turned
+                groups = [None] * len(rows)
+            for name in names:
+                table.add_column(str(name), overflow="fold")
             has_several = len(set(groups)) < len(groups)
-            for before, group, row in zip([groups[0], *groups], groups, self.rows, strict=False):
+            for before, group, texts in zip([groups[0], *groups], groups, rows, strict=False):
                 if has_several and before != group:
                     table.add_section()
-                table.add_row(*(str(value) for value in row.values()))
+                table.add_row(*texts)
             console.print(table)
         else:
             console.print(self.title)
         if self.note:
             console.print(self.note, highlight=False, markup=False)
+
+
+def _measure(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table whose cells are not broken, without its header, which may be."""
+    return sum(max(map(len, column)) + 3 for column in zip(*rows, strict=True)) + 1
 
 
 def format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:

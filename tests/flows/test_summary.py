@@ -1,4 +1,4 @@
-"""Progress where there is no terminal."""
+"""Tables on the terminal, and progress where there is none."""
 
 import pytest
 
@@ -13,6 +13,24 @@ def test_rows_of_a_group_stand_together(capsys: pytest.CaptureFixture[str]) -> N
         lines = capsys.readouterr().out.splitlines()
         assert sum(line.startswith("├") for line in lines) == num_lines
         assert sum(line.startswith("│") for line in lines) == len(shown)
+
+
+def test_a_table_that_is_too_wide_is_turned_if_it_fits_then(capsys: pytest.CaptureFixture[str]) -> None:
+    """Intervals are not broken; a table of many rows keeps its form."""
+    interval = "13.3 [9.9, 17.6]"
+    row = {"split": "test", **{f"@{k}": interval for k in range(10)}}
+    Summary("Title", [row, {**row, "split": "dev"}]).show()
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(interval in line for line in lines) == 10
+    assert [line.split()[1] for line in lines if line.startswith("│")] == [f"@{k}" for k in range(10)]
+    Summary("Title", [row] * 20).show()
+    assert sum("test" in line for line in capsys.readouterr().out.splitlines()) == 20
+
+
+def test_what_several_jobs_share_is_shown_once() -> None:
+    """In the order of the first of equal rows."""
+    row = {"questions": "a", "split": "test"}
+    assert Summary("Title", [row, {**row, "split": "dev"}, dict(row)]).drop_repeated().rows == [row, {**row, "split": "dev"}]
 
 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
