@@ -1,5 +1,6 @@
 """The summary that a stage prints at its end, and progress bars."""
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Any
 from winnow.metrics.intervals import Interval
 
 _SECONDS_BETWEEN_LINES = 30.0
+_MOST_TURNED, _MOST_PARTS = 12, 4
+"""Number of rows of a table that may be turned, and of the tables into which it is divided then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class Summary:
 
     Attributes:
         title: Title of the table, or the whole result if there is no table.
-        rows: Rows of the table, all with the same columns.
+        rows: Rows of the table. Where one lacks a column of another, the table is empty.
         note: Text below the table, such as the path of a report.
         artifacts: Folders of the finished artifacts, which `--track` tracks.
         group: Name of a column; a line on the terminal divides rows in which it differs, unless it differs in all.
@@ -39,32 +42,50 @@ class Summary:
     def show(self) -> None:
         """Print the title, the table and the note.
 
-        A table that is too wide is turned if it fits then: it has a column for each row, and intervals stay on one line.
+        A short table without groups that is too wide is turned if few parts of it fit then: it has a column for each row, and
+        intervals stay on one line.
         """
         from rich.console import Console
-        from rich.table import Table
 
         console = Console(width=None if sys.stdout.isatty() else 160)
         if self.rows:
-            table = Table(title=self.title, title_justify="left")
-            names, rows = list(self.rows[0]), [[str(value) for value in row.values()] for row in self.rows]
+            names = list(dict.fromkeys(name for row in self.rows for name in row))
+            rows = [[str(row.get(name, "")) for name in names] for row in self.rows]
+            parts = [] if self.group or _measure(rows) <= console.width else _turn(names, rows, console.width)
             groups = [row.get(self.group) for row in self.rows]
-            turned = [[str(name), *(row[index] for row in rows)] for index, name in enumerate(names)]
-            if _measure(rows) > console.width >= _measure(turned[1:]):
-                names, *rows = turned
-                groups = [None] * len(rows)
-            for name in names:
-                table.add_column(str(name), overflow="fold")
-            has_several = len(set(groups)) < len(groups)
-            for before, group, texts in zip([groups[0], *groups], groups, rows, strict=False):
-                if has_several and before != group:
-                    table.add_section()
-                table.add_row(*texts)
-            console.print(table)
+            for number, (header, body) in enumerate(parts or [(names, rows)]):
+                console.print(_build_table("" if number else self.title, header, body, None if parts else groups))
         else:
             console.print(self.title)
         if self.note:
             console.print(self.note, highlight=False, markup=False)
+
+
+def _build_table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], groups: Sequence[Any] | None) -> Any:
+    """Return a table of rich, with a line between rows of different groups if there are fewer groups than rows."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    groups = groups or [None] * len(rows)
+    has_several = len(set(groups)) < len(groups)
+    for before, group, texts in zip([groups[0], *groups], groups, rows, strict=False):
+        if has_several and before != group:
+            table.add_section()
+        table.add_row(*texts)
+    return table
+
+
+def _turn(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[tuple[list[str], list[list[str]]]]:
+    """Return a table as few tables with a column for each row, each with its header, or nothing if they do not fit."""
+    for number in range(1, 1 + _MOST_PARTS if len(rows) <= _MOST_TURNED else 1):
+        size = math.ceil(len(rows) / number)
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        turned = [[[name, *(row[index] for row in part)] for index, name in enumerate(names)] for part in parts]
+        if all(_measure(body) <= width for _, *body in turned):
+            return [(header, body) for header, *body in turned]
+    return []
 
 
 def _measure(rows: Sequence[Sequence[str]]) -> int:

@@ -23,8 +23,19 @@ def test_a_table_that_is_too_wide_is_turned_if_it_fits_then(capsys: pytest.Captu
     lines = capsys.readouterr().out.splitlines()
     assert sum(interval in line for line in lines) == 10
     assert [line.split()[1] for line in lines if line.startswith("│")] == [f"@{k}" for k in range(10)]
+    Summary("Title", [row] * 10).show()
+    parts = [line.split()[1] for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert parts == [f"@{k}" for k in range(10)] * 2
     Summary("Title", [row] * 20).show()
     assert sum("test" in line for line in capsys.readouterr().out.splitlines()) == 20
+
+
+def test_rows_may_lack_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of rankings of other depths; each value stands under its own name."""
+    Summary("Title", [{"a": 1, "b": 2, "c": 3}, {"a": 4, "c": 6}]).show()
+    lines = [line.replace(" ", "") for line in capsys.readouterr().out.splitlines()]
+    assert "│1│2│3│" in lines
+    assert "│4││6│" in lines
 
 
 def test_what_several_jobs_share_is_shown_once() -> None:
