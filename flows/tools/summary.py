@@ -42,8 +42,8 @@ class Summary:
     def show(self) -> None:
         """Print the title, the table and the note.
 
-        A short table without groups that is too wide is turned if few parts of it fit then: it has a column for each row, and
-        intervals stay on one line.
+        A short table of intervals without groups that is too wide is turned if few parts of it fit then: it has a column for
+        each row, and intervals stay on one line.
         """
         from rich.console import Console
 
@@ -51,7 +51,9 @@ class Summary:
         if self.rows:
             names = list(dict.fromkeys(name for row in self.rows for name in row))
             rows = [[str(row.get(name, "")) for name in names] for row in self.rows]
-            parts = [] if self.group or _measure(rows) <= console.width else _turn(names, rows, console.width)
+            has_intervals = any(text.endswith("]") for row in rows for text in row)
+            is_turned = has_intervals and not self.group and _measure(rows) > console.width
+            parts = _turn(names, rows, console.width) if is_turned else []
             groups = [row.get(self.group) for row in self.rows]
             for number, (header, body) in enumerate(parts or [(names, rows)]):
                 console.print(_build_table("" if number else self.title, header, body, None if parts else groups))
