@@ -111,8 +111,11 @@ def _iter_hub_rows(settings: Settings) -> Iterator[tuple[dict[str, str], int]]:
 
 def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
     """Return a row for each file of `_iter_file_rows`, by the first setting that names it."""
-    rows = [row for settings in cells for row in _iter_file_rows(settings)]
-    return list({row["folder"]: row for row in reversed(rows)}.values())[::-1]
+    rows: dict[str, dict[str, str]] = {}
+    for settings in cells:
+        for row in _iter_file_rows(settings):
+            rows.setdefault(row["folder"], row)
+    return list(rows.values())
 
 
 def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:

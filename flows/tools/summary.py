@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flows.settings.door import drop_equal
 from winnow.metrics.intervals import Interval
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -37,7 +38,7 @@ class Summary:
 
     def drop_repeated(self) -> "Summary":
         """Return the summary with equal rows once, as jobs that share an artifact have them."""
-        return replace(self, rows=list({str(row): row for row in self.rows}.values()))
+        return replace(self, rows=list(drop_equal(self.rows, dict)))
 
     def show(self) -> None:
         """Print the title, the table and the note.

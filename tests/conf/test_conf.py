@@ -137,6 +137,15 @@ def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> 
         complete_overrides(word.split())
 
 
+def test_a_mistyped_name_is_refused_before_anything_is_composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another name may be the end of a longer one, which only the composed settings know."""
+    monkeypatch.setattr("flows.settings.overrides.compose_config", lambda _: pytest.fail("composed"))
+    with pytest.raises(ConfigError, match="Did you mean 'strategy'"):
+        complete_overrides(["stratgy=cite"])
+    with pytest.raises(pytest.fail.Exception, match="composed"):
+        complete_overrides(["temperature=1"])
+
+
 def test_known_keys_pass() -> None:
     """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
     complete_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])

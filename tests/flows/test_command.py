@@ -1,6 +1,7 @@
 """Stages run from Python, as their commands run them."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ from conftest import overrides
 from flows.corpus import STAGE as CORPUS
 from flows.score import STAGE as SCORE
 from flows.settings.composition import compose_config
+from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 from flows.settings.typed import Settings
 from flows.show import STAGE as SHOW
-from flows.stages.command import is_needed, open_jobs, run
+from flows.stages.command import execute, is_needed, open_jobs, run
 from flows.stages.last_sweep import recall_sweep, remember_sweep
+from flows.stages.registry import Stage
 from flows.sweep import STAGE as SWEEP
+from flows.tools.summary import Summary
 from winnow.errors import ConfigError
 
 
@@ -92,3 +96,14 @@ def test_what_no_cell_reads_is_left_out_of_a_pipeline() -> None:
         jobs = open_jobs(SWEEP, [compose_config(complete_overrides(words))])
         assert is_needed(SCORE, jobs) == expected
         assert is_needed(CORPUS, jobs)
+
+
+def test_rows_that_jobs_share_are_shown_once() -> None:
+    """Cells of a sweep may have equal rows, and each is shown."""
+
+    def summarize(jobs: Sequence[Settings]) -> Summary:
+        return Summary("Title", [{"artifact": "a"} for _ in jobs])
+
+    jobs = [compose(["k=1"]), compose(["k=2"])]
+    assert len(execute(Stage(summarize), jobs).rows) == 1
+    assert len(execute(Stage(summarize, grid=True), jobs).rows) == 2
