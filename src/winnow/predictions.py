@@ -19,7 +19,10 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty."""
+    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty.
+
+    `tokens_out` includes `tokens_reasoning`, those of the reasoning before replies.
+    """
 
     role: Role
     calls: int
@@ -28,6 +31,7 @@ class RoleUsage:
     seconds: float = field(default=0.0, compare=False)
     cut: int = 0
     empty: int = 0
+    tokens_reasoning: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ class Prediction:
     def tokens_out(self) -> int:
         """Return the number of tokens that all roles wrote."""
         return sum(role_usage.tokens_out for role_usage in self.usage)
+
+    @property
+    def tokens_reasoning(self) -> int:
+        """Return the number of tokens of the reasoning before the replies of all roles, which `tokens_out` includes."""
+        return sum(role_usage.tokens_reasoning for role_usage in self.usage)
 
     @property
     def seconds(self) -> float:

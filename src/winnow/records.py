@@ -6,6 +6,7 @@ times as long to create. Requests of models compare by identity: `winnow.keys.co
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from annotated_types import Ge
@@ -170,19 +171,20 @@ class Decoding:
 
 
 class Usage(Struct, frozen=True, eq=False):
-    """Token counts and engine time of one or more calls; those of a batch share its time. Comparisons ignore the time."""
+    """Token counts, with reasoning in `tokens_out`, and engine time of calls, which comparisons ignore and batches share."""
 
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_reasoning: int = 0
     seconds: float = 0.0
 
     def __eq__(self, other: object) -> bool:
         """Return whether the token counts are equal."""
-        return isinstance(other, Usage) and (self.tokens_in, self.tokens_out) == (other.tokens_in, other.tokens_out)
+        return isinstance(other, Usage) and structs.astuple(self)[:3] == structs.astuple(other)[:3]
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sums of tokens and time."""
-        return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.seconds + other.seconds)
+        return Usage(*map(add, structs.astuple(self), structs.astuple(other)))
 
 
 NO_USAGE = Usage()

@@ -26,6 +26,7 @@ def test_every_row_is_identified(contract: Contract) -> None:
 def test_usage_is_counted_by_role() -> None:
     """Its numbers are as wide as those of a sweep of billions of tokens."""
     usage = contracts.PREDICTIONS.schema.field("usage").type.value_type
-    assert [field.name for field in usage] == ["role", "calls", "tokens_in", "tokens_out", "seconds", "cut", "empty"]
+    names = ["role", "calls", "tokens_in", "tokens_out", "seconds", "cut", "empty", "tokens_reasoning"]
+    assert [field.name for field in usage] == names
     assert usage.field("tokens_in").type == usage.field("tokens_out").type == pa.int64()
     assert not any(field.nullable for field in usage)

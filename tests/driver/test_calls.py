@@ -315,6 +315,29 @@ def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:
         assert used == [("reader", 2, 4, 10), ("judge", 1, 2, 5)]
 
 
+class Reasoning(ScriptedReader):
+    """A reader whose replies have three tokens of reasoning before them."""
+
+    def collect(self, timeout: float) -> list[tuple[Request, Result | TooLong]]:
+        """Return the replies with the tokens of their reasoning."""
+        return [
+            (request, structs.replace(result, usage=structs.replace(result.usage, tokens_reasoning=3)))  # type: ignore[union-attr, arg-type]
+            for request, result in super().collect(timeout)
+        ]
+
+
+def test_a_plan_counts_the_tokens_of_reasoning_by_role(tmp_path: Path) -> None:
+    """Of each call, also in a replay."""
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", text),), Decoding()) for text in ("one", "two")]
+        return Answer("", unknown=True)
+
+    for _ in range(2):
+        outcomes, _ = run(tmp_path, [Job(1, plan())], Reasoning(lambda _: "a b c d e"))
+        assert [(part.tokens_out, part.tokens_reasoning) for part in outcomes[1].usage] == [(10, 6)]
+
+
 def test_a_score_of_a_language_model_has_its_share_of_the_time() -> None:
     """One of an estimator has no usage, so that nothing but what computed it is added."""
     timed = add_origin(Score(-1.5, Usage(7, 0)), 2.0, "torch 2")

@@ -45,7 +45,7 @@ def test_known_questions_are_those_that_are_answered_without_passages(prepared: 
 def test_a_served_model_thinks_or_not(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Both values reach the server; each has cells of its own, which say so."""
     words = [word for word in overrides(world) if not word.startswith(("reader", "training", "sweep.limit"))]
-    server = ChatServer(reply=lambda _: "Mx Nelra")
+    server = ChatServer(reply=lambda _: {"content": "Mx Nelra", "reasoning": "two more"})
     with server.serve() as url:
         served = ["experiment=questions/thinking", "reader.base=model", f"reader.engine.base_url={url}", "sweep.limit=3"]
         more = ["grid.k=[2]", "report.out=out"]
@@ -57,4 +57,23 @@ def test_a_served_model_thinks_or_not(prepared: Run, world: Path, tmp_path: Path
     assert (thought.count(True), thought.count(False)) == (6, 6)
     cells = json.loads((tmp_path / "out/metrics.json").read_text())
     assert len(cells) == 4
+    assert {(cell["tokens_out"][0], cell["tokens_reasoning"][0]) for cell in cells} == {(2, 1)}  # half of the characters
     assert {"enable_thinking=False", "enable_thinking=True"} == {cell["setting"].rpartition(".")[2] for cell in cells}
+
+
+def test_a_long_context_is_one_prompt_of_a_served_model(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """All passages of the small world, the best one first and last; each prompt has as many as k says."""
+    words = [word for word in overrides(world) if not word.startswith(("reader", "training", "sweep.limit", "depth"))]
+    server = ChatServer(reply=lambda _: "Mx Nelra")
+    with server.serve() as url:
+        served = ["experiment=questions/long_context", "reader.base=model", f"reader.engine.base_url={url}", "sweep.limit=3"]
+        more = [*words, *served, "depth=8", "grid.k=[2,8]", "report.out=out"]
+        prepared("retrieve", *more, small=False)
+        prepared("sweep", *more, small=False)
+        prepared("report", *more, small=False)
+        prompts = [body["messages"][-1]["content"] for body in server.bodies]
+    cells = {(cell["k"], cell["gold"]): cell for cell in json.loads((tmp_path / "out/metrics.json").read_text())}
+    assert set(cells) == {(k, order) for k in (2, 8) for order in ("retrieved", "reversed")}
+    assert len(prompts) == 12
+    assert cells[8, "retrieved"]["tokens_in"][0] > 2 * cells[2, "retrieved"]["tokens_in"][0]
+    assert cells[8, "retrieved"]["tokens_in"] == cells[8, "reversed"]["tokens_in"]

@@ -50,7 +50,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Struct):
         return plain_fields({name: to_builtins(getattr(value, name)) for name in value.__struct_fields__ if name != "shorter"})
     if isinstance(value, dict):
-        return {str(name): plain(inner) for name, inner in value.items() if name != "sources"}
+        kept = {name: inner for name, inner in value.items() if name != "sources" and (name, inner) != ("tokens_reasoning", 0)}
+        return {str(name): plain(inner) for name, inner in kept.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, float | np.floating):

@@ -51,7 +51,7 @@ def row(text: str, result: Result | None = None) -> tuple[bytes, Generate, Resul
 
 
 RESULTS: list[Result] = [
-    Generation("ü \u2028 \x00 '\\", "stop", Usage(1, 2, 0.5), logprobs=(-0.5, float("-inf"))),
+    Generation("ü \u2028 \x00 '\\", "stop", Usage(1, 2, seconds=0.5), logprobs=(-0.5, float("-inf"))),
     Score(-1.5),
     Pages((Passage("1", "t", "x"),)),
     Failed("too long"),
@@ -151,7 +151,7 @@ def test_a_damaged_row_is_made_again(url: str, caplog: pytest.LogCaptureFixture)
         ledger.put("m", [row("a"), row("b")])
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("UPDATE calls SET value = replace(value, 'A', 'X')")
-        assert ledger.get([row("a")[0], row("b")[0]]) == {row("b")[0]: Generation("B", usage=Usage(0, 0, 0.5))}
+        assert ledger.get([row("a")[0], row("b")[0]]) == {row("b")[0]: Generation("B", usage=Usage(0, 0, seconds=0.5))}
         assert "1 damaged calls were deleted" in caplog.text
         assert ledger.claim([row("a")[0]]) == {row("a")[0]}
 

@@ -29,7 +29,7 @@ RESULTS: list[Result] = [
     Generation("é\u2028", "length", Usage(7, 3), model="gpt"),
     Generation("a", usage=Usage(1, 2), logprobs=(-0.5, -math.inf)),
     Generation("a", logprobs=(), token_logprobs={"yes": (-0.25,), "no": ()}, token_positions={"yes": (0,)}, model="m"),
-    Generation("a", model="m", reasoning="hm"),
+    Generation("a", model="m", reasoning="hm", usage=Usage(9, 6, tokens_reasoning=4)),
     Generation("", "tool_calls", reasoning="hm", tool_calls=(ToolCall("search", '{"query": "x"}', "1"), ToolCall("", "?"))),
     Generation("ab", logprobs=(-0.5, -1.0), tokens=("a", "b"), top_logprobs=({"a": -0.5, "c": -2.0}, {"d": -0.25})),
     Score(-1.5, tokens=("a", " b"), logprobs=(-0.5, -math.inf)),

@@ -63,7 +63,7 @@ def test_equal_cells_have_no_power() -> None:
 
 def test_a_size_holds_for_all_larger_ones() -> None:
     """A share that falls again does not count."""
-    points = [PowerPoint(n, share, 0.0) for n, share in ((50, 0.96), (100, 0.94), (200, 0.95), (500, 0.99))]
+    points = [PowerPoint(n, share, 0.0, 0.0, 0.0) for n, share in ((50, 0.96), (100, 0.94), (200, 0.95), (500, 0.99))]
     assert find_size(points, "same_order", 0.95) == 200
     assert find_size(points, "significant", 0.8) is None
     assert find_size(points, "same_order", 0.9) == 50

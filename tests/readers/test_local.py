@@ -210,8 +210,12 @@ def test_reasoning_that_the_chat_template_begins_is_part_of_the_reply(tmp_path: 
     reader = LocalReader(
         str(folder), "tiny", dtype="float32", device="cpu", runtime=runtime, converted=str(tmp_path / "converted")
     )
-    (reply,) = answers(reader, [Generate((Message("user", "who"),), Decoding(3))]).values()
+    reader.submit([Generate((Message("user", "who"),), Decoding(3))])
+    ((_, result),) = reader.collect(60.0)
+    assert isinstance(result, Generation)
+    reply, usage = result.text, result.usage
     assert reply.startswith("<think>\n")
+    assert 0 < usage.tokens_reasoning <= usage.tokens_out == 3
     assert extract_answer(reply) == ""
     begun = Generate((Message("user", "who"), Message("assistant", "who")), Decoding(3))
     assert not next(iter(answers(reader, [begun]).values())).startswith("<think>")

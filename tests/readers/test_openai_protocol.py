@@ -313,25 +313,6 @@ def test_a_second_model_is_marked_accepted_or_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ({"prompt_tokens": 0, "completion_tokens": 0}, None),
-        ({"prompt_tokens": 20, "completion_tokens": 0}, None),
-        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}, (20, 5)),
-        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 425}, (20, 405)),
-        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 0}, (20, 5)),
-        ({"prompt_tokens": 20, "total_tokens": 520}, (20, 500)),
-        ({"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 520}, (20, 500)),
-    ],
-)
-def test_counts_of_tokens(usage: dict[str, int], expected: tuple[int, int] | None) -> None:
-    """Zeros beside a text are no counts, and tokens of reasoning that stand in the total alone were paid for."""
-    (result,) = PROTOCOL.parse_reply(reply(usage=usage, choice={"message": {"content": "four or five"}}), [REQUEST])
-    tokens = (result.usage.tokens_in, result.usage.tokens_out)
-    assert tokens == expected if expected else min(tokens) > 0
-
-
-@pytest.mark.parametrize(
     ("status", "body"),
     [
         (502, {"message": "bad gateway: The context window of the 1920s was too long"}),

@@ -1,7 +1,7 @@
 """Cells on one driver: the order of their jobs, and predictions written when all questions of a cell are answered."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -308,7 +308,7 @@ def test_a_prediction_has_all_that_an_answer_says() -> None:
 
 def _list_amounts(used: Sequence[RoleUsage]) -> list[tuple[object, ...]]:
     """Every field, since comparisons leave out the time."""
-    return [(one.role, one.calls, one.tokens_in, one.tokens_out, one.seconds, one.cut, one.empty) for one in used]
+    return list(map(astuple, used))
 
 
 @dataclass(frozen=True)
@@ -320,15 +320,15 @@ class LabeledSpec(Spec):
 
 def test_what_a_ranking_used_counts_in_the_cells_that_read_it(tmp_path: Path) -> None:
     """By role, also for a question without a context; a cell without passages pays for none."""
-    usage = {"a": (RoleUsage("reader", 4, 100, 7, 1.5, 2, 3), RoleUsage("reranker", 1, 5, 6, 0.25, 1, 1))}
+    usage = {"a": (RoleUsage("reader", 4, 100, 7, 1.5, 2, 3, 4), RoleUsage("reranker", 1, 5, 6, 0.25, 1, 1))}
     cells = []
     for name, k in (("x", 5), ("y", 0)):
         one = cell(tmp_path, name)
         spec = LabeledSpec(name, one.spec.predictions, one.spec.folder, labels=CellLabels("s", k, "g"))
         cells.append(replace(one, spec=cast("Any", spec), rankings=replace(one.rankings, usage=usage)))
     run_cells(cells, Answers().run, lambda *_: None)
-    own = ("reader", 1, 10, 2, 0.5, 0, 0)
+    own = ("reader", 1, 10, 2, 0.5, 0, 0, 0)
     first, second, _ = read_predictions(cells[0].spec.predictions)
-    assert _list_amounts(first.usage) == [("reader", 5, 110, 9, 2.0, 2, 3), ("reranker", 1, 5, 6, 0.25, 1, 1)]
+    assert _list_amounts(first.usage) == [("reader", 5, 110, 9, 2.0, 2, 3, 4), ("reranker", 1, 5, 6, 0.25, 1, 1, 0)]
     assert _list_amounts(second.usage) == [own]
     assert {tuple(_list_amounts(one.usage)) for one in read_predictions(cells[1].spec.predictions)} == {(own,)}

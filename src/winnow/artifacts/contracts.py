@@ -89,6 +89,7 @@ _USAGE = pa.struct(
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("cut", pa.int64(), nullable=False),
         pa.field("empty", pa.int64(), nullable=False),
+        pa.field("tokens_reasoning", pa.int64(), nullable=False),
     ]
 )
 """Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit or contain no text."""

@@ -43,11 +43,13 @@ class RoleCounts:
     seconds: float = 0.0
     cut: int = 0
     empty: int = 0
+    tokens_reasoning: int = 0
 
     def add(self, usage: Usage) -> None:
         """Add the tokens and the time of a result."""
         self.tokens_in += usage.tokens_in
         self.tokens_out += usage.tokens_out
+        self.tokens_reasoning += usage.tokens_reasoning
         self.seconds += usage.seconds
 
     def add_reply(self, reply: Generation) -> None:
@@ -109,7 +111,9 @@ class ActivePlan:
     def list_usage(self) -> tuple[RoleUsage, ...]:
         """Return the calls, tokens and time that the plan has used so far, by role in the order of the first requests."""
         return tuple(
-            RoleUsage(role, used.calls, used.tokens_in, used.tokens_out, used.seconds, used.cut, used.empty)
+            RoleUsage(
+                role, used.calls, used.tokens_in, used.tokens_out, used.seconds, used.cut, used.empty, used.tokens_reasoning
+            )
             for role, used in self.counts.items()
         )
 

@@ -131,6 +131,8 @@ def encode_result(result: Result) -> str:
                 body |= {"tokens": result.tokens, "top_logprobs": list(map(dict, result.top_logprobs))}
             if result.reasoning:
                 body["reasoning"] = result.reasoning
+            if result.usage.tokens_reasoning:
+                body["reasoning_tokens"] = result.usage.tokens_reasoning
             if result.tool_calls:
                 body["tool_calls"] = list(map(structs.astuple, result.tool_calls))
         case Score():
@@ -222,7 +224,7 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     except orjson.JSONDecodeError:
         body = _parse_json(value.decode())  # orjson rejects infinite log-probabilities
     if "text" in body:
-        usage = Usage(body["in"], body["out"], seconds)
+        usage = Usage(body["in"], body["out"], body.get("reasoning_tokens", 0), seconds)
         if len(body) == _NUM_GENERATION_FIELDS:
             return Generation(body["text"], body["finish"], usage)
         if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:
@@ -243,7 +245,7 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
             tool_calls=tuple(ToolCall(*call) for call in body.get("tool_calls", ())),
         )
     if "score" in body:
-        usage = Usage(body["in"], 0, seconds) if "in" in body else NO_USAGE
+        usage = Usage(body["in"], seconds=seconds) if "in" in body else NO_USAGE
         parts = (tuple(body.get(name, ())) for name in ("tokens", "logprobs"))
         return Score(body["score"], usage, sys.intern(body.get("model", "")), *parts)
     if "failed" in body:

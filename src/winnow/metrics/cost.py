@@ -17,15 +17,17 @@ class Consumption(MeanMetric):
     """Tokens, calls, searches or seconds that a prediction used, summed over the engines of all roles.
 
     Args:
-        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out"; "calls" includes "searches". "seconds" is
-            the time of the engines when the calls were made, shared equally within a batch. It depends on batches and on the
-            machine: it says where time goes, and `bench/` compares speeds.
+        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out", which includes "tokens_reasoning"; "calls"
+            includes "searches". "seconds" is the time of the engines when the calls were made, shared equally within a
+            batch. It depends on batches and on the machine: it says where time goes, and `bench/` compares speeds.
+            "tokens_reasoning" is what a server reports or a local tokenizer counts; of a server that returns the reasoning
+            without a count, it is the reasoning's share of the reply's characters.
 
     """
 
     revision: ClassVar[int] = 1
 
-    of: Literal["tokens_in", "tokens_out", "tokens", "calls", "searches", "seconds"] = "tokens"
+    of: Literal["tokens_in", "tokens_out", "tokens_reasoning", "tokens", "calls", "searches", "seconds"] = "tokens"
 
     def score(self, sample: Sample) -> float:
         """Return the amount of the resource that the prediction used."""

@@ -23,12 +23,16 @@ class PowerPoint:
         same_order: Share of draws in which the cell is better that is better on all questions, or the first one if neither is.
             A tie counts half.
         significant: Share of draws in which a paired test at the 5 % level finds that it is better.
+        low: Difference below which 2.5 % of the draws are.
+        high: Difference above which 2.5 % of the draws are.
 
     """
 
     n: int
     same_order: float
     significant: float
+    low: float
+    high: float
 
 
 def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0, resamples: int = 2000) -> list[PowerPoint]:
@@ -56,7 +60,8 @@ def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0
         means, is_significant = draw(data, n, rng, resamples)
         agreement = np.sign(means) * (sign or 1.0)
         same_order = float(((agreement > 0) + 0.5 * (agreement == 0)).mean())
-        points.append(PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean())))
+        low, high = np.quantile(means, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2]).tolist()
+        points.append(PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean()), low, high))
     return points
 
 

@@ -204,11 +204,15 @@ class LocalReader(LocalEngine):
         return find_open_reasoning(render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options))
 
     def _complete(self, request: Request, result: Result) -> Result:
-        """Put the tag that ends the prompt before a reply, which may be cut in its reasoning, and read its calls of tools."""
+        """Put the tag that ends the prompt before a reply, count the tokens of its reasoning, and read its calls of tools."""
         if not isinstance(request, Generate) or not isinstance(result, Generation):
             return result
         if self._beginning and request.messages[-1].role != "assistant":
             result = structs.replace(result, text=self._beginning + result.text)
+        if thoughts := result.thoughts:
+            count = len(self.lm.tokenizer(thoughts, add_special_tokens=False)["input_ids"])
+            usage = structs.replace(result.usage, tokens_reasoning=min(count, result.usage.tokens_out))
+            result = structs.replace(result, usage=usage)
         return structs.replace(result, tool_calls=parse_tool_calls(result.text)) if request.tools else result
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -25,16 +24,14 @@ from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
 from winnow.modeling.tool_calls import encode_messages, encode_tools
 from winnow.readers.choices import FAILED, parse_choices, repair_text
-from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
-from winnow.records import Generate, Generation, Message, TooLong, Usage
+from winnow.readers.reported_usage import divide_usage, list_texts, parse_usage
+from winnow.records import Generate, Generation, Message, TooLong
 
 if TYPE_CHECKING:
     import openai
 
 _MAX_MASKED = 2000
 """Number of characters of a text that a message may quote, which are searched for the API key."""
-_MAX_PLAUSIBLE_TOKENS = 10**9
-"""Token counts of this size or more are taken for an error of the server."""
 _MAX_TOKEN_CHARACTERS, _MAX_PLAUSIBLE_EXCESS = 300, 1_000_000
 """Characters of a token, and of a whole reply besides, beyond which a text is not what the model was asked for."""
 _MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
@@ -186,17 +183,17 @@ class ChatProtocol:
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             is_failure = any(part.get("error") for part in (reply, *reply["choices"]))
             choices = [] if is_failure else parse_choices(reply["choices"], len(requests), requests[0].decoding)
-            usage = _parse_usage(reply.get("usage"), requests, choices)
+            usage = parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             excerpt = self.mask_api_key(text)[:80]
             reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
         most = _MAX_TOKEN_CHARACTERS * requests[0].decoding.max_new_tokens + _MAX_PLAUSIBLE_EXCESS
-        longest = max((sum(map(len, _list_texts(choice))) for choice in choices), default=0)
+        longest = max((sum(map(len, list_texts(choice))) for choice in choices), default=0)
         if longest > most:
             reason = f"a reply of {longest} characters to a request for {requests[0].decoding.max_new_tokens} tokens"
             raise RetryableError(reason, billed=True)
-        self._check_secrecy([served_model, *(text for choice in choices for text in (*_list_texts(choice), choice.finish))])
+        self._check_secrecy([served_model, *(text for choice in choices for text in (*list_texts(choice), choice.finish))])
         self.check_model(served_model)
         if is_failure:
             raise RetryableError("the reply reports an error beside its choices", billed=True)
@@ -209,13 +206,8 @@ class ChatProtocol:
                 "per call (`n`). Set reader.engine.samples_per_call=1."
             )
         choices = choices or [Generation("", "empty")] * len(requests)
-        tokens_out = [usage.tokens_out // len(requests)] * len(requests)
-        tokens_out[0] += usage.tokens_out - sum(tokens_out)
-        tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
-        return [
-            structs.replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served_model)
-            for choice, prompt_tokens, reply_tokens in zip(choices, tokens_in, tokens_out, strict=True)
-        ]
+        usages = divide_usage(usage, reply.get("usage"), choices)
+        return [structs.replace(choice, usage=part, model=served_model) for choice, part in zip(choices, usages, strict=True)]
 
     def _check_secrecy(self, texts: Sequence[str]) -> None:
         """Raise CallRefusedError if a text of a reply contains the API key, which would be stored with it."""
@@ -338,39 +330,6 @@ def _is_same_model(expected: str, served: str) -> bool:
 def is_begun(messages: Sequence[Message]) -> bool:
     """Return whether the last message of a prompt is the beginning of the reply, which the model continues."""
     return messages[-1].role == "assistant"
-
-
-def _list_texts(choice: Generation) -> list[str]:
-    """Return the texts of a choice: the reply, its reasoning, and its calls of tools."""
-    return [choice.text, choice.reasoning, *(text for call in choice.tool_calls for text in structs.astuple(call))]
-
-
-def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
-    """Parse the token counts of a reply, or estimate those that are missing or impossible: the reply was paid for.
-
-    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what `total_tokens` has besides.
-    """
-    tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
-    tokens_in = tokens_in or None
-    rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
-    if tokens_in is not None and rest > (tokens_out or 0):
-        tokens_out = rest
-    if not tokens_out and any(map(any, map(_list_texts, choices))):
-        tokens_out = None
-    if tokens_in is None or tokens_out is None:
-        _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
-    return Usage(
-        estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
-        sum(estimate_text_tokens(text) for one in choices for text in _list_texts(one)) if tokens_out is None else tokens_out,
-    )
-
-
-def _parse_count(reported: Any, name: str) -> int | None:
-    """Return a reported number of tokens, or None if it is missing or impossible."""
-    with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        count = int(reported[name])
-        return count if 0 <= count < _MAX_PLAUSIBLE_TOKENS else None
-    return None
 
 
 def read_reason(body: object) -> str:

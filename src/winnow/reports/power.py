@@ -63,6 +63,7 @@ def build_power_report(
         return Report(title, notes, [], [], provenance)
     tables = [
         _build_sizes_table(entries, scale),
+        _build_sets_table(entries, sizes, scale),
         _build_shares_table("Same order", "of draws in which the same cell is better", entries, sizes, "same_order"),
         _build_shares_table("Significant", "of draws in which a test finds that it is", entries, sizes, "significant"),
         _build_planning_table(entries, effects, scale),
@@ -101,6 +102,21 @@ def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
         "that this rests on the observed difference; if it was selected as large, the true one is probably smaller."
     )
     return TableView("How many questions it takes", caption, ["A", "B", "at", "A - B", "questions", "stable", "shown"], rows)
+
+
+def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], scale: float) -> TableView:
+    """Build a table of the differences that sets of questions of each size have."""
+    rows = [[*pair.names, *(_format_range(point, scale) for point in points)] for pair, _, points in entries]
+    numbers = [f"{size:,}" for size in sizes]
+    caption = (
+        "A - B in 95 % of the draws, by the number of questions: what other sets of so many questions would have said of the "
+        "same two settings. Where the range includes 0, the set of questions decides which one is better."
+    )
+    return TableView("Sets of questions", caption, ["A", "B", "at", *numbers], rows, subject=numbers)
+
+
+def _format_range(point: PowerPoint, scale: float) -> str:
+    return f"{scale * point.low:+.1f} to {scale * point.high:+.1f}"
 
 
 def _build_shares_table(title: str, of: str, entries: Sequence[Entry], sizes: Sequence[int], measure: str) -> TableView:

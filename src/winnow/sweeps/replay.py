@@ -112,7 +112,7 @@ def _deliver(call: Call) -> Result | TooLong:
 def count_usage(call: Call) -> RoleUsage:
     """Return what a call used; failed calls and searches used no tokens."""
     used = call.result.usage if isinstance(call.result, Generation | Score) else NO_USAGE
-    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out)
+    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out, tokens_reasoning=used.tokens_reasoning)
 
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
