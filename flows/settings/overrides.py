@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from flows.settings.composition import (
 )
 from flows.settings.grid import collect_axes
 from flows.settings.references import overlap
+from flows.settings.sections import Section
 from flows.settings.typed import Settings
 from winnow.errors import ConfigError, suggest_name
 from winnow.sweeps.spec import IGNORED_GROUPS
@@ -244,11 +246,17 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
 
 
 def _refuse_mistyped(keys: Iterable[str]) -> None:
-    """Raise ConfigError for a key without dots that is nearly a known one, before anything is composed to list all keys."""
-    known = {*Settings.model_fields, *list_groups()}
+    """Raise ConfigError for a key that is nearly a known one, before anything is composed to list all keys."""
     for key in keys:
-        if "." not in key and key not in known and suggest_name(key, known, _SURELY_MISTYPED):
-            raise ConfigError(_describe_unknown_key(key, known))
+        section, *names = key.split(".")
+        known, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
+        if names and section in fields:  # a setting of a section, of which the class knows all names
+            annotation = fields[section].annotation
+            fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, Section) else {}
+            known, names = {f"{section}.{name}" for name in fields}, names[1:]
+        name = key.removesuffix("".join(f".{inner}" for inner in names))
+        if name not in known and suggest_name(name, known, _SURELY_MISTYPED):
+            raise ConfigError(_describe_unknown_key(name, known))
 
 
 def _is_addable(cfg: DictConfig, key: str) -> bool:
@@ -363,8 +371,10 @@ def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
         return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(axis, known)
+    endings = {name.rpartition(".")[2]: name for name in sorted(known, reverse=True)}
+    near = get_close_matches(key, endings, n=1, cutoff=_SURELY_MISTYPED)
     return (
         f"There is no setting {key!r}."
-        + suggest_name(key, known)
+        + (suggest_name(key, known) or (f" Did you mean {endings[near[0]]!r}?" if near else ""))
         + " `--help` lists the groups, and the files in conf/ show every key."
     )

@@ -142,8 +142,23 @@ def test_a_mistyped_name_is_refused_before_anything_is_composed(monkeypatch: pyt
     monkeypatch.setattr("flows.settings.overrides.compose_config", lambda _: pytest.fail("composed"))
     with pytest.raises(ConfigError, match="Did you mean 'strategy'"):
         complete_overrides(["stratgy=cite"])
-    with pytest.raises(pytest.fail.Exception, match="composed"):
-        complete_overrides(["temperature=1"])
+    for words, meant in (
+        ("sweep.limt=3", "sweep.limit"),
+        ("retriver.engine.kind=x", "retriever"),
+        ("report.ot=x", "report.out"),
+    ):
+        with pytest.raises(ConfigError, match=f"Did you mean '{meant}'"):
+            complete_overrides([words])
+    for words in ("temperature=1", "decoding.sampels=2", "reader.base=x", "reader.engine.budget.money=1", "rewriter.bse=x"):
+        with pytest.raises(pytest.fail.Exception, match="composed"):
+            complete_overrides([words])
+
+
+def test_a_mistyped_end_of_a_name_is_recognized() -> None:
+    """With or without what stands before it."""
+    for words in ("sampels=3", "samples=3", "decoding.sampels=3"):
+        with pytest.raises(ConfigError, match=r"Did you mean 'decoding\.samples'"):
+            complete_overrides([words])
 
 
 def test_known_keys_pass() -> None:
