@@ -171,11 +171,23 @@ class Constant(Method):
 def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(small: SmallWorld, tmp_path: Path) -> None:
     """Six batches of two in another order each epoch; exact match falls, so the first epoch is the best."""
     method = Constant(small.base)
-    report = fit(method, small.train, small.dev, SETTINGS, tmp_path / "out", silent)  # type: ignore[arg-type]
+    told: list[tuple[int, str]] = []
+    report = fit(
+        method,
+        small.train,
+        small.dev,
+        SETTINGS,
+        tmp_path / "out",
+        silent,
+        lambda steps, text: told.append((steps, text)),  # type: ignore[arg-type]
+    )
     assert len(method.seen) == 12
     first, second = (sorted(n for batch in part for n in batch) for part in (method.seen[:6], method.seen[6:]))
     assert first == second == sorted(g.question.question_id for g in small.train)
     assert method.seen[:6] != method.seen[6:]
+    assert sum(steps for steps, _ in told) == report.steps
+    within = {text for steps, text in told if not steps}  # a step may take minutes
+    assert {"1 of 2 batches of the step prepared", "update 1 of 1 on the step's batches"} <= within
     assert (report.best_epoch, report.history[0]["em"] > report.history[1]["em"]) == (1, True)
 
 

@@ -281,11 +281,15 @@ class _Loop:
         """Prepare the batches without gradients, then take the method's optimizer steps on them; return the last terms."""
         for module in self.modules.values():
             module.eval()
+        batches: list[Any] = []
         with torch.no_grad(), self.autocast():
-            batches = [self.method.prepare(groups, self.settings.seed, self.progress.epoch) for groups in group_batches]
+            for groups in group_batches:
+                batches.append(self.method.prepare(groups, self.settings.seed, self.progress.epoch))
+                self.advance(0, f"{len(batches)} of {len(group_batches)} batches of the step prepared")
         terms: dict[str, float] = {}
         for update in range(self.method.updates):
             terms = self._update_weights(group_batches, batches)
+            self.advance(0, f"update {update + 1} of {self.method.updates} on the step's batches")
             self.progress.step += 1
             if any(gather_object([self.method.should_stop(terms)])):  # all processes take the same updates
                 self.progress.step += self.method.updates - update - 1
