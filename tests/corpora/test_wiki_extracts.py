@@ -17,3 +17,4 @@ def test_wiki_extracts_split_a_page(tmp_path: Path) -> None:
     lines = [{"id": "12", "title": "Anarchism", "text": "a b c"}, {"id": "13", "title": "Redirect", "text": ""}]
     (tmp_path / "wiki_00").write_text("\n".join(map(json.dumps, lines)))
     assert rows(WikiExtracts(str(tmp_path), words=2)) == [("12#0", "Anarchism", "a b"), ("12#1", "Anarchism", "c")]
+    assert rows(WikiExtracts(str(tmp_path), words=None)) == [("12#0", "Anarchism", "a b c")]

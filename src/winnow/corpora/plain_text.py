@@ -22,7 +22,7 @@ class PlainText:
         path: Text file, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
         words: Number of words in a passage; the last passage of a file may be shorter. A character of a script without
-            spaces, such as Chinese or Thai, counts as a word.
+            spaces, such as Chinese or Thai, counts as a word. None makes each file a passage.
         title: What the title of a passage is: "none", the "first_line" of its file, which is then not part of the text, or
             the "file_name" without its suffix.
 
@@ -32,13 +32,13 @@ class PlainText:
 
     path: Annotated[str, InputFile]
     pattern: str = "*.txt"
-    words: Annotated[int, Ge(0)] = 100
+    words: Annotated[int, Ge(0)] | None = 100
     title: Literal["none", "first_line", "file_name"] = "none"
 
     def __post_init__(self) -> None:
         """Validate the passage length."""
-        if self.words < 1:
-            raise ConfigError(f"corpus.parser.words must be at least 1; received {self.words}.")
+        if self.words is not None and self.words < 1:
+            raise ConfigError(f"corpus.parser.words must be at least 1, or null for whole documents; received {self.words}.")
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files, sorted by path. The id of a passage is its file's name with its number."""

@@ -21,7 +21,8 @@ class WikiExtracts:
     Args:
         path: File, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
-        words: Number of words in a passage, as in PlainText; the last passage of a page may be shorter.
+        words: Number of words in a passage, as in PlainText; the last passage of a page may be shorter. None makes each page a
+            passage.
 
     """
 
@@ -29,12 +30,12 @@ class WikiExtracts:
 
     path: Annotated[str, InputFile]
     pattern: str = "wiki_*"
-    words: Annotated[int, Ge(0)] = 100
+    words: Annotated[int, Ge(0)] | None = 100
 
     def __post_init__(self) -> None:
         """Validate the passage length."""
-        if self.words < 1:
-            raise ConfigError(f"corpus.parser.words must be at least 1; received {self.words}.")
+        if self.words is not None and self.words < 1:
+            raise ConfigError(f"corpus.parser.words must be at least 1, or null for whole documents; received {self.words}.")
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files below `path`, page by page."""

@@ -26,12 +26,13 @@ def split_unspaced(word: str) -> list[str]:
     return [word] if word.isascii() else _PIECE.findall(word)
 
 
-def split_words(lines: Iterable[str], words_per_text: int) -> Iterator[str]:
+def split_words(lines: Iterable[str], words_per_text: int | None) -> Iterator[str]:
     """Yield texts of `words_per_text` words; the last one may be shorter.
 
     Args:
         lines: Lines, whose words are joined by single spaces.
-        words_per_text: Number of words. A character of a script without spaces counts as a word; other words are not divided.
+        words_per_text: Number of words, or None for all of them in one text. A character of a script without spaces counts as
+            a word; other words are not divided.
 
     """
     pieces: list[str] = []
