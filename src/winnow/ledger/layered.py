@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from winnow.errors import LedgerError
 from winnow.ledger.rows import RESULT_COLUMNS, decode_text, read_result
-from winnow.protocols import CallStore
-from winnow.records import Request, Result
+from winnow.ledger.wrapped import WrappedStore
+from winnow.records import Result
 
 _KEYS_PER_QUERY = 500
 
 
 @dataclass
-class LayeredStore:
+class LayeredStore(WrappedStore):
     """A ledger on top of others. Results are looked up in all of them, and stored in the first.
 
     Attributes:
@@ -26,7 +26,6 @@ class LayeredStore:
 
     """
 
-    ledger: CallStore
     bases: Sequence[Path]
     _connections: list[sqlite3.Connection] = field(default_factory=list, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -48,10 +47,6 @@ class LayeredStore:
         """Close all ledgers."""
         self._stack.__exit__(kind, error, trace)
 
-    def __len__(self) -> int:
-        """Return the number of calls that are stored in the first ledger."""
-        return len(self.ledger)
-
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
         """Return the stored results by key, from the first ledger that has them."""
         results = self.ledger.get(keys)
@@ -60,26 +55,6 @@ class LayeredStore:
             for start in range(0, len(missing), _KEYS_PER_QUERY):
                 results |= _read_results(connection, missing[start : start + _KEYS_PER_QUERY])
         return results
-
-    def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
-        """Store results in the first ledger."""
-        self.ledger.put(engine, rows)
-
-    def delete(self, keys: Sequence[bytes]) -> None:
-        """Delete results from the first ledger."""
-        self.ledger.delete(keys)
-
-    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls in the first ledger; return the keys that this owner now holds."""
-        return self.ledger.claim(keys)
-
-    def release(self, keys: Sequence[bytes]) -> None:
-        """Release this owner's claims."""
-        self.ledger.release(keys)
-
-    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
-        """Return the owners of the claims on these calls."""
-        return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's calls in the first ledger that has any, or None."""
