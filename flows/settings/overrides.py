@@ -242,7 +242,8 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
         if keys[key] or not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
-    return new_keys
+    named_whole = (key for key in keys if key.startswith("grid.") and key in known)  # by an axis "reader.base" of the grid
+    return new_keys | {key for key in named_whole if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf}
 
 
 def _refuse_mistyped(keys: Iterable[str]) -> None:

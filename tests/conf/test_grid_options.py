@@ -70,6 +70,18 @@ def test_settings_of_an_option_outside_the_grid_are_refused() -> None:
         compose(words)
 
 
+def test_values_of_an_experiment_s_axis_are_replaced_whatever_its_form() -> None:
+    """The experiment names the axis by one key with dots; another axis is added beside it."""
+    axis = "reader.engine.extra.chat_template_kwargs.enable_thinking"
+    words = ["experiment=questions/thinking", "grid.strategy=[concatenation]", "grid.k=[5]", f"grid.{axis}=[true]"]
+    words.append("grid.reader.engine.extra.thinking_token_budget=[128,512]")
+    engines = [cell.reader.plain["engine"]["extra"] for cell in expand(complete_overrides(words))]
+    expected = {"chat_template_kwargs": {"enable_thinking": True}}
+    assert engines == [expected | {"thinking_token_budget": budget} for budget in (128, 512)]
+    with pytest.raises(ConfigError, match="has no axis"):
+        complete_overrides([*words, "grid.reader.engin.extra=[1]"])
+
+
 def test_seeds_reach_the_options_of_a_grid() -> None:
     """Every option that is trained, by every seed."""
     cfg = compose(["grid={training:[none,sft,cite]}", "seeds=[1,2]"])
