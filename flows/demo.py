@@ -72,9 +72,10 @@ def _print_summary(seconds: float) -> None:
     cells: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())
     Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")
-    print(f"Page:       {folder / 'index.html'}, with every chart, table, prompt and vote (and report.md, metrics.json)")
-    print("MLflow UI:  make ui          opens one page with links to the sweep's; mark runs and press Compare")
-    print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
+    print(f"1. Open {folder / 'index.html'}: what the sweep found, with every chart, table, prompt and vote.")
+    print("2. Read docs/tutorial/1_quick_start.md, which explains the page.")
+    print("3. Ask about your own texts: docs/tutorial/2_your_data.md.\n")
+    print("`make ui` opens one page with links to this one and to MLflow's runs; `make prefect-ui` shows the flows.")
 
 
 def _build_row(cell: Mapping[str, Any]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """How cells answered single questions, replayed from the ledger for the page of a report; no model is loaded."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
@@ -39,9 +40,8 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     notes = []
     for keeps in dict.fromkeys(spec.questions.keeps for spec in specs):
         own = [spec for spec in specs if spec.questions.keeps == keeps]
-        counts = [spec.questions.count_questions() for spec in own]
-        removed = {count[0] - count[1] for count in counts if count is not None}
-        if None in counts or not any(removed):
+        removed = set(_count_removed(own).values())
+        if any(spec.questions.closed_book is None for spec in own) or not any(removed):
             continue
         number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
         shared = {str(reader["name"]) for spec in own if (reader := spec.config["closed_book"].get("reader"))}
@@ -56,15 +56,25 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
 
 
 def describe_bias(specs: Sequence[CellSpec]) -> str:
-    """Say what the closed-book filter does to the values of cells without passages; "" without a filter."""
-    selections = [spec.questions for spec in specs if spec.questions.closed_book]
-    if not selections:
+    """Say what the closed-book filter does to the values of cells without passages; "" if it left no question out."""
+    removed = {selection: count for selection, count in _count_removed(specs).items() if count}
+    if not removed:
         return ""
-    if len({one.keeps for one in selections}) > 1:
+    if len({keeps for _, keeps in removed}) > 1:
         return "low or high by selection, because questions were selected by their answers without passages"
-    if selections[0].keeps == "known":
-        return "high by selection, because only questions that are answered right without passages were asked"
-    return "low by selection, because questions that are answered right without passages were left out"
+    number = f" ({next(iter(removed.values()))})" if len(removed) == 1 else ""
+    if "known" in {keeps for _, keeps in removed}:
+        return f"high by selection, because questions that are answered wrong without passages were left out{number}"
+    return f"low by selection, because questions that are answered right without passages were left out{number}"
+
+
+def _count_removed(specs: Sequence[CellSpec]) -> dict[tuple[Path, str], int]:
+    """Count the questions that each closed-book filter left out, by the file of its answers and what it keeps."""
+    selections = {
+        (spec.questions.closed_book, spec.questions.keeps): spec.questions for spec in specs if spec.questions.closed_book
+    }
+    counts = {key: selection.count_questions() for key, selection in selections.items()}
+    return {(path, keeps): count[0] - count[1] for (path, keeps), count in counts.items() if path and count}
 
 
 def describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int) -> list[str]:

@@ -44,8 +44,8 @@ def test_cells_without_passages_are_not_counted_where_answers_without_them_selec
     counted, filtered = build_best_table(family), build_best_table(family, is_filtered=True)
     assert counted is not None
     assert filtered is not None
-    assert "significantly better than 2 of 3 others" in counted.caption
-    assert "significantly better than 1 of 2 others" in filtered.caption
+    assert "Of the 3 others, it is significantly better than 2," in counted.caption
+    assert "Of the 2 others, it is significantly better than 1," in filtered.caption
     assert "Cells without passages are not counted" in filtered.caption
     assert (filtered.rows, filtered.num_shown) == (counted.rows, counted.num_shown)
 

@@ -118,8 +118,8 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
     num_better = sum(other.is_better for other in counted)
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
-        f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. It is significantly "
-        f"better than {num_better} of {len(counted)} others of them; the rest come first."
+        f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. Of the {len(counted)} "
+        f"others, it is significantly better than {num_better}, which are the last rows."
     )
     if len(counted) < len(ordered):
         caption += " Cells without passages are not counted, because the questions were selected by their answers."

@@ -77,6 +77,7 @@ def open_page(
         "--disable-component-update",
         "--disable-sync",
         "--disable-quic",
+        "--disable-ipc-flooding-protection",  # tests open many addresses
         f"--user-data-dir={file.parent / 'profile'}",
     ]
     done = subprocess.run(

@@ -33,7 +33,7 @@ def test_charts_are_chosen_by_the_address(page: Open) -> None:
     differences = page(view="explore", kind="difference", baseline=B)
     assert count_marks(differences, "point") == 2
     assert f"EM, %: difference to {B.replace(' k=5 ', ' on five passages ')}" in differences
-    assert "+33.3, −45.3, +85.0 (95 % interval), p = 1.000 corrected for 3 pairs" in differences
+    assert "+33.3 [−45.3, +85.0], p = 1.000 corrected for 3 pairs" in differences
     matrix = page(view="explore", kind="matrix")
     assert count_marks(matrix, "rect mark") == 3
     assert ">66.7<" in matrix

@@ -22,8 +22,9 @@ def _sample(answer: str, *, shown: bool, retrieved: bool = True, **fields: objec
 CASES = {
     "right": _sample("the Austen!", shown=False, retrieved=False),
     "lost_vote": _sample("Mary", shown=True, candidates=("Mary", "Austen")),
-    "in_substance": _sample("Jane Eyre", shown=True, candidates=("Jane Eyre",)),
-    "not_retrieved": _sample("Mary", shown=False, retrieved=False),
+    "shares_words": _sample("Jane Eyre", shown=True, candidates=("Jane Eyre",)),
+    "not_retrieved_wrong": _sample("Mary", shown=False, retrieved=False),
+    "not_retrieved_unknown": _sample("unknown", shown=False, retrieved=False, unknown=True),
     "beyond_k": _sample("unknown", shown=False, unknown=True),
     "prompt_cut": _sample("unknown", shown=True, unknown=True, truncated_passages=1),
     "unknown": _sample("unknown", shown=True, unknown=True),
@@ -48,7 +49,7 @@ def test_a_cut_reply_is_the_readers() -> None:
     assert classify(replace(wrong, prediction=cut["judge"])) == "wrong"
 
 
-def test_an_unknown_answer_is_never_right_in_substance() -> None:
+def test_an_unknown_answer_is_never_one_that_shares_words() -> None:
     """The word "unknown" may share words with an accepted answer."""
     sample = make_sample("unknown", answers=("unknown soldier",), unknown=True)
     assert classify(sample) == "closed_book_unknown"

@@ -10,7 +10,6 @@ from tests.reports.page.page_browser import CELLS, A, B, build_page, needs_chrom
 from tests.reports.page.test_curves import with_votes
 
 LOOK = """<script>
-requestAnimationFrame = (draw) => setTimeout(draw);  // headless Chromium draws few frames
 (async () => {
   const found = {}, wait = (time) => new Promise((done) => setTimeout(done, time));
   await wait(800);

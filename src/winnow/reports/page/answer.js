@@ -10,7 +10,7 @@ function showAnswer() {
     h("section", { class: "headline" }, h("p", { class: "answer" }, describe(headline.text)), h("p", { class: "muted" },
       [cost, cells.some((cell) => cell.oracle) && "hollow points use gold labels, which nobody has for a new question", data.numTests > 0 && `p is corrected for all ${count(data.numTests, "pair")} of this page with different answers (Holm), intervals are those of each difference alone`, linkFinding(headline)].filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part])))),
     h("div", { class: "first" },
-      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} questions have a gold passage` : ""}; a point opens its questions. `,
+      h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} of ${data.numQuestions} questions have a gold passage, without one the passages are as retrieved` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),
       h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
         describe(finding.text), " ", linkFinding(finding), drawDifference(finding.interval, reach))))),
@@ -34,6 +34,6 @@ function linkFinding(finding) {
 function drawDifference(interval, reach) {
   if (!interval.length || !reach) return null;
   const [value, low, high] = interval.map((bound) => 50 + (50 * bound) / reach);
-  return h("div", { class: "difference", role: "img", "aria-label": `${interval[0].toFixed(1)}, from ${interval[1].toFixed(1)} to ${interval[2].toFixed(1)}` },
+  return h("div", { class: "difference", role: "img", "aria-label": `difference ${interval[0].toFixed(1)}, 95 % interval from ${interval[1].toFixed(1)} to ${interval[2].toFixed(1)}` },
     h("i", { class: "zero" }), h("i", { class: "range", style: `left:${low}%;width:${high - low}%` }), h("i", { class: "value", style: `left:${value}%` }));
 }

@@ -46,8 +46,8 @@ function describeCorrected(first, second) {
   const difference = findDifference(first, second), metric = data.metrics[0];
   if (first.first === second.first) return h("b", {}, `Both gave the same answers.`);
   if (!difference) return "";
-  const [value, low, high, , corrected] = difference;
-  return h("b", {}, `${metric.title}: ${formatSigned(value, metric)} [${formatSigned(low, metric)}, ${formatSigned(high, metric)}], ${formatP(corrected)} after the correction for the ${data.numTests} pairs of this page: ${corrected < 0.05 ? "" : "not "}significant.`);
+  const corrected = difference[4];
+  return h("b", {}, `${metric.title}: ${formatDifference(difference, metric)}, ${formatP(corrected)} after the correction for the ${data.numTests} pairs of this page: ${corrected < 0.05 ? "" : "not "}significant.`);
 }
 
 // A question with the answer and the outcome of each cell, for annotation.

@@ -69,8 +69,8 @@ function buildCurves(choice, points, width) {
   const size = { width: Math.max(150, Math.min(520, width / columns - 80)), height: 280 };
   const layer = [
     ...(isRisk ? [] : [{ data: { values: [{ at: 0, mean: 0 }, { at: 100, mean: 100 }] }, mark: { type: "line", strokeDash: [4, 4], color: style("--muted") }, encoding: { x, y: { field: "mean", ...axis } } }]),
-    { mark: { type: "rule", opacity: 0.5, ...plain }, encoding: { ...common, y: { field: "from", ...axis }, y2: { field: "to" } } },
-    { mark: { type: "line", opacity: 0.6, interpolate: isRisk ? "step-before" : "linear", ...plain }, encoding: { ...common, ...(dash && { strokeDash: dash }), y: { field: "mean", ...axis } } },
+    { mark: { type: "rule", opacity: 0.5, aria: false, ...plain }, encoding: { ...common, y: { field: "from", ...axis }, y2: { field: "to" } } },
+    { mark: { type: "line", opacity: 0.6, description: "line of one cell", interpolate: isRisk ? "step-before" : "linear", ...plain }, encoding: { ...common, ...(dash && { strokeDash: dash }), y: { field: "mean", ...axis } } },
     { mark: { type: "point", filled: true, size: 60, opacity: 1, cursor: "pointer", ...plain }, encoding: { ...common, y: { field: "mean", ...axis }, color: undefined, ...(shape && { shape }), ...(field ? fillOracles(color, key) : {}) } }];
   return facet ? { data: { values: drawn }, facet, columns, spec: { ...size, layer } } : { data: { values: drawn }, ...size, layer };
 }
@@ -98,7 +98,7 @@ function buildTrainings(choice, points, width) {
     color: { field: "model", type: "nominal", scale: { range: data.colors }, legend: { orient: "bottom", columns: 1, labelLimit: 600 } }, tooltip: [{ field: "model" }, { field: "step" }, { field: "value", title: choice.logged }] } };
 }
 
-const CONFIDENCE = "Confidence is the share of the reader's replies that agree with the answer, of several, or without votes what the reply states, or its likelihood. A click opens the questions of a point or a bar. ";
+const CONFIDENCE = "Confidence is the share of several replies that agree with the answer; for a single reply it is what the reply states, or its likelihood. A click opens the questions of a point or a bar. ";
 const CURVE_NOTES = {
   coverage: `${CONFIDENCE}A point takes all answers that are at least as confident as it says; “unknown” answers no question. Intervals are those of each point alone. `,
   calibration: `${CONFIDENCE}On the dashed line, answers are right as often as they are sure; the number of answers of a bin is in its tooltip. Intervals are those of each bin alone. `,

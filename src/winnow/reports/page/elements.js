@@ -21,7 +21,7 @@ function h(tag, attributes, ...children) {
 function table(headings, rows, attributes) {
   const cell = (tag) => (entry) => (entry instanceof HTMLTableCellElement ? entry : h(tag, {}, entry));
   return h("div", { class: "wide" }, h("table", attributes || {},
-    h("thead", {}, h("tr", {}, headings.map(cell("th")))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell("td")))))));
+    h("thead", {}, h("tr", {}, headings.map(cell("th")).map((heading) => (heading.setAttribute("scope", "col"), heading)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell("td")))))));
 }
 
 const number = (text) => h("td", { class: "number" }, text);
@@ -42,7 +42,7 @@ function link(changes, base) {
 function go(changes, base) { location.hash = link(changes, base || readState()); }
 
 function select(label, options, chosen, onchange) {
-  return h("label", {}, label + " ", h("select", { onchange: (event) => onchange(event.target.value) },
+  return h("label", {}, label + " ", h("select", { name: label, onchange: (event) => onchange(event.target.value) },
     options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
 }
 
@@ -68,6 +68,7 @@ const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(p < 0.05 && p
 // A text with its commands as code, and with intervals that no line breaks.
 const describe = (text) => text.replace(/\[[^\]]*\]/g, (interval) => interval.replaceAll(" ", "\u00a0")).split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 const formatSigned = (value, metric) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(metric && metric.unit !== "percent" ? metric.digits : 1);
+const formatDifference = (difference, metric) => `${formatSigned(difference[0], metric)} [${formatSigned(difference[1], metric)}, ${formatSigned(difference[2], metric)}]`;
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 // Cells by the first metric, best first, after that of the headline; those with another selection of questions come last.

@@ -2,6 +2,7 @@
 
 const KINDS = { dots: "settings side by side", lines: "lines", difference: "differences to a baseline", matrix: "matrix", cost: "metric against cost" };
 const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"];
+const MOST_OFFSET = 14;
 const NONE = "-", LINE = "strategy and settings";
 const OWN = [LINE, "strategy", "k", "placement"];  // fields in which cells without passages are on their own
 
@@ -9,7 +10,7 @@ const OWN = [LINE, "strategy", "k", "placement"];  // fields in which cells with
 function listFields() {
   const names = [...new Set(cells.flatMap((cell) => Object.keys(cell.fields)))];
   const isClosed = cells.every((cell) => cell.closed);  // then these are the cells that differ
-  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => isClosed || !cell.closed || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined) }));
+  const fields = names.map((name) => ({ name, values: [...new Set(cells.filter((cell) => isClosed || !cell.closed || name === "strategy").map((cell) => cell.fields[name]))].filter((value) => value !== undefined).map(String) }));
   for (const field of fields) {
     if (field.name === "placement") field.values.sort((x, y) => data.placements.indexOf(x) - data.placements.indexOf(y));
     else if (field.values.every((value) => value !== "" && !isNaN(value))) field.values.sort((x, y) => x - y);
@@ -19,17 +20,20 @@ function listFields() {
 
 // The chart that the address asks for; what it leaves open follows from the cells.
 function chooseChart(state) {
-  const names = listFields().map((field) => field.name);
+  const fields = listFields().map((field) => field.name), held = Object.fromEntries(fields.filter((name) => state[`only ${name}`]).map((name) => [name, state[`only ${name}`]]));
+  const isClosed = cells.filter((cell) => isHeld(cell, held)).every((cell) => cell.closed);  // which differ in their own fields alone
+  const names = isClosed ? fields.filter((name) => name === LINE || name === "strategy") : fields;
   const first = (...wanted) => wanted.find((name) => names.includes(name)) || NONE;
   const allow = (name, fallback) => (name === NONE || names.includes(name) ? name : fallback);
   const kind = listKinds()[state.kind] ? state.kind : "dots", isCurve = CURVE_KINDS[kind] !== undefined;
   const x = isCurve ? NONE : allow(state.x, kind === "lines" ? first("k", "samples", "placement", LINE, "strategy") : first(LINE, "strategy", ...names));
   const color = allow(state.color, kind === "lines" || isCurve ? first(...[LINE, "strategy", ...names].filter((name) => name !== x)) : first(...["k", ...names].filter((name) => name !== x)));
   const facet = allow(state.facet, first(...["placement", ...names].filter((name) => name !== x && name !== color && (name === "placement" || name === "k"))));
-  const held = Object.fromEntries(names.filter((name) => state[`only ${name}`]).map((name) => [name, state[`only ${name}`]]));
   const baseline = findCell(state.baseline) || cells[data.story.headline.cells[1] ?? data.story.headline.cells[0] ?? 0];
   return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : getMetric(state.metric), cost: getMetric(state.cost || data.cost), logged: listLogged().includes(state.logged) ? state.logged : listLogged()[0] };
 }
+
+const isHeld = (cell, held) => Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value);
 
 // [difference, low, high, p, corrected p, questions] of a cell and the baseline, or null if the page does not hold it.
 function findDifference(cell, baseline) {
@@ -44,7 +48,7 @@ function findDifference(cell, baseline) {
 function listPoints(choice) {
   const { metric, held } = choice, fields = listFields();
   const scale = (m, value) => (m.unit === "percent" ? 100 * value : value);
-  const shown = cells.filter((cell) => cell.intervals[metric.name] && Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value));
+  const shown = cells.filter((cell) => cell.intervals[metric.name] && isHeld(cell, held));
   return shown.map((cell) => {
     const [mean, low, high, n] = cell.intervals[metric.name];
     const difference = metric === data.metrics[0] ? findDifference(cell, choice.baseline) : null;
@@ -53,9 +57,9 @@ function listPoints(choice) {
     return {
       cell: cell.name, first: cell.first, words: cell.words, k: cell.k, closed: cell.closed, oracle: cell.oracle, value: scale(metric, mean), low: scale(metric, low), high: scale(metric, high), n,
       text: formatInterval(metric, cell.intervals[metric.name]), short: formatValue(metric, mean), costText: cost ? formatValue(choice.cost, cost[0]) : "", cost: cost ? scale(choice.cost, cost[0]) : null,
-      difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], significant: difference ? difference[4] < 0.05 : false,
-      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${difference.slice(0, 3).map((value) => formatSigned(value, metric)).join(", ")} (95 % interval), ${formatP(difference[4])} corrected for ${count(data.numTests, "pair")}` : "not held by this page",
-      same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(fields.map((field, index) => [`f${index}`, cell.fields[field.name] ?? ""])),
+      difference: difference && difference[0], from: difference && difference[1], to: difference && difference[2], p: difference && difference[4], significant: difference ? difference[4] < 0.05 : false,
+      against: cell.first === choice.baseline.first ? "equal results" : difference ? `${formatDifference(difference, metric)}, ${formatP(difference[4])} corrected for ${count(data.numTests, "pair")}` : "not held by this page",
+      same: same.join("; ") || "none", numSame: same.length, ...Object.fromEntries(fields.map((field, index) => [`f${index}`, String(cell.fields[field.name] ?? "")])),
     };
   });
 }
@@ -85,7 +89,10 @@ function describeColors(name, points, extra) {
 // The field of the panels, null without one, and how many panels are in a row.
 function describePanels(choice, points, width) {
   if (choice.facet === NONE) return [null, 1];
-  const facet = describeField(choice.facet, { title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } });
+  const { field, sort } = describeField(choice.facet), isNumber = sort.every((value) => value !== "" && !isNaN(value));
+  const name = (value) => (isNumber ? `${choice.facet} = ${value}` : value);
+  for (const point of points) point.panel = name(point[field]);
+  const facet = { field: "panel", type: "nominal", sort: sort.map(name), title: null, header: { labelFontWeight: "bold", labelLimit: width / 3 } };
   return [facet, Math.min(3, new Set(points.map((point) => point[facet.field])).size)];
 }
 
@@ -111,22 +118,23 @@ function buildIntervals(choice, points, width) {
   const isReference = choice.facet === NONE || OWN.includes(choice.facet);
   const drawn = withPassages.length ? withPassages : points;
   const { field: colored, color, key, shape } = describeColors(choice.color, drawn, { direction: "horizontal", titleOrient: "left", symbolFillColor: "transparent" });
-  const [facet, columns] = describePanels(choice, drawn, width);
+  const [facet, columns] = describePanels(choice, isReference ? drawn : points, width);
   const size = { width: Math.max(120, (width - (isFlat ? 130 : 40)) / columns - (isFlat ? 24 : 60)) };
-  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230, ...(isFlat ? {} : { labelExpr: wrapLabels(choice.x, size.width) }) }, ...(isFlat ? {} : { scale: { paddingInner: 0.35 } }), title: isFlat ? null : choice.x });
+  const numColors = colored ? colored.sort.length : 1, numPlaces = choice.x === NONE ? 1 : describeField(choice.x).sort.length;
+  const padding = Math.max(0.35, 1 - (numColors * MOST_OFFSET * numPlaces) / size.width);  // so that colors stand at most so many pixels apart
+  const spot = choice.x === NONE ? undefined : describeField(choice.x, { axis: { labelAngle: 0, labelLimit: 230, ...(isFlat ? {} : { labelExpr: wrapLabels(choice.x, size.width) }) }, ...(isFlat ? {} : { scale: { paddingInner: padding } }), title: isFlat ? null : choice.x });
   const detail = listFields().map((field) => field.name).filter((name) => ![choice.x, choice.facet].includes(name)).map((name) => describeField(name));
   const shared = { detail, ...(spot && { [place]: spot }), ...(color && { color, [offset]: { field: colored.field, type: "nominal", sort: colored.sort } }), tooltip: buildTooltip(choice) };
-  const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true } };
+  const axis = { type: "quantitative", title: label(choice.metric), scale: { zero: true, nice: true }, axis: { tickCount: isFlat ? Math.max(3, Math.round(size.width / 70)) : 6 } };
   const plain = color ? {} : { color: data.colors[0] };
   const marks = [
-    { mark: { type: "rule", strokeWidth: 1.5, ...plain }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
-    ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45, ...plain }, encoding: { [value]: { field: "value", ...axis } } }]),
+    { mark: { type: "rule", strokeWidth: 1.5, aria: false, ...plain }, encoding: { [value]: { field: "low", ...axis }, [second]: { field: "high" } } },
+    ...(isFlat || choice.x === "strategy" ? [] : [{ mark: { type: "line", opacity: 0.45, description: "line between settings", ...plain }, encoding: { [value]: { field: "value", ...axis } } }]),
     { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer", strokeWidth: 1.6 },
       encoding: { [value]: { field: "value", ...axis }, color: undefined, ...(shape && { shape }), ...fillOracles(color, key) } },
   ].map((layer) => ({ ...layer, ...(isReference || !without.length ? {} : { transform: [{ filter: "!datum.closed" }] }), encoding: { ...shared, ...layer.encoding } }));
   const references = without.length ? [{ ...(isReference ? { data: { values: without } } : { transform: [{ filter: "datum.closed" }] }), mark: { type: "rule", strokeDash: [4, 4], color: style("--muted") }, encoding: { [value]: { field: "value", ...axis }, tooltip: buildTooltip(choice) } }] : [];
-  const colors = colored ? colored.sort.length : 1, places = spot ? spot.sort.length : 1;
-  size.height = isFlat ? Math.max(60, Math.min(places * Math.max(30, 15 * colors + 16), 420)) : 240;
+  size.height = isFlat ? Math.max(60, Math.min(numPlaces * Math.max(30, 15 * numColors + 16), 420)) : 240;
   const layer = [...references, ...marks];
   const values = isReference ? drawn : points;
   return facet ? { data: { values }, facet, columns, spec: { ...size, layer } } : { data: { values }, ...size, layer };
@@ -137,11 +145,11 @@ function buildDifferences(choice, points, width) {
   const drawn = points.filter((point, index) => point.difference !== null && isFirst(point, index)).map((point) => ({ ...point, words: point.words + (point.numSame ? ` (+ ${point.numSame} equal)` : "") }));
   const y = { field: "words", type: "nominal", sort: { field: "difference", order: choice.metric.lower ? "ascending" : "descending" }, title: null, axis: { labelLimit: 420 } };
   const x = { type: "quantitative", axis: { tickCount: 9 }, title: `${label(choice.metric)}: difference to ${choice.baseline.words}` };
-  const color = { field: "significant", type: "nominal", title: "significant after correction", scale: { domain: [true, false], range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom" } };
+  const color = { field: "significant", type: "nominal", title: "significant after correction", scale: { domain: [true, false], range: [data.colors[0], "#8a8f98"] }, legend: { orient: "bottom", labelExpr: "datum.value ? 'yes' : 'no'" } };
   const common = { y, color, tooltip: buildTooltip(choice) };
   return { data: { values: drawn }, width: Math.max(200, width - 480), height: { step: 20 }, layer: [
     { data: { values: [{ zero: 0 }] }, mark: { type: "rule", color: style("--muted") }, encoding: { x: { field: "zero", ...x } } },
-    { mark: { type: "rule", strokeWidth: 1.5 }, encoding: { ...common, x: { field: "from", ...x }, x2: { field: "to" } } },
+    { mark: { type: "rule", strokeWidth: 1.5, aria: false }, encoding: { ...common, x: { field: "from", ...x }, x2: { field: "to" } } },
     { mark: { type: "point", filled: true, size: 70, opacity: 1, cursor: "pointer" }, encoding: { ...common, x: { field: "difference", ...x } } }] };
 }
 
@@ -158,12 +166,14 @@ function buildMatrix(choice, points, width) {
 
 const middle = (values) => (Math.max(...values.map((point) => point.value)) + Math.min(...values.map((point) => point.value))) / 2;
 
+// Whether the frontier that the page holds is that of the cells shown.
+const isWholeFrontier = (choice) => data.frontier.length > 0 && choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
+
 // The cells with their cost, and the best value that each cost buys.
 function buildCosts(choice, points, width) {
   const drawn = points.filter((point) => point.cost !== null);
   const most = Math.max(...drawn.map((point) => point.cost)), least = Math.min(...drawn.map((point) => point.cost));
-  const isWhole = choice.metric === data.metrics[0] && choice.cost.name === data.cost && !Object.keys(choice.held).length;
-  const steps = (isWhole ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
+  const steps = (isWholeFrontier(choice) ? data.frontier : []).map(([cost, value, low, high]) => ({ cost, value, low, high }));
   // Only the cells on the frontier are named, so that names do not cover each other; all others say theirs when pointed at.
   const nameCell = (point) => findCell(point.cell).strategy + (point.k ? `, k=${point.k}` : "");
   const named = steps.filter((step, index) => !index || step.value !== steps[index - 1].value).flatMap((step) => {
@@ -195,17 +205,26 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 // Draw a chart into an element, which is part of the document by the time that the library has read the specification.
 function drawChart(element, choice) {
   const points = listPoints(choice);
-  if (!points.length && choice.kind !== "training") { element.replaceChildren(muted(`${choice.metric.title} is undefined in every cell.`)); return points; }
-  requestAnimationFrame(() => {
+  const isEmpty = choice.kind !== "training" && (!points.length || (choice.kind === "cost" && points.every((point) => point.cost === null)));
+  if (isEmpty) { element.replaceChildren(muted(`No cell of these settings has a value of ${points.length ? choice.cost.title : choice.metric.title}.`)); return points; }
+  setTimeout(() => embedChart(element, choice, points));  // when the element is part of the document
+  return points;
+}
+
+// Draw the points of a chart into an element of the document, whose width it takes.
+async function embedChart(element, choice, points) {
+  try {
     const spec = BUILDERS[choice.kind](choice, points, element.clientWidth || 900);
     if (CURVE_NOTES[choice.kind] && !spec.data.values.length) { element.replaceChildren(muted("No answer of these settings has a confidence.")); return; }
     const text = style("--text"), line = style("--line");
-    const config = { background: null, lineBreak: "\n", font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
+    const config = { background: style("--back"), lineBreak: "\n", font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
-    vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` })
-      .then(({ view }) => view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.mark.marktype === "line" ? "" : item.datum.range }, {})));
-  });
-  return points;
+    const description = `${listKinds()[choice.kind]}: ${choice.kind === "training" ? choice.logged : choice.metric.title} of ${count(points.length, "cell")}`;
+    const { view } = await vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` });
+    view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.mark.marktype === "line" ? "" : item.datum.range }, {}));
+  } catch (error) {
+    element.replaceChildren(h("p", { class: "note" }, `This chart cannot be drawn: ${error.message}`));
+  }
 }
 
 function showExplore(state) {
@@ -233,24 +252,26 @@ function showExplore(state) {
     numApart > 0 && muted(`${count(numApart, "cell")} not compared with the baseline: other questions, or a difference that this page does not hold. `),
     numUndefined > 0 && choice.kind !== "training" && muted(`${count(numUndefined, "cell")} without a value of ${choice.metric.title}. `),
     choice.kind === "difference" && muted("Intervals are those of each pair alone; colors follow the p-values that are corrected for all pairs of the page. "),
-    choice.kind === "cost" && data.frontier.length > 0 && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions; for the first metric and the cost of the report, if nothing is held fixed. "),
+    choice.kind === "cost" && isWholeFrontier(choice) && muted("Dashed: the best value that a cost buys without gold labels, with the 95 % band of that best value over resampled questions. "),
     isCurve && muted(CURVE_NOTES[choice.kind]),
     isFree && points.some((point) => point.oracle) && muted("Hollow points use gold labels. "),
     isFree && points.some((point) => point.closed) && points.some((point) => !point.closed) && muted("Dashed lines are cells without passages. "),
-    !isCurve && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
-    !isCurve && muted("A point opens its questions. "), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points); } }, "save its values as CSV"),
-    !isCurve && showPositions(choice.metric),
+    !isCurve && choice.metric.unit === "percent" && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
+    !isCurve && muted(`A ${choice.kind === "matrix" ? "field" : "point"} opens its questions. `), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart, choice); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points); } }, "save its values as CSV"),
+    !isCurve && showPositions(choice.metric, choice.held),
   ];
 }
 
-// Print a chart alone, on a page of its size, which browsers also save as PDF.
-function printChart(chart) {
+// Print a chart alone in light colors, on a page of its size, which browsers also save as PDF.
+async function printChart(chart, choice) {
+  document.documentElement.classList.add("light");
+  await embedChart(chart, choice, listPoints(choice));
   const box = chart.querySelector("svg")?.getBoundingClientRect();
   if (!box) return;
   const size = h("style", {}, `@page { size: ${Math.ceil(box.width) + 2}px ${Math.ceil(box.height) + 2}px; margin: 0 }`);
   document.head.append(size);
   document.body.classList.add("chart-only");
-  addEventListener("afterprint", () => { size.remove(); document.body.classList.remove("chart-only"); }, { once: true });
+  addEventListener("afterprint", () => { size.remove(); document.body.classList.remove("chart-only"); document.documentElement.classList.remove("light"); embedChart(chart, choice, listPoints(choice)); }, { once: true });
   print();
 }
 
@@ -260,7 +281,12 @@ function save(name, rows) {
   saveText(name, rows.map((row) => row.map(quote).join(",")).join("\n") + "\n");
 }
 
-const saveRows = (rows) => save("chart.csv", [Object.keys(rows[0] || {}), ...rows.map(Object.values)]);
+// Points with the fields of their cells by name, and curves as they are.
+function saveRows(rows) {
+  const names = listFields().map((field) => field.name), drawing = /^(f\d+|paint|panel|first|words|numSame|text|short|costText|against|closed)$/;
+  const named = rows.map((row) => ({ ...Object.fromEntries(names.map((name, index) => [name, row[`f${index}`]]).filter(([, value]) => value !== undefined)), ...Object.fromEntries(Object.entries(row).filter(([name]) => !drawing.test(name))) }));
+  save("chart.csv", [Object.keys(named[0] || {}), ...named.map(Object.values)]);
+}
 
 const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();
 
@@ -276,11 +302,11 @@ function heatCell(metric, value, scale, title, below) {
   return h("td", { class: "value", style: heat((value - scale[0]) / (scale[1] - scale[0] || 1)), title }, formatValue(metric, value), h("small", {}, below));
 }
 
-function showPositions(metric) {
+function showPositions(metric, held) {
   const groups = new Map();
   let most = 0;
   for (const cell of cells) {
-    if (!cell.k || !cell.oracle) continue;
+    if (!cell.k || !cell.oracle || !isHeld(cell, held)) continue;
     const values = cell.values[metric.name];
     values.forEach((value, index) => {
       const position = cell.positions[index];
@@ -303,5 +329,5 @@ function showPositions(metric) {
     return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), `n=${entry.size}`) : heatCell(metric, null);
   })]);
   return [h("h2", {}, `${metric.title} by the gold passage's position in the prompt`),
-    table(["strategy", ...positions.map(String)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];
+    table(["strategy", ...positions.map((position) => `position ${position}`)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];
 }

@@ -8,6 +8,7 @@ function render() {
     h("a", { href: link({ view: name, a: state.a, ...(name === "compare" ? { b: state.b, c: state.c } : {}), metric: state.metric }), "aria-current": name === view ? "page" : null }, title)));
   document.getElementById("main").replaceChildren(...[listUnknown(state), show(state)].flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false));
   document.body.dataset.view = view;
+  document.title = [state.id, VIEWS[view], data.title].filter(Boolean).join(" · ");
   document.body.dataset.milliseconds = Math.round(performance.now() - started);
   if (performance.memory) document.body.dataset.heap = performance.memory.usedJSHeapSize;
 }
@@ -16,6 +17,7 @@ function render() {
 function listUnknown(state) {
   const known = { view: Object.keys(VIEWS), kind: Object.keys(listKinds()), metric: data.metrics.map((metric) => metric.name), cost: data.metrics.map((metric) => metric.name),
     outcome: data.outcomes.map((outcome) => outcome.name), ...Object.fromEntries(["a", "b", "c", "baseline"].map((name) => [name, cells.map((cell) => cell.name)])) };
+  for (const field of data.cells.length ? listFields() : []) known[`only ${field.name}`] = field.values;
   return Object.entries(known).filter(([name, values]) => state[name] && !values.includes(state[name])).map(([name, values]) =>
     h("p", { class: "note" }, `The address says ${name}=${state[name]}, which this page does not have. It has ${values.join(", ")}.`));
 }
@@ -34,7 +36,24 @@ addEventListener("keydown", (event) => {
   else if (event.key === "Escape") follow("back");
   else if (event.key === "/" && document.getElementById("search")) { event.preventDefault(); document.getElementById("search").focus(); }
 });
-addEventListener("hashchange", () => { started = performance.now(); render(); scrollTo(0, 0); });
+addEventListener("hashchange", (event) => {
+  started = performance.now();
+  const places = [event.oldURL, event.newURL].map((url) => new URLSearchParams(new URL(url).hash.slice(1)));
+  const isSame = ["view", "id", "table"].every((name) => (places[0].get(name) || "") === (places[1].get(name) || ""));
+  if (isSame) renderInPlace();
+  else { render(); scrollTo(0, 0); }
+});
+
+// Render after a choice within a view: what was open stays open, and the focus and the place on the screen stay where they were.
+function renderInPlace() {
+  const main = document.getElementById("main"), top = scrollY, { tagName, name, textContent } = document.activeElement;
+  const folds = (node) => [...node.querySelectorAll("details")], open = folds(main).map((details) => details.open);
+  render();
+  if (folds(main).length === open.length) folds(main).forEach((details, index) => { details.open = open[index]; });
+  const focused = [...main.querySelectorAll(tagName)].find((node) => (name ? node.name === name : node.textContent === textContent));
+  if (focused) focused.focus({ preventScroll: true });
+  scrollTo(0, top);
+}
 
 async function inflate(id) {
   const encoded = document.getElementById(id);

@@ -17,7 +17,7 @@ function showOutcomes(state) {
   const cell = findCell(state.a) || rankCells()[0];
   return [
     h("h2", {}, "What became of the questions"),
-    muted("Counted without a judge, from what is stored: right answers first, then the first reason that applies. Each count opens its questions."),
+    muted("Counted without a judge, from what is stored. A question counts in the first column from the left that applies. Each count opens its questions."),
     table(["cell", ...used.map((index) => h("th", { class: "number", title: data.outcomes[index].meaning }, data.outcomes[index].title))], rows, { class: "outcomes" }),
     h("h2", {}, "Outcomes of one cell"),
     h("div", { class: "controls" }, select("Cell", cellOptions(), cell.name, (value) => go({ a: value }))),

@@ -114,6 +114,7 @@ class Page:
             "frontier": self._build_frontier(),
             "curves": self.curves,
             "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
+            "numQuestions": max(cell.num_questions for cell in cells),
             "numTests": self.family.num_tests,
             "selection": self.selection,
             "notes": list(report.notes),

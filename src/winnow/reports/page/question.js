@@ -21,7 +21,7 @@ function showQuestion(state, cell) {
       if (index < 0) return [];
       return [[h("a", { href: link({ a: entry.name, b: "", c: "", group: "", off: "", view: "questions" }, state) }, entry.name), data.answers[entry.answers[index]],
         h("td", {}, outcomeTag(entry.outcomes[index])), ...data.metrics.slice(0, 3).map((m) => number(formatValue(m, entry.values[m.name][index]))),
-        !compared.includes(entry) && h("a", { href: link({ view: "questions", a: cell.name, b: others.length ? others[0].name : entry.name, c: others.length ? entry.name : "", id }) }, "beside")]];
+        !compared.includes(entry) && h("a", { href: link({ view: "questions", a: cell.name, b: others.length ? others[0].name : entry.name, c: others.length ? entry.name : "", id }) }, "compare")]];
     })),
   ];
 }
@@ -84,7 +84,7 @@ function showContexts(state, entry, answers, canSwitch, isAnnotated) {
   const items = entry.contexts.map(([passage, rank, score, logOdds, logWeight, isGold, hasAnswer], index) => {
     const [title, text] = data.passages[passage];
     const facts = [rank ? `rank ${rank}` : "not retrieved", score !== null && `score ${score}`, logOdds !== null && `log-odds ${logOdds}`, logWeight && `log-weight ${logWeight}`].filter(Boolean).join(", ");
-    const toggle = tally && h("input", { type: "checkbox", checked: !off.has(index), "aria-label": `Use passage ${index + 1}`, onclick: (event) => {
+    const toggle = tally && h("input", { type: "checkbox", checked: !off.has(index), name: `passage ${index + 1}`, "aria-label": `Use passage ${index + 1}`, onclick: (event) => {
       event.preventDefault();
       const changed = new Set(off);
       if (!changed.delete(index)) changed.add(index);
@@ -94,7 +94,7 @@ function showContexts(state, entry, answers, canSwitch, isAnnotated) {
       isAnnotated ? "gold" : "gold by its text") : null,
       hasAnswer ? h("span", { class: "tag good", title: "contains an accepted answer as text" }, "has answer") : null), h("pre", {}, markAnswers(text, answers)));
   });
-  return h("div", {}, h("h3", {}, `${count(entry.contexts.length, "context")}, in prompt order`), items, tally && showTally(tally, off));
+  return h("div", {}, tally && showTally(tally, off), h("h3", {}, `${count(entry.contexts.length, "context")}, in prompt order`), items);
 }
 
 // The answer that follows from the ballots of the passages that are left, as winnow.strategies computes it.
@@ -123,5 +123,5 @@ function showTally(tally, off) {
   const sorted = [...results].sort((x, y) => y.total - x.total);
   const share = (total) => (tally.rule === "votes" ? total / (sorted[0].total || 1) : Math.exp(total - sorted[0].total));
   return h("div", { class: "note", id: "tally", "data-answer": text }, off.size ? `Without ${off.size} of the passages: ` : "With all passages: ", h("b", {}, text), tie,
-    muted(` (${unit}; no model is asked)`), sorted.length ? sorted.map((result) => h("div", {}, h("span", { class: "bar", style: `width:${(12 * share(result.total)).toFixed(2)}rem` }), `${result.text} ${result.total.toFixed(2)}`)) : h("div", {}, "every answer is unknown"));
+    muted(` (${unit}; no model is asked)`), sorted.length ? sorted.map((result) => h("div", {}, h("span", { class: "bar", style: `width:${(12 * share(result.total)).toFixed(2)}rem` }), `${result.text} ${tally.rule === "votes" && Number.isInteger(result.total) ? result.total : result.total.toFixed(2)}`)) : h("div", {}, "every answer is unknown"));
 }

@@ -6,19 +6,13 @@ A headline names no setting whose prompts rest on gold labels: nobody has these 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from winnow.metrics.answer import exact_match
 from winnow.metrics.comparisons import format_p
-from winnow.metrics.correctness import ExactMatch
-from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.reports.best import Best, BestComparison, find_best, find_best_mean, name_best
 from winnow.reports.cells import CellResult, get_unit_scale
-from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, describe_difference, group_equal_pairs
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, group_equal_pairs
 from winnow.reports.family import Family
+from winnow.reports.page.limits import describe_limits
 from winnow.reports.power import describe_questions_needed
-from winnow.text.containment import has_answer
-
-_CONTAINED_SHARE = 0.1
-"""Share of answers that only contain an accepted one, from which the page says so."""
 
 _SIMPLEST = "the simplest setting"
 """What the baseline of the headline is called, unless costs are unknown or the best setting is the simplest one."""
@@ -88,7 +82,7 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
         *_describe_ceiling(family, best),
         *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
-    return replace(story, findings=findings, limits=list(_describe_limits(family, best)))
+    return replace(story, findings=findings, limits=list(describe_limits(family, best)))
 
 
 def build_headline(family: Family, cost: str = "tokens", selection: str = "") -> Story:
@@ -193,14 +187,14 @@ def _format_headline(family: Family, best: Best, baseline: BestComparison | None
     words = f"{family.cells[baseline.index].labels.words}, {role}"
     if _is_simplest(family, best, cost):
         text += " It also costs the least of those with passages."
-    gain, p_value = _format_gain(family, baseline), _format_p(baseline.adjusted_p_value)
+    gain, p_value = _format_gain(family, baseline), _format_p(baseline)
     more = "less" if metric.lower_is_better else "more"
     if baseline.is_better:
         text += f" That is {gain} {more} than {words}, has ({p_value})."
     elif baseline.is_significant:
         text += f" Paired by question, it is worse than {words}: {_format_difference(family, baseline)}, {p_value}."
     else:
-        text += f" That is not significantly {more} than {words}: {gain}, {p_value.partition(',')[0]}."
+        text += f" That is not significantly {more} than {words}: {gain}, {p_value.removesuffix(', not significant')}."
         text += _format_advice(family, best, baseline, role, cost)
     return Finding(text, (best.index, baseline.index), _get_interval(family, baseline), baseline.is_significant)
 
@@ -214,7 +208,7 @@ def _format_advice(family: Family, best: Best, baseline: BestComparison, role: s
     is_usable = best.is_deployable and role == _SIMPLEST and family.cells[baseline.index].labels.shows_passages
     if not is_usable or ratio is None or ratio < _MUCH_MORE:
         return ""
-    return f" These questions do not justify {ratio:.1f} times the cost of {role}."
+    return f" Use the simplest: the gain does not justify {ratio:.1f} times the cost."
 
 
 def _compare_costs(family: Family, best: Best, other: BestComparison, cost: str) -> float | None:
@@ -263,7 +257,7 @@ def _describe_cheaper(
     yield Finding(
         f"The cheapest setting that is not significantly worse is {family.cells[other.index].labels.words}, at "
         f"{100 * less / own:.0f} % of the cost; the best is {_format_gain(family, other)} better "
-        f"({_format_p(other.adjusted_p_value)}).",
+        f"({_format_p(other)}).",
         (best.index, other.index),
         _get_interval(family, other),
     )
@@ -284,8 +278,7 @@ def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
     value = cells[ceiling].format_metric(family.metric.name, family.seed)
     certainty = f"{_format_gain(family, comparison)} better than the best setting without"
     yield Finding(
-        f"With gold labels, {cells[ceiling].labels.words} reaches {value}, {certainty} "
-        f"({_format_p(comparison.adjusted_p_value)}).",
+        f"With gold labels, {cells[ceiling].labels.words} reaches {value}, {certainty} ({_format_p(comparison)}).",
         (ceiling, best.index),
         _get_interval(family, comparison),
         comparison.is_significant,
@@ -293,12 +286,16 @@ def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
 
 
 def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best) -> Finding:
-    """Name the largest difference of one factor: a significant one of the best setting before any other."""
+    """Name the largest difference of one factor: one between settings without gold labels first, then a significant one.
+
+    Where several are left, one of the best setting comes before any other.
+    """
     title, pairs = comparisons.factor.title, [pair for pair, _ in group_equal_pairs(comparisons.pairs)]
     significant = [pair for pair in pairs if pair.is_significant]
 
-    def rank(pair: Pair) -> tuple[bool, bool, float]:
-        return pair.is_significant, best.index in pair.indices, abs(pair.comparison.difference)
+    def rank(pair: Pair) -> tuple[bool, bool, bool, float]:
+        is_control = best.is_deployable and any(family.cells[index].labels.uses_gold for index in pair.indices)
+        return not is_control, pair.is_significant, best.index in pair.indices, abs(pair.comparison.difference)
 
     pair = max(pairs, key=rank)
     is_turned = pair.comparison.difference < 0
@@ -307,10 +304,11 @@ def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best)
     assert compared is not None
     comparison = BestComparison(indices[1], *compared)
     higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
-    difference, p_value = _format_difference(family, comparison), _format_p(comparison.adjusted_p_value)
+    difference, p_value = _format_difference(family, comparison), _format_p(comparison)
     text = f"{family.metric.heading} is {difference} higher {higher} than {lower} ({shared}; {p_value})"
     if significant:
-        text += f". {len(significant)} of {len(pairs)} distinct differences between {title} are significant."
+        verb = "is" if len(significant) == 1 else "are"
+        text += f". {len(significant)} of {len(pairs)} distinct differences between {title} {verb} significant."
     else:
         none = f"The only difference between {title} is not"
         if len(pairs) > 1:
@@ -328,49 +326,6 @@ def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, 
         return one.placed or one.gold, other.placed or other.gold, f"{one.line} on {one.passages}"
     shared = one.words.removeprefix(one.line).strip().removeprefix("on ")
     return f"with {one.line}", f"with {other.line}", shared
-
-
-def _describe_limits(family: Family, best: Best) -> Iterator[str]:
-    """Say what bounds the metric: answers in other words, questions without a stored one, and gold passages that are text."""
-    cell, metric = family.cells[best.index], family.metric
-    num_contained = _count_contained(cell) if isinstance(metric, ExactMatch) else 0
-    if num_contained >= _CONTAINED_SHARE * cell.num_questions > 0:
-        yield (
-            f"{num_contained} of {cell.num_questions} answers of the best setting contain an accepted one among other words, "
-            f"and are no exact match. metric=[accuracy] counts them as right; a reader that is fine-tuned answers in short "
-            "(reader=smollm2_tuned)."
-        )
-    if difference := describe_difference(metric).strip():
-        yield difference.replace("A - B", "A difference", 1)
-    if num_dropped := sum(cell.columns.truncated):
-        yield (
-            f"{num_dropped} passages were dropped from prompts of the best setting that were too long. Gold passages are "
-            "dropped last, so that these prompts rest on their labels."
-        )
-    ranked = [sample for sample in cell.samples if sample.ranking]
-    answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
-    if ranked and len(answerable) < len(ranked):
-        text = f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context that holds an answer."
-        if answerable:
-            value = cell.select_questions(answerable).format_metric(metric.name, family.seed)
-            text += f" On the other {len(answerable)}, the best setting has {value}."
-        yield text
-    distant = sum(provenance == "distant" for provenance in cell.columns.provenances)
-    if distant:
-        yield (
-            f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
-            "because the data set names none. Some contain it by chance, and do not answer the question."
-        )
-
-
-def _count_contained(cell: CellResult) -> int:
-    """Count the answers that are no exact match, but contain an accepted answer in other words."""
-    return sum(
-        bool(sample.question.answers)
-        and not exact_match(sample.prediction.answer, sample.question.answers)
-        and has_answer(sample.prediction.answer, sample.question.answers)
-        for sample in cell.samples
-    )
 
 
 def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:
@@ -392,8 +347,12 @@ def _format_difference(family: Family, other: BestComparison, direction: int = 1
     return f"{difference:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _format_p(p_value: float) -> str:
-    """Format a corrected p-value."""
-    text = format_p(p_value)
-    verdict = "" if p_value < SIGNIFICANCE_LEVEL else ", not significant"
-    return f"p {'' if text.startswith('<') else '= '}{text}{verdict}"
+def _format_p(other: BestComparison) -> str:
+    """Format the p-value of a comparison alone and after the correction, if the correction changes it."""
+    alone, corrected = (
+        text if text.startswith("<") else f"= {text}"
+        for text in map(format_p, (other.comparison.p_value, other.adjusted_p_value))
+    )
+    verdict = "" if other.is_significant else ", not significant"
+    second = "" if alone == corrected else f", {corrected.removeprefix('= ')} corrected"
+    return f"p {alone}{second}{verdict}"

@@ -29,9 +29,9 @@ function showTables(state) {
       h("a", { href: link({ by: String(index), order }, state) }, entry.columns[index], isBy ? (state.order === "down" ? " ↓" : " ↑") : ""));
   };
   return [
-    h("div", { class: "controls" }, select("Table", names, names[Number(state.table) || 0][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state, "a text of the rows"),
+    h("div", { class: "controls" }, select("Table", names, names[Number(state.table) || 0][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state, "words in the rows"),
       h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("table.csv", [entry.columns, ...rows]); } }, "save as CSV"),
-      h("details", { class: "inline" }, h("summary", {}, "Columns"), entry.columns.map((name, index) => h("label", {}, h("input", { type: "checkbox", checked: !hidden.has(index), onchange: () => {
+      h("details", { class: "inline" }, h("summary", {}, "Columns"), entry.columns.map((name, index) => h("label", {}, h("input", { type: "checkbox", name: `column ${name}`, checked: !hidden.has(index), onchange: () => {
         if (!hidden.delete(index)) hidden.add(index);
         go({ hide: [...hidden].join(",") });
       } }), ` ${name} `)))),
