@@ -148,7 +148,7 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bo
 
 def _describe(prediction: Prediction) -> tuple[object, ...]:
     """Return what metrics read of a prediction, but for the time and the counts of cut and empty replies."""
-    usage = [(used.role, used.calls, used.tokens_in, used.tokens_out) for used in prediction.usage]
+    usage = [(used.role, used.calls, used.tokens_in, used.tokens_out, used.tokens_reasoning) for used in prediction.usage]
     return (*(getattr(prediction, name) for name in _COMPARED), usage)
 
 

@@ -55,6 +55,19 @@ def test_a_result_comes_back_as_it_was(result: Result) -> None:
     assert read_result(key, value, 0.75, compute_checksum(key, value)) == result
 
 
+def test_reasoning_that_was_not_counted_has_its_share_of_the_tokens() -> None:
+    """Beside the text, or in tags within it; a reply without any has none."""
+    for body, tokens in (
+        ({"text": "four", "reasoning": "x" * 396}, 99),
+        ({"text": "<think>" + "x" * 12 + "</think>four"}, 75),
+        ({"text": "four [1] < five"}, 0),
+    ):
+        value = json.dumps({**body, "finish": "stop", "in": 5, "out": 100}).encode()
+        decoded = decode_result(value)
+        assert isinstance(decoded, Generation)
+        assert decoded.usage.tokens_reasoning == tokens
+
+
 def test_the_checksum_is_that_of_key_and_value() -> None:
     """It is CRC-32 of one after the other, as former versions wrote it."""
     assert compute_checksum(b"key", b"value") == zlib.crc32(b"keyvalue") == zlib.crc32(b"value", zlib.crc32(b"key"))

@@ -29,7 +29,20 @@ from winnow.records import Generation
 )
 def test_claims_are_the_entries_of_a_list(reply: str, claims: list[str] | None) -> None:
     """Each once; a list that says that there is none differs from a reply that is no list."""
-    assert read_claims(Generation(reply)) == claims
+    assert read_claims(Generation(reply), is_strict=True) == claims
+
+
+def test_a_list_that_was_cut_is_none() -> None:
+    """What follows was not listed; the published code takes what is there."""
+    cut = Generation("- a is one.\n- b is t", "length")
+    assert read_claims(cut, is_strict=True) is None
+    assert read_claims(cut, is_strict=False) == ["a is one.", "b is t"]
+
+
+def test_the_claims_of_an_example_that_the_judge_adds_do_not_count() -> None:
+    """It goes on in the form of the prompt."""
+    reply = "- A is one.\n- B is two.\n\nQuestion: Who was C?\nAnswer: C was D.\nClaims:\n- C was D."
+    assert read_claims(Generation(reply), is_strict=True) == ["A is one.", "B is two."]
 
 
 def test_verdicts_are_asked_in_parts_and_read_by_reference() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import Sample
 from winnow.metrics.nuggets import Nuggets
 from winnow.records import Question
@@ -48,6 +48,14 @@ def test_the_six_measures(of: str, value: float) -> None:
     found, prompts = play(Nuggets("m", "m", of=of), sample(), REPLY)  # type: ignore[arg-type]
     assert found == pytest.approx(value)
     assert "1. nugget 1\n2. nugget 2" in prompts[0][0]
+
+
+def test_the_importance_is_a_word_in_any_case() -> None:
+    """Another one is refused, rather than taken for okay; a nugget without one is okay."""
+    reply = "support\nnot_support"
+    assert play(Nuggets("m", "m", of="weighted"), sample(["Vital ", "okay"]), reply)[0] == pytest.approx(1 / 1.5)
+    with pytest.raises(InputError, match="Question 'q': the importance of a nugget is vital or okay; received 'high'"):
+        play(Nuggets("m", "m", of="weighted"), sample(["high", "okay"]), reply)
 
 
 def test_ten_nuggets_are_asked_about_at_once() -> None:

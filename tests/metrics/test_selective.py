@@ -6,30 +6,40 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, evaluate
-from winnow.metrics.selective import LIKELIHOOD, Coverage, SelectiveAccuracy, compute_agreement, read_likelihood, read_stated
+from winnow.metrics.selective import (
+    LIKELIHOOD,
+    REPLIES,
+    Coverage,
+    SelectiveAccuracy,
+    compute_agreement,
+    read_likelihood,
+    read_stated,
+)
 from winnow.testing import make_sample
 
 SAMPLES = [
-    make_sample("x", 0, candidates=("x", "The X!", "x", "y", "x"), calls=5),
-    make_sample("y", 1, candidates=("y", "y", "y", "y"), calls=4),
-    make_sample("x", 2, candidates=("x", "y", "z"), calls=3),
-    make_sample("unknown", 3, unknown=True, calls=5),
+    make_sample("x", 0, candidates=("x", "The X!", "x", "y", "x"), trace=(f"{REPLIES}5",)),
+    make_sample("y", 1, candidates=("y", "y", "y", "y"), trace=("kept: 4", f"{REPLIES}4"), calls=9),
+    make_sample("x", 2, candidates=("x", "y", "z"), trace=(f"{REPLIES}3",)),
+    make_sample("unknown", 3, unknown=True, trace=(f"{REPLIES}5",)),
     make_sample("x", 4),
     make_sample("unknown", 5, unknown=True),
 ]
 
 
 def test_agreement_is_of_all_replies() -> None:
-    """After normalization; an answer without a vote has none, and that of a vote for "unknown" is 0."""
+    """After normalization; other calls do not count. Without a vote there is none; that of a vote for "unknown" is 0."""
     assert [compute_agreement(sample) for sample in SAMPLES] == [0.8, 1.0, pytest.approx(1 / 3), 0.0, None, None]
 
 
 def test_replies_that_are_unknown_agree_with_no_answer() -> None:
     """One answer beside four refusals, or from one of nine passages, is not a confident one."""
     for replies in (5, 9):
-        lone = make_sample("x", candidates=("x",), calls=replies)
+        lone = make_sample("x", candidates=("x",), trace=(f"{REPLIES}{replies}",))
         assert compute_agreement(lone) == 1 / replies
         assert Coverage("c", "c").score(lone) == 0.0
+    single = make_sample("unknown", unknown=True, trace=(f"{REPLIES}1",))  # Post-Fusion on one passage
+    assert (compute_agreement(single), Coverage("c", "c").score(single)) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("threshold", "accuracy", "coverage"), [(0.8, 1 / 2, 2 / 4), (0.0, 2 / 3, 3 / 4), (1.0, 0.0, 1 / 4)])
@@ -55,6 +65,11 @@ def say(reply: str, answer: str = "x", number: int = 0, *, unknown: bool = False
         ("x\nConfidence level: 7.5", 0.075),
         ("x\nConfidence (0-100): 90/100", 0.9),
         ("x\nConfidence:\n0.9", 0.9),
+        ("x\nConfidence - 80", 0.8),
+        ("x\nConfidence: .8", 0.8),
+        ("x\nConfidence: 0.5%", 0.005),
+        ("x\nConfidence: 1.0 %", 0.01),
+        ("x\nConfidence: -5", None),
         ("x (confidence 80)", None),
         ("x. Confidence: 80", None),
         ("<think>Confidence: 10</think>x\nconfidence = 100%", 1.0),

@@ -7,6 +7,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, Shown
 from winnow.metrics.sufficiency import SufficientContext
+from winnow.records import Generation
 from winnow.testing import make_context, make_sample, run_scripted_plan
 
 METRIC = SufficientContext("s", "S", template="{question}|{passages}", passage="{text}")
@@ -28,6 +29,11 @@ def sample(**fields: object) -> Sample:
         ("Insufficient Context: 1", None),
         ("The context is sufficient.", None),
         ('{"Sufficient Context": 10}', None),
+        ('{"Sufficient Context": 0.9}', None),
+        ("Sufficient Context (0 or 1): 1", 1.0),
+        ("**Sufficient Context:** 0.", 0.0),
+        ("There is not sufficient context. 1 passage is about dogs.", None),
+        ("I check whether there is sufficient context:\n1. Passage 1 names no author, and", None),
         ("", None),
     ],
 )
@@ -36,6 +42,15 @@ def test_the_last_verdict_counts(reply: str, verdict: float | None) -> None:
     score, prompts = run_scripted_plan(METRIC.plan(sample(unknown=True)), [[reply]])
     assert score == verdict
     assert prompts == [["Who wrote Emma?|text 1\n\ntext 2"]], "whatever the answer was"
+
+
+def test_a_reply_that_was_cut_has_no_verdict() -> None:
+    """It may quote both forms of the verdict before it decides."""
+    plan = METRIC.plan(sample())
+    next(plan)
+    with pytest.raises(StopIteration) as stop:
+        plan.send([Generation('I end with {"Sufficient Context": 1} or {"Sufficient Context": 0}', "length")])
+    assert stop.value.value is None
 
 
 def test_without_passages_nothing_is_asked() -> None:

@@ -43,16 +43,24 @@ def test_counts_of_tokens(usage: dict[str, int], expected: tuple[int, int] | Non
     [
         ({"completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 12}}, {"content": "four"}, 12),
         ({"completion_tokens": 20, "reasoning_tokens": 12}, {"content": "four"}, 12),  # SGLang
-        ({"completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 99}}, {"content": "four"}, 20),
+        (
+            {"completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 99}},
+            {"content": "four"},
+            99,
+        ),  # not in the completion
         ({"completion_tokens": 5, "total_tokens": 25}, {"content": "four"}, 15),  # Gemini: in the total alone
         ({"completion_tokens": 20}, {"content": "four", "reasoning": "2 + 2 is 4  "}, 14),  # 10 of 14 characters
-        ({"completion_tokens": 20}, {"content": "<think>it is 2 + 2</think> four"}, 7),  # 11 of 30
+        ({"completion_tokens": 20}, {"content": "<think>it is 2 + 2</think> four"}, 15),  # 11 of 15
         (
             {"completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 0}},
             {"content": "a", "reasoning": "b"},
             10,
         ),
         ({"completion_tokens": 20, "completion_tokens_details": None}, {"content": "four"}, 0),
+        ({"prompt_tokens": 0, "completion_tokens": 50, "total_tokens": 250}, {"content": "four"}, 0),
+        ({"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 70}, {"content": "four"}, 0),
+        ({"completion_tokens": 25, "total_tokens": 130, "reasoning_tokens": 0}, {"content": "four"}, 0),
+        ({"completion_tokens": 100}, {"content": "<think>" + "x" * 300 + "</think>four", "reasoning": "x" * 300}, 99),
         (None, {"content": "four"}, 0),
     ],
 )

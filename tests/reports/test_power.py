@@ -33,9 +33,10 @@ def test_large_differences_need_few_questions() -> None:
     assert all(low < 65 < high for low, high in ranges)
     widths = [high - low for low, high in ranges]
     assert widths == sorted(widths, reverse=True)
-    assert widths[-1] == pytest.approx(2 * 1.96 * 100 * (0.65 * 0.35 / 500) ** 0.5, rel=0.1)  # 26 of 40 are won, none lost
+    error = (0.65 * 0.35 * (1 / 40 + 1 / 500)) ** 0.5  # 26 of 40 are won, none lost; of these and of 500 others
+    assert widths[-1] == pytest.approx(2 * 1.96 * 100 * error, rel=0.1)
     low, high = (float(end) for end in sets.rows[2][3].split(" to "))
-    assert low < 0 == high  # one question of 40: with 50, many sets are ties
+    assert low < 0 < high  # one question of 40 differs: with 50 others, the set decides
     assert planned.columns[3:] == ["10"]
     assert planned.rows[2][3] == "80"  # 7.906 discordant questions are needed, and 10 % are discordant if the effect is that
     assert len(page.plots[0].rows) == 3 * 4

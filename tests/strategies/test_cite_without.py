@@ -4,7 +4,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation_use import Changed
-from winnow.records import Decoding
+from winnow.records import Decoding, Generate, Generation
 from winnow.strategies.cite_without import CiteWithout, Removed
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, make_sample, run_scripted_plan
@@ -34,6 +34,25 @@ def test_as_many_uncited_passages_are_removed() -> None:
     _, trace, prompts = play(["Paris [2]", "Paris [1]"], "uncited")
     assert prompts[1] in (["[1] two\n[2] three Q Who?"], ["[1] one\n[2] two Q Who?"])
     assert trace[-1] == "changed: no"
+
+
+@pytest.mark.parametrize("removed", ["cited", "uncited"])
+def test_only_passages_that_were_shown_are_removed(removed: Removed) -> None:
+    """The prompt was too long for the third one: it is neither cited nor among the others."""
+    plan = CiteWithout(PROMPT, Decoding(), removed=removed).plan(make_question("Who?"), CONTEXTS)
+    next(plan)
+    shown = tuple(context.passage for context in CONTEXTS[:2])
+    (request,) = plan.send([Generation("Paris [1]", dropped=1, passages=shown)])
+    assert isinstance(request, Generate)
+    assert request.messages[-1].content == f"[1] {'two' if removed == 'cited' else 'one'} Q Who?"
+
+
+def test_a_citation_of_a_passage_that_was_not_shown_is_none() -> None:
+    """The third number has no passage in the prompt."""
+    plan = CiteWithout(PROMPT, Decoding()).plan(make_question("Who?"), CONTEXTS)
+    next(plan)
+    with pytest.raises(StopIteration):
+        plan.send([Generation("Paris [3]", dropped=1, passages=tuple(context.passage for context in CONTEXTS[:2]))])
 
 
 @pytest.mark.parametrize(("reply", "count"), [("Paris", 3), ("Paris [9]", 3), ("Paris [1][2]", 3), ("Paris [1]", 1)])

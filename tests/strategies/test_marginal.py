@@ -56,7 +56,7 @@ def test_generated_scores_an_answer_by_its_own_tokens() -> None:
         plan.send([Generation(text, logprobs=tuple(map(math.log, values))) for text, values in replies])
     result = stop.value.value
     assert (result.text, result.candidates) == ("x", ("x", "y", "Y"))
-    assert result.trace == (f"log P: x {math.log(0.45):.2f}; y {math.log(0.336):.2f}",)
+    assert result.trace == ("replies: 3", f"log P: x {math.log(0.45):.2f}; y {math.log(0.336):.2f}")
 
 
 def test_a_server_without_log_probabilities_is_named() -> None:

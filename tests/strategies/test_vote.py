@@ -111,7 +111,7 @@ def test_the_answer_says_what_it_came_from() -> None:
     assert (result.text, result.reply, result.trace) == (
         "b",
         "Answer: b",
-        ("answered: 1 2 3", "vote: a 1; b 2"),
+        ("answered: 1 2 3", "replies: 3", "vote: a 1; b 2"),
     )
     assert [p.passage_id for p in result.used] == ["p2"]
 
@@ -120,7 +120,7 @@ def test_the_samples_of_one_prompt_vote() -> None:
     """Each counts as one, also two of them; the reply shown is the first with the winning answer."""
     result = Vote().choose(make_question(), PromptReplies(("b", "a", "a"), ("r1", "r2", "r3")))
     assert (result.text, result.reply, result.candidates) == ("a", "r2", ("b", "a", "a"))
-    assert result.trace == ("vote: b 1; a 2",)
+    assert result.trace == ("replies: 3", "vote: b 1; a 2")
     assert Vote().choose(make_question(), PromptReplies(("unknown", "a"), ("r1", "r2"))).text == "a"
     silent = Vote().choose(make_question(), PromptReplies(("unknown", ""), ("r1", "r2")))
     assert (silent.text, silent.reply) == ("unknown", "r1")

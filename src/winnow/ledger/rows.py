@@ -18,6 +18,7 @@ from msgspec import structs
 
 from winnow.errors import LedgerError
 from winnow.records import NO_USAGE, Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, ToolCall, Usage
+from winnow.text.final import compute_reasoning_share
 
 MIGRATIONS = (
     """
@@ -208,6 +209,15 @@ def _parse_infinity(name: str) -> float:
     return float(name)
 
 
+def _read_reasoning_tokens(body: Mapping[str, Any]) -> int:
+    """Return the tokens of reasoning of a reply; where they were not counted, as their share of the characters."""
+    if "reasoning_tokens" in body:
+        return int(body["reasoning_tokens"])
+    others = sum(len(text) for call in body.get("tool_calls", ()) for text in call)
+    tokens_out: int = body["out"]
+    return round(compute_reasoning_share(body["text"], body.get("reasoning", ""), others) * tokens_out)
+
+
 def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     """Decode a result that `encode_result` wrote.
 
@@ -224,7 +234,7 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     except orjson.JSONDecodeError:
         body = _parse_json(value.decode())  # orjson rejects infinite log-probabilities
     if "text" in body:
-        usage = Usage(body["in"], body["out"], body.get("reasoning_tokens", 0), seconds)
+        usage = Usage(body["in"], body["out"], _read_reasoning_tokens(body), seconds)
         if len(body) == _NUM_GENERATION_FIELDS:
             return Generation(body["text"], body["finish"], usage)
         if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:

@@ -33,7 +33,7 @@ class ShortAnswerRecall(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     hit: bool = False
 
@@ -43,7 +43,8 @@ class ShortAnswerRecall(MeanMetric):
         if not pairs:
             return None
         text = _normalize_answer(sample)
-        found = [any(normalize(answer) in text for answer in pair["short_answers"]) for pair in pairs]
+        spellings = [[spelling for one in pair["short_answers"] if (spelling := normalize(one))] for pair in pairs]
+        found = [any(spelling in text for spelling in own) for own in spellings]
         return float(all(found)) if self.hit else sum(found) / len(found)
 
 

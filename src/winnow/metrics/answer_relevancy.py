@@ -30,7 +30,9 @@ Answer: {answer}
 """
 """Prompt for a question, with the field {answer}. As in the published code, the judge sees neither question nor passages."""
 
-_QUESTION = re.compile(r"^\W*question[^\w\n]*:[^\w\n]*(.*?)[\s*]*$", re.IGNORECASE | re.MULTILINE)
+_QUESTION = re.compile(
+    r"^\W*question\b[^\n:]{0,8}:[^\w\n]*(?:\n\W*(?!noncommittal)(?=\w))?(.*?)[\s*]*$", re.IGNORECASE | re.MULTILINE
+)
 _NONCOMMITTAL = re.compile(r"^\W*noncommittal[^\w\n]*:[^\w\n]*(yes|no)\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -63,7 +65,7 @@ class AnswerRelevancy(JudgedMetric):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     encoder: QueryEncoder | None = None
     questions: Annotated[int, Ge(1)] = 3

@@ -82,10 +82,13 @@ def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: in
     return Generate((Message("user", prompt),), Decoding(max_new_tokens=max_new_tokens), role="judge")
 
 
-def read_claims(reply: Generation) -> list[str] | None:
-    """Return the distinct claims that a reply lists, which may be none, or None if it is no list."""
+def read_claims(reply: Generation, *, is_strict: bool) -> list[str] | None:
+    """Return the distinct claims that a reply lists, which may be none, or None if it is no list.
+
+    A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no claims in it.
+    """
     listed = parse_facts(reply.text)
-    if not listed:
+    if not listed or (is_strict and reply.finish == "length"):
         return None
     return list(dict.fromkeys(claim for claim in listed if claim.lower() not in _NONE))
 

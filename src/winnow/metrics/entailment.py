@@ -43,7 +43,7 @@ class CitationSupport(JudgedMetric):
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: Measure = "recall"
     hypothesis: str = "{sentence}"

@@ -20,7 +20,7 @@ from winnow.text.final import extract_final_text
 Measure = Literal["score", "facts"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 _LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
-_SENTENCE_LABEL = re.compile(r"^[ \t]*Sentence:", re.MULTILINE | re.IGNORECASE)
+_NEXT_EXAMPLE = re.compile(r"^[ \t]*(?:Sentence|Question|Answer|Claims):", re.MULTILINE | re.IGNORECASE)
 _NEGATIONS = ("not", "cannot", "unknown", "information")
 
 
@@ -134,9 +134,9 @@ def split_sentences(text: str) -> list[str]:
 def parse_facts(reply: str) -> list[str]:
     """Return the entries of a list with bullets or numbers; other lines are ignored.
 
-    The list ends where the judge continues with a "Sentence:" of its own.
+    The list ends where the judge continues with another example in the form of the prompt.
     """
-    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(extract_final_text(reply))]
+    blocks = [_LISTED.findall(block) for block in _NEXT_EXAMPLE.split(extract_final_text(reply))]
     return next((facts for facts in blocks if facts), [])
 
 

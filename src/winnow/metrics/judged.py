@@ -9,15 +9,15 @@ from annotated_types import Ge, Gt
 from winnow.errors import check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.records import Decoding, Generate, Generation, Message, Plan
-from winnow.text.final import extract_final_text
+from winnow.text.verdicts import read_yes_or_no
 
 
 @dataclass(frozen=True)
 class JudgedAccuracy(JudgedMetric):
     """Share of answers for which the judge replies "yes" instead of "no".
 
-    A reply that starts with neither word is no verdict. Of several votes, which are drawn at a temperature, the majority of
-    the verdicts counts. The metric is undefined for a question without a verdict, or with as many for as against.
+    A reply that starts with neither word, or with both, is no verdict. Of several votes, which are drawn at a temperature, the
+    majority of the verdicts counts. The metric is undefined for a question without a verdict, or with as many for as against.
 
     Args:
         template: Template of the judge's prompt, with the fields {question}, {answers} and {answer}.
@@ -28,7 +28,7 @@ class JudgedAccuracy(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     template: str = ""
     max_new_tokens: Annotated[int, Ge(1)] = 4
@@ -49,15 +49,8 @@ class JudgedAccuracy(JudgedMetric):
         replies: Sequence[Generation] = yield [
             Generate((Message("user", prompt.strip()),), decoding, number, role="judge") for number in range(self.votes)
         ]
-        verdicts = [verdict for reply in replies if (verdict := _parse_verdict(reply.text)) is not None]
+        verdicts = [verdict for reply in replies if (verdict := read_yes_or_no(reply.text)) is not None]
         share = sum(verdicts) / len(verdicts) if verdicts else 0.5
         if self.of == "consistency":
             return max(share, 1 - share) if verdicts else None
         return None if share == 0.5 else float(share > 0.5)
-
-
-def _parse_verdict(reply: str) -> float | None:
-    """Return the verdict that the first word of a reply expresses, or None if it is neither "yes" nor "no"."""
-    words = extract_final_text(reply).split()
-    first_word = words[0].strip(".,:;!*\"'").lower() if words else ""
-    return {"yes": 1.0, "no": 0.0}.get(first_word)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError, InputError, check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.claim_checks import format_numbered, read_numbered_words
 from winnow.metrics.factscore import get_whole_answer
@@ -57,7 +57,7 @@ class Nuggets(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: Measure = "vital_strict"
     dialect: Literal["strict", "nuggetizer"] = "strict"
@@ -87,7 +87,7 @@ class Nuggets(JudgedMetric):
                 labels += read_numbered_words(reply, _LINE, len(part)) or [None] * len(part)
         if self.dialect == "strict" and None in labels:
             return None
-        return self._compute([str(nugget.get("importance", "okay")) for nugget in nuggets], labels)
+        return self._compute([_read_importance(sample, nugget) for nugget in nuggets], labels)
 
     def _ask(self, sample: Sample, texts: Sequence[str]) -> Generate:
         answer = get_whole_answer(sample.prediction)
@@ -106,3 +106,14 @@ class Nuggets(JudgedMetric):
         if not any(weights):
             return None if self.dialect == "strict" else 0.0
         return sum(weight * one for weight, one in zip(weights, earned, strict=True)) / sum(weights)
+
+
+def _read_importance(sample: Sample, nugget: Mapping[str, Any]) -> str:
+    """Return "vital" or "okay", which a nugget without an importance is."""
+    importance = str(nugget.get("importance", "okay")).strip().lower()
+    if importance not in ("vital", "okay"):
+        raise InputError(
+            f"Question {sample.question.question_id!r}: the importance of a nugget is vital or okay; received "
+            f"{nugget['importance']!r}."
+        )
+    return importance

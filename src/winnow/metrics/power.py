@@ -23,8 +23,8 @@ class PowerPoint:
         same_order: Share of draws in which the cell is better that is better on all questions, or the first one if neither is.
             A tie counts half.
         significant: Share of draws in which a paired test at the 5 % level finds that it is better.
-        low: Difference below which 2.5 % of the draws are.
-        high: Difference above which 2.5 % of the draws are.
+        low: Lower bound of the 95 % prediction interval for the difference over n other questions.
+        high: Its upper bound.
 
     """
 
@@ -55,12 +55,14 @@ def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0
     rng = np.random.default_rng(seed)
     sign = np.sign(data.mean())
     draw = _draw_ternary if has_ternary_values(data) else _draw_means
+    # The questions at hand are a draw themselves, so that a prediction adds their own error to that of n others.
+    own_errors = draw(data, len(data), np.random.default_rng([seed, 1]), resamples)[0] - data.mean()
     points = []
     for n in sizes:
         means, is_significant = draw(data, n, rng, resamples)
         agreement = np.sign(means) * (sign or 1.0)
         same_order = float(((agreement > 0) + 0.5 * (agreement == 0)).mean())
-        low, high = np.quantile(means, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2]).tolist()
+        low, high = np.quantile(means + own_errors, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2]).tolist()
         points.append(PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean()), low, high))
     return points
 

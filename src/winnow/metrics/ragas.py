@@ -1,6 +1,5 @@
 """RAGAS (Es et al. 2024): faithfulness of an answer, and precision and recall of its passages, according to a judge."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -17,7 +16,7 @@ from winnow.metrics.claim_checks import (
 )
 from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding, Generate, Generation, Message, Plan
-from winnow.text.final import extract_final_text
+from winnow.text.verdicts import read_yes_or_no
 
 Measure = Literal["faithfulness", "context_recall", "context_precision"]
 
@@ -55,7 +54,7 @@ class Ragas(ClaimMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: Measure = "faithfulness"
     dialect: Literal["strict", "ragas"] = "strict"
@@ -86,7 +85,7 @@ class Ragas(ClaimMetric):
             self._ask(self.useful_template.format(question=question.text, passage=passage, answer=question.answers[0]))
             for passage in passages
         ]
-        verdicts = [_read_word(reply) for reply in replies]
+        verdicts = [read_yes_or_no(reply.text) for reply in replies]
         if self.dialect == "strict" and None in verdicts:
             return None
         return compute_average_precision(list(map(bool, verdicts)), 0.0 if self.dialect == "strict" else _SMALL)
@@ -94,7 +93,7 @@ class Ragas(ClaimMetric):
     def _check(self, question: str, text: str, passages: Sequence[str]) -> Plan[float | None]:
         """Return the share of the claims of a text that the passages entail."""
         (listed,) = yield [ask_for_claims(self.extract_template, question, text, self.max_new_tokens)]
-        claims = read_claims(listed)
+        claims = read_claims(listed, is_strict=self.dialect == "strict")
         if not claims:
             return None
         replies = yield ask_for_verdicts(self.check_template, question, claims, ["\n".join(passages)], len(claims))
@@ -125,8 +124,3 @@ def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> flo
             found += 1
             total += found / place
     return total / (found + small) if found else 0.0
-
-
-def _read_word(reply: Generation) -> bool | None:
-    words = re.findall(r"[a-z]+", extract_final_text(reply.text).lower())
-    return {"yes": True, "no": False}.get(words[0]) if words else None

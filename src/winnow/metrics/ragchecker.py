@@ -62,7 +62,7 @@ class RagChecker(ClaimMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
@@ -94,7 +94,7 @@ class RagChecker(ClaimMetric):
         lists: Sequence[Generation] = yield [
             ask_for_claims(self.extract_template, question.text, text, self.max_new_tokens) for text in texts
         ]
-        claims = {text: read_claims(reply) for text, reply in zip(texts, lists, strict=True)}
+        claims = {text: read_claims(reply, is_strict=is_strict) for text, reply in zip(texts, lists, strict=True)}
         if is_strict and None in claims.values():
             return None  # the judge listed nothing
         requests = {

@@ -1,6 +1,5 @@
 """Selective answering: how good the answers are of which a strategy is confident, and how many those are."""
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, get_args
@@ -16,8 +15,10 @@ from winnow.text.normalization import normalize
 Confidence = Literal["agreement", "stated", "likelihood"]
 LIKELIHOOD = "likelihood: "
 """Label of the trace entry with the likelihood of the reply, the geometric mean of the probabilities of its tokens."""
+REPLIES = "replies: "
+"""Label of the trace entry with the number of replies from which the candidates are, with those that are "unknown"."""
 _STATED = re.compile(
-    r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?\W*(\d+(?:\.\d+)?)(?: ?%| percent|/100)?[^\w\n]*$",
+    r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?[^\w.]*(?<!-)(\d*\.?\d+)( ?%| percent|/100)?[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """Line with a confidence. One behind the answer on its line would be part of the answer, which is then wrong."""
@@ -39,7 +40,7 @@ class SelectiveAccuracy(RatioMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
@@ -66,7 +67,7 @@ class Coverage(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
@@ -103,26 +104,28 @@ def read_likelihood(sample: Sample) -> float | None:
 def read_stated(sample: Sample) -> float | None:
     """Read the confidence that a reply states on a line of its own, in percent: the last one, without its reasoning.
 
-    A number with a decimal point up to 1.0 is a share. An answer "unknown" has 0, with a number or without. Any other is None
-    without a number up to 100; where passages were asked one by one, the reply is that of the answer.
+    A number with a decimal point up to 1.0 is a share if no "%" follows. An answer "unknown" has 0, with a number or without.
+    Any other is None without a number up to 100; where passages were asked one by one, the reply is that of the answer.
     """
     if sample.prediction.unknown:
         return 0.0
     stated = _STATED.findall(extract_final_text(sample.prediction.reply))
-    value = float(stated[-1]) if stated else math.nan
-    if "." in (stated or [""])[-1] and value <= 1:
+    text, unit = stated[-1] if stated else ("nan", "")
+    value = float(text)
+    if "." in text and value <= 1 and not unit:
         return value
     return value / 100 if value <= 100 else None
 
 
 def compute_agreement(sample: Sample) -> float | None:
-    """Compute the share of the reader's replies that agree with the answer, or None if there was no vote.
+    """Compute the share of the replies behind an answer that agree with it, or None if the strategy compares none.
 
-    A vote has candidates, or is of several replies that are all "unknown".
+    A reply "unknown" agrees with no answer. Replies from which no candidate comes, such as a second prompt's, do not count.
     """
     prediction = sample.prediction
-    num_replies = sum(usage.calls for usage in prediction.usage if usage.role == "reader")
-    if not prediction.candidates:
-        return 0.0 if prediction.unknown and num_replies > 1 else None
+    entry = next((one for one in prediction.trace if one.startswith(REPLIES)), None)
+    num_replies = int(entry.removeprefix(REPLIES)) if entry else 0
+    if not num_replies:
+        return None
     candidates = [normalize(candidate) for candidate in prediction.candidates]
-    return candidates.count(normalize(prediction.answer)) / max(num_replies, len(candidates))
+    return 0.0 if prediction.unknown else candidates.count(normalize(prediction.answer)) / num_replies

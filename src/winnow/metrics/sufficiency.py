@@ -11,7 +11,11 @@ from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding, Generate, Message, Plan
 from winnow.text.final import extract_final_text
 
-_VERDICT = re.compile(r"(?<![a-z])sufficient context\W*([01])\b", re.IGNORECASE)
+_VERDICT = re.compile(
+    r"\{\W*sufficient context\W*([01])(?:\.0)?\W*\}|^\W*sufficient context(?:\W*\([^)\n]*\))?[^\w\n]*([01])[^\w\n.]*\.?$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A verdict in the published form, or as a line of its own."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,8 @@ class SufficientContext(JudgedMetric):
     """Share of questions whose passages suffice for a definite answer, whether it is the accepted one or not.
 
     The judge explains itself, and ends with `{"Sufficient Context": 1}` or 0, the form that the authors publish; the words of
-    the prompt are ours. The last such verdict counts; a reply without one leaves the question out. The judge sees neither the
-    answer nor the accepted ones.
+    the prompt are ours. The last such verdict counts; a reply without one, or that was cut, leaves the question out. The judge
+    sees neither the answer nor the accepted ones.
 
     Args:
         template: Template of the prompt, with the fields {question} and {passages}.
@@ -30,7 +34,7 @@ class SufficientContext(JudgedMetric):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str = ""
     passage: str = "{title}\n{text}"
@@ -50,5 +54,5 @@ class SufficientContext(JudgedMetric):
         prompt = self.template.format(question=sample.question.text, passages=passages).strip()
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
         (reply,) = yield [Generate((Message("user", prompt),), decoding, role="judge")]
-        verdicts = _VERDICT.findall(extract_final_text(reply.text))
-        return float(verdicts[-1]) if verdicts else None
+        verdicts = [] if reply.finish == "length" else _VERDICT.findall(extract_final_text(reply.text))
+        return float("".join(verdicts[-1])) if verdicts else None

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
 from winnow.records import Generate, Generation, Usage
+from winnow.text.final import compute_reasoning_share
 
 _MAX_PLAUSIBLE_TOKENS = 10**9
 """Token counts of this size or more are taken for an error of the server."""
@@ -23,13 +24,17 @@ def list_texts(choice: Generation) -> list[str]:
 def parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
     """Parse the token counts of a reply, or estimate those that are missing or impossible: the reply was paid for.
 
-    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what `total_tokens` has besides.
+    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what `total_tokens` has besides, or more than
+    the completion has.
     """
     tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
     tokens_in = tokens_in or None
     rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
     if tokens_in is not None and rest > (tokens_out or 0):
         tokens_out = rest
+    told = _read_reasoning_tokens(reported) or 0
+    if tokens_out and told > tokens_out:
+        tokens_out += told
     if not tokens_out and any(map(any, map(list_texts, choices))):
         tokens_out = None
     if tokens_in is None or tokens_out is None:
@@ -62,14 +67,26 @@ def _count_reasoning(reported: Any, choices: Sequence[Generation], tokens_out: S
     They are what the server reports, or those of the total that belong neither to prompt nor text, divided among the choices.
     Without either, the reasoning that it returned has the share of the tokens that it has of the characters.
     """
-    details = reported.get("completion_tokens_details") if isinstance(reported, Mapping) else None
-    told = [_parse_count(details, "reasoning_tokens"), _parse_count(reported, "reasoning_tokens")]  # OpenAI's, SGLang's
-    whole, *parts = (_parse_count(reported, name) for name in ("total_tokens", "prompt_tokens", "completion_tokens"))
-    besides = None if whole is None or None in parts else whole - sum(filter(None, parts))
-    if count := next((count for count in (*told, besides) if count is not None and count > 0), 0):
+    calls = [sum(map(len, list_texts(choice)[2:])) for choice in choices]
+    shares = [
+        compute_reasoning_share(choice.text, choice.reasoning, others) for choice, others in zip(choices, calls, strict=True)
+    ]
+    told = _read_reasoning_tokens(reported)
+    if told == 0 and not any(shares):
+        return [0] * len(choices)
+    parts = [_parse_count(reported, name) for name in ("prompt_tokens", "completion_tokens")]
+    whole = _parse_count(reported, "total_tokens") or 0
+    besides = whole - sum(filter(None, parts)) if all(parts) else 0
+    if (count := told or besides) > 0:
         return [min(part, tokens) for part, tokens in zip(_divide(count, len(choices)), tokens_out, strict=True)]
-    shares = [len(choice.thoughts) / max(1, sum(map(len, list_texts(choice)))) for choice in choices]
     return [round(share * tokens) for share, tokens in zip(shares, tokens_out, strict=True)]
+
+
+def _read_reasoning_tokens(reported: Any) -> int | None:
+    """Return the tokens of reasoning that a server reports, as OpenAI or SGLang do, or None."""
+    details = reported.get("completion_tokens_details") if isinstance(reported, Mapping) else None
+    told = _parse_count(details, "reasoning_tokens")
+    return _parse_count(reported, "reasoning_tokens") if told is None else told
 
 
 def _divide(count: int, number: int) -> list[int]:

@@ -109,8 +109,8 @@ def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], scale: flo
     rows = [[*pair.names, *(_format_range(point, scale) for point in points)] for pair, _, points in entries]
     numbers = [f"{size:,}" for size in sizes]
     caption = (
-        "A - B in 95 % of the draws, by the number of questions: what other sets of so many questions would have said of the "
-        "same two settings. Where the range includes 0, the set of questions decides which one is better."
+        "95 % prediction interval for A - B over so many other questions of the same kind: how far another set may differ "
+        "from this one. Where it includes 0, the set of questions decides which one is better."
     )
     return TableView("Sets of questions", caption, ["A", "B", "at", *numbers], rows, subject=numbers)
 

@@ -34,7 +34,7 @@ class ChainOfThought:
 
     """
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
 
     prompt: Prompt
     decoding: Decoding

@@ -40,7 +40,7 @@ class CiteWithout:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -58,13 +58,15 @@ class CiteWithout:
         """Request a reply that cites the contexts, then one without some of them."""
         cite = Cite(self.prompt, self.decoding, self.max_words, self.vote)
         first = yield from cite.plan(question, contexts)
-        numbers = {number for number in find_citations(first.reply, len(contexts), "strict") if 1 <= number <= len(contexts)}
-        others = [number for number in range(1, len(contexts) + 1) if number not in numbers]
+        used = {passage.passage_id for passage in first.used}
+        shown = [context for context in contexts if context.passage.passage_id in used]  # some may not have fitted
+        numbers = {number for number in find_citations(first.reply, len(shown), "strict") if 1 <= number <= len(shown)}
+        others = [number for number in range(1, len(shown) + 1) if number not in numbers]
         if not numbers or len(others) < len(numbers):
             return first
         if self.removed == "uncited":
             numbers = set(random.Random(f"{self.seed}/without/{question.question_id}").sample(others, len(numbers)))
-        rest = [context for number, context in enumerate(contexts, start=1) if number not in numbers]
+        rest = [context for number, context in enumerate(shown, start=1) if number not in numbers]
         second = yield from cite.plan(question, rest)
         is_changed = normalize(second.text) != normalize(first.text)
         without = f"without {', '.join(map(str, sorted(numbers)))}: {second.text}"

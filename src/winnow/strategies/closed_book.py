@@ -21,7 +21,7 @@ class ClosedBook:
 
     """
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
 
     prompt: Prompt
     decoding: Decoding

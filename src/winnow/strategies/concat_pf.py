@@ -22,7 +22,7 @@ class ConcatPF:
 
     """
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     prompt: Prompt
     decoding: Decoding

@@ -23,7 +23,7 @@ class FusionInDecoder:
 
     """
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
 
     prompt: Prompt
     decoding: Decoding

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
+from winnow.metrics.selective import REPLIES
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
@@ -29,7 +30,7 @@ class Marginal:
 
     """
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
 
     prompt: Prompt
     decoding: Decoding
@@ -59,7 +60,9 @@ class Marginal:
         spellings = marginalization.collect_spellings([answer for answer in eligible_answers if answer is not None])
         if not spellings:
             reply, used = (extract_final_text(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
-            return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
+            return Answer(
+                UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=(f"{REPLIES}{len(answers)}",)
+            )
         keys = [None if answer is None else normalize(answer) for answer in eligible_answers]
         pairs = self.list_pairs(spellings, keys)
         if self.scoring == "generated":
@@ -73,7 +76,8 @@ class Marginal:
             terms.setdefault(key, []).append(log_weights[index] + log_likelihood)
         log_marginals = {key: marginalization.logsumexp(values) for key, values in terms.items()}
         best = marginalization.select_most_probable(log_marginals)
-        trace = ("log P: " + "; ".join(f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items()),)
+        log_p = "log P: " + "; ".join(f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items())
+        trace = (f"{REPLIES}{len(answers)}", log_p)
         first = keys.index(best)
         used = (contexts[first].passage,)
         reply = extract_final_text(replies[first].text)

@@ -8,7 +8,7 @@ from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import request_replies
-from winnow.strategies.vote import Vote, describe_answered
+from winnow.strategies.vote import Vote, count_replies, describe_answered
 from winnow.text.normalization import UNKNOWN, normalize
 
 
@@ -25,7 +25,7 @@ class PFConcat:
 
     """
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     prompt: Prompt
     decoding: Decoding
@@ -38,7 +38,7 @@ class PFConcat:
         """
         requests = [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
         replies_by_context = yield from request_replies(requests)
-        answered = describe_answered(replies_by_context)
+        answered = (describe_answered(replies_by_context), count_replies(replies_by_context))
         candidates_by_context = [
             [answer for answer in replies.answers if not is_unknown(answer)] for replies in replies_by_context
         ]
@@ -47,11 +47,11 @@ class PFConcat:
         if not kept_contexts:
             first = replies_by_context[0] if replies_by_context else None
             reply, used = (first.replies[0], first.used) if first else ("", ())
-            return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=(answered, "kept: 0"))
+            return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=(*answered, "kept: 0"))
         distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
             distinct_candidates.setdefault(normalize(candidate), candidate)
         final_request = build_request(self.prompt, question, kept_contexts, self.decoding, tuple(distinct_candidates.values()))
         (final_replies,) = yield from request_replies([final_request])
         answer = self.vote.choose(question, final_replies)
-        return replace(answer, candidates=candidates, trace=(answered, f"kept: {len(kept_contexts)}", *answer.trace))
+        return replace(answer, candidates=candidates, trace=(*answered, f"kept: {len(kept_contexts)}", *answer.trace))

@@ -23,7 +23,7 @@ class PostFusion:
 
     """
 
-    revision: ClassVar[int] = 7
+    revision: ClassVar[int] = 8
 
     prompt: Prompt
     decoding: Decoding

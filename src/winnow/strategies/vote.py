@@ -11,7 +11,7 @@ from typing import Literal
 
 from winnow.errors import ConfigError
 from winnow.metrics.distraction import ANSWERED
-from winnow.metrics.selective import LIKELIHOOD
+from winnow.metrics.selective import LIKELIHOOD, REPLIES
 from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import PromptReplies
@@ -41,6 +41,11 @@ def describe_answered(replies_by_context: Sequence[PromptReplies]) -> str:
         if not all(map(is_unknown, replies.answers))
     ]
     return ANSWERED + (" ".join(positions) or "none")
+
+
+def count_replies(replies_by_prompt: Sequence[PromptReplies]) -> str:
+    """Say from how many replies the candidates of an answer are; see `winnow.metrics.selective`."""
+    return f"{REPLIES}{sum(len(replies.answers) for replies in replies_by_prompt)}"
 
 
 def _sum_in_logs(log_weights: Sequence[float]) -> float:
@@ -102,7 +107,7 @@ class Vote:
                 votes.setdefault(key, []).append(log_weights[index])
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple([answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer)])
-        answered = (describe_answered(prompt_replies),) if contexts else ()
+        answered = (*([describe_answered(prompt_replies)] if contexts else []), count_replies(prompt_replies))
         if not votes:
             first = prompt_replies[0] if prompt_replies else None
             reply, used = (first.replies[0], first.used) if first else ("", ())

@@ -18,7 +18,13 @@ BRACKETED_NUMBER = re.compile(
     re.IGNORECASE,
 )
 """A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken for one."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[\]])\s+(?=[A-Z])|\n+")
+_ABBREVIATIONS = ("Dr", "Mr", "Mrs", "Ms", "Prof", "Sr", "Jr", "St", "No", "vs", "approx", "e.g", "i.e", "cf", "al")
+_NOT_AN_END = r"(?<!\b[A-Z]\.)" + "".join(rf"(?<!\b{re.escape(one)}\.)" for one in _ABBREVIATIONS)
+_SENTENCE_END = re.compile(
+    rf"(?<=[.!?]){_NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
+    r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])|(?<=[\]])\s+(?=[A-Z])|\n+",
+    re.MULTILINE,
+)
 _NO_DOCUMENT = 10**9
 """Number of documents that no prompt has; larger numbers are cited as this one."""
 
@@ -59,7 +65,8 @@ def remove_citations(reply: str) -> str:
 def split_cited_sentences(reply: str) -> list[str]:
     """Divide a reply into its sentences, each with the citations that follow it.
 
-    A sentence ends at ".", "!", "?" or a line break.
+    A sentence ends at ".", "!", "?", their Chinese and Japanese forms, or a line break; not after an initial, a common
+    abbreviation, or the number of an entry of a list. ALCE's code divides by NLTK's model, which needs a download.
     """
     return [part for part in _SENTENCE_END.split(reply.strip()) if part.strip(" .!?")]
 

@@ -13,6 +13,8 @@ _BEGIN_TAG = (
     rf"(?:<{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>thought\b)"
 )
 _END_TAG = rf"(?:</{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>|<unused95>)"
+_MARKS = ("<", "[THINK]", "◁")
+"""Texts of which one is in every tag."""
 _NAMED = r"(?<![a-z,] (?=\S{1,40} [a-z]))"
 """Condition that what follows is not named in a sentence, between a word and another one."""
 _END = re.compile(rf"{_NAMED}{_END_TAG}")
@@ -84,6 +86,21 @@ def extract_reasoning(reply: str) -> str:
         return ""
     inner = reply[: len(reply) - len(rest)]
     return re.sub(rf"{_BEGIN_TAG}|{_END_TAG}", "", inner).strip()
+
+
+def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) -> float:
+    """Compute the share of the characters of a reply, its reasoning and its calls of tools that is reasoning, from 0 to 1.
+
+    Args:
+        reply: Text of the reply, which may enclose its reasoning in tags.
+        reasoning: Reasoning that a server returned beside it.
+        others: Number of characters of calls of tools.
+
+    """
+    if not reasoning and not any(mark in reply for mark in _MARKS):
+        return 0.0
+    thoughts = reasoning or extract_reasoning(reply)
+    return len(thoughts) / max(1, len(thoughts) + len(_remove_reasoning(_select_channel(reply))) + others)
 
 
 def has_control_tokens(reply: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.reports.page.page_browser import CELLS, A, B, build_page, count_marks, needs_chromium, open_page, read_text
+from winnow.metrics.selective import REPLIES
 from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 
@@ -20,7 +21,9 @@ def with_votes(cell: CellResult) -> CellResult:
         answer = "unknown" if is_unknown else "x" if sample.prediction.answer == "x" else "y"
         votes = () if is_unknown else (answer,) * AGREED[number] + ("a", "b", "c")[: 4 - AGREED[number]]
         usage = (RoleUsage("reader", 4, 100, 10),)
-        prediction = replace(sample.prediction, answer=answer, candidates=votes, unknown=is_unknown, usage=usage)
+        prediction = replace(
+            sample.prediction, answer=answer, candidates=votes, unknown=is_unknown, usage=usage, trace=(f"{REPLIES}4",)
+        )
         samples.append(replace(sample, prediction=prediction))
     return replace(cell, samples=samples)
 
