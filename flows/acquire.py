@@ -36,6 +36,8 @@ from winnow.identity import markers
 from winnow.identity.hub import parse_model_name
 from winnow.protocols import MODEL_ROLES
 
+_PICKLED = "no safetensors: convert its weights (docs/data.md), and name the folder"
+
 
 def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     """Download every asset of the cells that is missing, or only those of some groups of settings.
@@ -62,6 +64,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
             {"asset": name, "folder": str(LOCK), "": f"commit {commit}"}
             for name, commit in record_commits(settings.plain).items()
         ]
+        yours += [row for row, _ in _iter_hub_rows(settings) if row[""] == _PICKLED]
     rows += [{name: row[name] for name in ("asset", "folder", "")} for row in yours]
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
@@ -103,7 +106,7 @@ def _iter_hub_rows(settings: Settings) -> Iterator[tuple[dict[str, str], int]]:
         loaded = {name: size for name, size in files.items() if reference.kind != "model" or name.endswith(".safetensors")}
         status = "fetched when it is first used"
         if files and not loaded:
-            status = "no safetensors: convert its weights (docs/data.md), and name the folder"
+            status = _PICKLED
         size = _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
         where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": size}
         yield {**where, "checksum": checksum, "": status}, sum(loaded.values())

@@ -85,9 +85,9 @@ class Context:
         """Return the retriever's score; raise ArtifactError if there is none."""
         if self.score is None:
             raise ArtifactError(
-                f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Rankings that are read from "
-                "a file have none if its contexts lack `score`, as in FiD's released files. Use weighting.by=none or "
-                "estimator, a file with scores, or a retriever that computes them (retriever=bm25, dense or hybrid)."
+                f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Files may lack them, "
+                "as FiD's released ones do. Use a file with scores, a retriever that has them (bm25, dense or hybrid), or "
+                "what needs none: weighting.by=none or estimator, 'evaluate_estimator.show=[table2]'."
             )
         return self.score
 

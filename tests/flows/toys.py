@@ -33,7 +33,7 @@ def make_models(hub: Path, models: Path) -> None:
     contexts.rename(models / "dpr-ctx_encoder")
     questions.rename(models / "dpr-question_encoder")
     make_tiny_encoder(hub / "intfloat/multilingual-e5-small", BODY)
-    make_tiny_causal_lm(hub / "selfrag/selfrag_llama2_7b", BODY, more_tokens=TOKENS)
+    make_tiny_causal_lm(models / "selfrag_llama2_7b", BODY, more_tokens=TOKENS)  # converted, since the hub has pickles
     for name in ("mistral", "Llama-2-7b-chat-hf", "Llama-2-7b-hf"):
         make_tiny_causal_lm(models / name, [*BODY, "[1] [2] [3]"], context_length=4096)
     _make_evaluator(models / "crag_evaluator")

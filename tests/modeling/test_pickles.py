@@ -47,6 +47,24 @@ def test_a_pickled_model_is_refused_and_the_converted_one_is_the_same(pickled: P
     assert np.isfinite(vectors).all()
 
 
+def test_the_shards_of_a_large_model_are_converted_each(pickled: Path, tmp_path: Path) -> None:
+    """With an index, by which the encoder finds all of its weights."""
+    weights = torch.load(pickled / "pytorch_model.bin", weights_only=True)
+    names = sorted(weights)
+    for number, part in enumerate((names[:3], names[3:]), start=1):
+        torch.save({name: weights[name] for name in part}, pickled / f"pytorch_model-{number:05}-of-00002.bin")
+    (pickled / "pytorch_model.bin").unlink()
+    (pickled / "pytorch_model.bin.index.json").write_text("{}")
+    convert(pickled, tmp_path / "converted").check_returncode()
+    files = {file.name for file in (tmp_path / "converted").iterdir() if "model" in file.name}
+    shards = {f"model-{number:05}-of-00002.safetensors" for number in (1, 2)}
+    assert files == {*shards, "model.safetensors.index.json"}
+    vectors = SentenceEncoder(str(tmp_path / "converted"), dtype="float32").encode_queries(["rivers"])
+    whole = {name: tensor for shard in shards for name, tensor in load_file(tmp_path / "converted" / shard).items()}
+    assert np.isfinite(vectors).all()
+    assert all(torch.equal(whole[name], tensor) for name, tensor in weights.items())
+
+
 def test_code_in_a_pickle_is_not_run(pickled: Path, tmp_path: Path) -> None:
     """The program refuses it, and writes no model."""
 

@@ -13,7 +13,8 @@ from winnow.testing import make_cell_result
 def test_a_metric_is_described_by_its_documentation_and_its_settings() -> None:
     """Choices and changed numbers are named, templates are not."""
     assert describe_metric(ExactMatch("em", "EM")) == (
-        "Whether the normalized answer equals a normalized accepted answer (dialect: squad)"
+        'Whether the normalized answer equals a normalized accepted answer; in the dialect "crag", whether it contains one '
+        "(dialect: squad)"
     )
     misled = AnswerSource("misled", "misled", source="other", outcome="wrong")
     assert describe_metric(misled).endswith("by the rules of `has_answer` (source: other, outcome: wrong)")

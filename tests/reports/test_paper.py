@@ -37,8 +37,16 @@ def test_a_table_of_the_paper_is_read_as_it_stands() -> None:
 @pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6"])
 def test_every_part_loads(name: str) -> None:
     """Each has something to stand beside ours."""
-    part = load_paper_part("post_fusion", name, "TriviaQA", "Llama2")
+    part = load_paper_part("post_fusion", name, "NQ", "ChatGPT")
     assert part.reported or part.differences
+
+
+@pytest.mark.parametrize("name", ["figure4", "figure5"])
+def test_what_a_figure_says_of_one_data_set_is_not_beside_another(name: str) -> None:
+    """Sections 4.3 and 4.4 speak of NQ alone, and figure 5 of ChatGPT."""
+    assert load_paper_part("post_fusion", name, "NQ", "ChatGPT").differences
+    assert not load_paper_part("post_fusion", name, "TriviaQA", "ChatGPT").differences
+    assert not load_paper_part("post_fusion", "figure5", "NQ", "Llama2").differences
 
 
 def test_ours_beside_the_paper() -> None:
@@ -76,18 +84,20 @@ def test_a_range_is_met_anywhere_within() -> None:
 def test_differences_are_paired_and_say_what_was_not_run() -> None:
     """Table 2's others stand in a row of their own; a contrast without its cells is named."""
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
-    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), cells, 0, None)[0]
+    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "NQ", "ChatGPT"), cells, 0, None)[0]
     assert contrasts.rows[0][:3] == ["EM", "concat_pf, k 20", "concat_pf, k 5"]
     assert contrasts.rows[0][3].startswith("+33.3 [-")
     assert contrasts.rows[0][4:9] == ["1.000", "1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
     mixed = [_labeled(cells[0], "dev"), *(_labeled(cell, "test") for cell in cells)]
-    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), mixed, 0, None)[0]
+    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "NQ", "ChatGPT"), mixed, 0, None)[0]
     assert contrasts.rows[0][3].startswith("+33.3 [")
-    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)[0]
+    _, contrasts = compare_with_paper(
+        load_paper_part("post_fusion", "figure4", "NQ", "ChatGPT"), [mixed[0], mixed[2]], 0, None
+    )[0]
     assert contrasts.rows[0][3] == "not run"
     table = compare_with_paper(load_paper_part("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0][0]
-    assert table.rows[-1][0] == "Supervised (others' result)"
+    assert table.rows[-1][0] == "Supervised (in the paper alone)"
     assert table.rows[-1][5] == "40.9"
     tokens = compare_cells(cells[1], cells[0], "tokens", 0)
     assert tokens.difference == 0.0
@@ -122,7 +132,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 
 def test_too_few_questions_for_the_papers_effect_are_said_above() -> None:
     """Figure 4 states +1.5 EM from k 5 to 20: with a third of the questions differing it takes 2.8016² / 3 / .015²."""
-    part = load_paper_part("post_fusion", "figure4", "", "")
+    part = load_paper_part("post_fusion", "figure4", "NQ", "ChatGPT")
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
     (note,) = compare_with_paper(part, cells, 0, None)[1]
     assert "3 cannot show 1 of the 1 differences" in note

@@ -38,7 +38,7 @@ class _Correctness(MeanMetric):
 
 @dataclass(frozen=True)
 class ExactMatch(_Correctness):
-    """Whether the normalized answer equals a normalized accepted answer."""
+    """Whether the normalized answer equals a normalized accepted answer; in the dialect "crag", whether it contains one."""
 
     revision: ClassVar[int] = 1
 

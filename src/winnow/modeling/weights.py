@@ -114,5 +114,5 @@ def convert_errors(source: str) -> Iterator[None]:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(
             f"{source} cannot be loaded as this kind of model ({type(error).__name__}: {reason}). Check its config.json, "
-            "tokenizer and weights, or download it again."
+            "tokenizer and weights, which must be safetensors or GGUF (docs/data.md converts pickles), or download it again."
         ) from error

@@ -52,7 +52,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
             row += _format_comparison(cell, name, part.reported, seed)
         rows.append(row)
     rows += [
-        [f"{system} (others' result)", "", "", "", *_format_other_result(values, part.metrics)]
+        [f"{system} (in the paper alone)", "", "", "", *_format_other_result(values, part.metrics)]
         for system, values in part.other_systems.items()
     ]
     titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]

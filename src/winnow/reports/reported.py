@@ -199,16 +199,15 @@ def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]
 def _is_reported(row: Mapping[str, Any], dataset: str, model: str) -> bool:
     """Return whether a difference is reported for a data set and a model. It is of all of them if it names none."""
     value = row.get("value")
-    return (not isinstance(value, Mapping) or dataset in value) and row.get("model", model) == model
+    has_value = not isinstance(value, Mapping) or dataset in value
+    return has_value and (row.get("dataset", dataset), row.get("model", model)) == (dataset, model)
 
 
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
     """Parse a difference. Its value may be given by data set."""
     value = row.get("value")
-    if not isinstance(value, Mapping):
-        return ReportedDifference(**{key: entry for key, entry in row.items() if key != "model"})
-    other_fields = {key: entry for key, entry in row.items() if key not in ("value", "model")}
-    return ReportedDifference(**other_fields, value=value[dataset])
+    other_fields = {key: entry for key, entry in row.items() if key not in ("value", "dataset", "model")}
+    return ReportedDifference(**other_fields, value=value[dataset] if isinstance(value, Mapping) else value)
 
 
 def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
