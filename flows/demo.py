@@ -4,21 +4,16 @@ make demo
 python -m flows.demo
 """
 
-import json
-import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from flows.tools.servers import run_server
-from flows.tools.summary import Summary
 from winnow.errors import WinnowError
-from winnow.metrics.intervals import UNDEFINED, Interval
 from winnow.readers.child_processes import find_free_port
 
 
@@ -67,28 +62,12 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
 
 def _print_summary(seconds: float) -> None:
-    """Print a table of the cells and where to see all results."""
-    folder = Path("reports/dvc")
-    cells: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())
-    Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
+    """Print where the results are, and what comes next. The report's stage has printed the table of the cells."""
     print(f"Done in {seconds / 60:.1f} minutes.\n")
-    print(f"1. Open {folder / 'index.html'}: what the sweep found, with every chart, table, prompt and vote.")
+    print("1. Open reports/dvc/index.html: what the sweep found, with every chart, table, prompt and vote.")
     print("2. Read docs/tutorial/1_quick_start.md, which explains the page.")
     print("3. Ask about your own texts: docs/tutorial/2_your_data.md.\n")
     print("`make ui` opens one page with links to this one and to MLflow's runs; `make prefect-ui` shows the flows.")
-
-
-def _build_row(cell: Mapping[str, Any]) -> dict[str, str]:
-    """Build the table row of a cell from its labels and its [mean, low, high, n] of each metric, some of them absent."""
-    mean, low, high, n = cell.get("em", [math.nan, math.nan, math.nan, 0])
-    return {
-        "strategy": str(cell["strategy"]),
-        "k": str(cell["k"]),
-        "gold": str(cell["gold"]),
-        "EM": Interval(mean, low, high, n=n).format_percent(),
-        "%Unk": f"{100 * cell['unk'][0]:.1f}" if "unk" in cell else UNDEFINED,
-        "tokens in": f"{cell['tokens_in'][0]:.0f}" if "tokens_in" in cell else UNDEFINED,
-    }
 
 
 if __name__ == "__main__":

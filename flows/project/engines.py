@@ -266,7 +266,7 @@ def _drive(
 
         def show_counts(counts: RunStats) -> None:
             nonlocal done
-            advance(counts.plans - done, f"{counts.executed} calls made, {counts.ledger_hits + counts.merged} shared")
+            advance(counts.plans - done, f"calls made: {counts.executed}, shared: {counts.ledger_hits + counts.merged}")
             done = counts.plans
 
         driver.on_progress = show_counts

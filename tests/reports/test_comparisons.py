@@ -43,7 +43,7 @@ def test_p_values_are_corrected_over_the_family() -> None:
     assert p["c", "b"] == ("0.008", "0.016")
     assert [row[5] for row in table.rows] == ["0.012", "0.016", "1.000"], "the significant ones come first"
     assert table.num_shown == 2
-    assert table.caption.startswith("2 of 3 differences are significant after Holm's correction.")
+    assert table.caption.startswith("2 of 3 distinct differences are significant after Holm's correction.")
     assert {row[6] for row in table.rows} == {"12"}
 
 
@@ -128,5 +128,6 @@ def test_copies_of_a_result_are_said() -> None:
     placements = (("gold_first", right), ("gold_last", right), ("retrieved", wrong))
     (table,) = build_comparison_tables(Family([make_cell_result("a", 1, gold, ems) for gold, ems in placements], 0))
     assert table.caption.startswith(
-        "2 of 2 differences are significant after Holm's correction; 1 of them compares the same answers as another."
+        "1 of 1 distinct differences is significant after Holm's correction; 1 more of the rows compare the same answers as "
+        "another row."
     )

@@ -204,10 +204,11 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
     num_significant = sum(pair.is_significant for pair in pairs)
     rows = [[*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)] for pair in pairs]
-    verb = "are" if num_significant > 1 else "is"
-    repeated = num_significant - len(group_equal_pairs(pairs[:num_significant]))
-    same = f"; {repeated} of them compare{'s' if repeated == 1 else ''} the same answers as another" if repeated else ""
-    caption = f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction{same}."
+    num_distinct, distinct = (len(group_equal_pairs(some)) for some in (pairs, pairs[:num_significant]))
+    repeated = len(pairs) - num_distinct
+    verb = "are" if distinct > 1 else "is"
+    same = f"; {repeated} more of the rows compare the same answers as another row" if repeated else ""
+    caption = f"{distinct or 'None'} of {num_distinct} distinct differences {verb} significant after Holm's correction{same}."
     caption += describe_difference(metric)
     if not pairs:
         caption = "No two cells that differ in this alone have different answers."
