@@ -13,6 +13,21 @@ function sortRows(rows, column, isDescending) {
   return [...(isDescending ? sorted.reverse() : sorted), ...rows.filter(isEmpty)];
 }
 
+// The number of columns that say what a row is, which come before the first metric and the numbers of questions.
+const countLabels = (names) => Math.max(1, names.findIndex((name) => (name in data.glossary && name !== "gold") || ["n", "questions", "A - B"].includes(name)));
+
+// Keep the first columns in sight while a table is scrolled sideways. Their widths are known when the table is in the document.
+function pinLabels(box, num) {
+  setTimeout(() => {
+    for (const row of box.querySelectorAll("tr")) [...row.cells].slice(0, num).reduce((left, cell) => {
+      cell.style.left = `${left}px`;
+      cell.classList.add("pinned");
+      return left + cell.offsetWidth;
+    }, 0);
+  });
+  return box;
+}
+
 function showTables(state) {
   const names = data.tables.map((entry, index) => [String(index), entry.title]);
   const entry = data.tables[Number(state.table) || 0];
@@ -36,7 +51,7 @@ function showTables(state) {
         go({ hide: [...hidden].join(",") });
       } }), ` ${name} `)))),
     h("h2", {}, entry.title), h("p", { class: "muted" }, entry.caption),
-    h("div", { class: "tall" }, table(shown.map(heading), rows.map((row) => shown.map((index) => (isNumeric(index) ? number(row[index]) : row[index]))))),
+    pinLabels(h("div", { class: "tall" }, table(shown.map(heading), rows.map((row) => shown.map((index) => (isNumeric(index) ? number(row[index]) : row[index]))))), countLabels(shown.map((index) => entry.columns[index]))),
     muted(`${rows.length} of ${entry.rows.length} rows`),
     data.howToRead && h("details", {}, h("summary", {}, "How to read the differences"), h("p", {}, data.howToRead)),
   ];
