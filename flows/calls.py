@@ -47,7 +47,7 @@ def calls(jobs: Sequence[Settings]) -> Summary:
     if num_incomplete:
         return Summary(
             f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
-            note="Import the calls (`winnow ledger import`), or remove the predictions and make them again with "
+            note="Import the calls (`winnow ledger import LEDGER FILE`), or remove the predictions and make them again with "
             "`python -m flows.sweep`. With DVC, run `dvc repro --force calls` afterwards.",
         )
     artifact.finish(number)

@@ -85,7 +85,7 @@ def _export_sweep(jobs: Sequence[Settings]) -> Summary:
         if num_incomplete:
             raise LedgerError(
                 f"The ledger lacks calls of {num_incomplete} answers, so that they cannot be replayed. Import them (`winnow "
-                "ledger import`), or remove the predictions and make them again with `python -m flows.sweep`."
+                "ledger import LEDGER FILE`), or remove the predictions and make them again with `python -m flows.sweep`."
             )
         roles = list_judging_roles(build_metrics(settings))
         write_archive(file, jobs, specs, roles, calls, [tables / name for name in TABLES])

@@ -10,7 +10,10 @@ python -m flows.replay quick_start.zip --out replays/mine
 
 import argparse
 import difflib
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +42,15 @@ from winnow.sweeps.spec import CellSpec
 
 _COMPARED = (
     "answer", "unknown", "candidates", "reply", "trace", "passage_ids", "used_ids", "gold_position", "provenance",
+    "truncated_passages",
 )  # fmt: skip
-"""Fields of a prediction that a replay gives again."""
+"""Fields of a prediction that a replay gives again, beside the usage."""
+_NOTE = re.compile(rf"(?:> )?\d+ of \d+ {CHANGED_CODE}: [^|\n]*\n(?:>?\n)?")
+"""The note on changed code, which is the only line of the tables that depends on the code of this machine."""
 _MOST_LINES = 12
-"""Number of differing lines that are printed of a table."""
+"""Number of differing lines that are printed of a table, and of answers."""
+_CONTEXT = 60
+"""Number of characters that are printed around a difference."""
 
 
 def main() -> None:
@@ -84,11 +92,13 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
     num_answers, differing = _replay_answers(settings, specs)
     if differing:
         raise ArtifactError(
-            f"{len(differing)} of {num_answers} answers are not those of the archive, or need other calls, such as "
-            f"{differing[0]}. " + _advise(record)
+            f"{len(differing)} of {num_answers} answers are not those that the recorded calls give. {_advise(record)}\n"
+            + "\n".join([*differing[:_MOST_LINES], *(["..."] if len(differing) > _MOST_LINES else [])])
         )
     summary = report_cells([settings], specs)
-    differences = [text for table in tables if (text := _compare(table, folder / "report" / table.name))]
+    computed = [folder / "report" / table.name for table in tables]
+    differences = [text for table, own in zip(tables, computed, strict=True) if (text := _compare(table, own))]
+    is_exact = all(table.read_bytes() == own.read_bytes() for table, own in zip(tables, computed, strict=True))
     code = (
         ""
         if record["code"] == get_running_revision()
@@ -101,10 +111,12 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
         )
     note = (
         f"{num_answers} answers of {len(specs)} cells were replayed from their calls, and all are the recorded ones. "
-        f"{len(tables)} files of tables are the same, byte by byte: {', '.join(table.name for table in tables)}.{code}\n"
+        f"{len(tables)} files of tables are the same, {'byte by byte' if is_exact else 'but for the note on changed code'}: "
+        f"{', '.join(table.name for table in tables)}.{code}\n"
         f"Page: {folder / 'report' / PAGE}\n"
         + "".join(f"Command of the sweep: python -m flows.pipeline {words}\n" for words in record["words"])
-        + f"Its calls for a checkout with models, where they cost nothing then: winnow ledger import {folder / CALLS}"
+        + "Its calls for a checkout with models, where they cost nothing then: "
+        f"winnow ledger import data/ledger.sqlite {folder / CALLS}"
     )
     return Summary(summary.title, summary.rows, note, group=summary.group)
 
@@ -116,15 +128,17 @@ def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int,
     total = sum(len(cell.questions) for cell in cells)
     with open_ledger(settings) as ledger, progress("replaying answers", total) as advance:
         for cell in cells:
-            for question_id, is_same in _iter_answers(cell, ledger):
+            labels = cell.spec.labels
+            where = f"{labels.strategy} k={labels.k} {labels.gold}"
+            for question_id, difference in _iter_answers(cell, ledger):
                 count += 1
-                differing += [] if is_same else [f"question {question_id!r} in {cell.spec.folder.name}"]
+                differing += [f"{where}, question {question_id!r}: {difference}"] if difference else []
                 advance()
     return count, differing
 
 
-def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bool]]:
-    """Yield the id of each question of a cell, and whether its answer is the stored one."""
+def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, str]]:
+    """Yield the id of each question of a cell, and how its answer differs from the stored one, "" if it does not."""
     spec = cell.spec
     identities = identify_engine_specs(spec.engines)
     stored = {one.question_id: one for one in read_predictions(spec.predictions)}
@@ -134,37 +148,70 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, bo
         recorded = steps[question_id].steps if question_id in steps else ()
         try:
             replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
-        except LedgerError:  # another request than the recorded ones
-            yield question_id, False
+        except LedgerError as error:  # a call is missing, or the request is another one than was recorded
+            yield question_id, str(error).partition(". ")[0]
             continue
-        usage = tuple(count_usage(call) for calls in replayed.rounds for call in calls)
-        outcome = Outcome(question_id, replayed.result, usage, steps=tuple(replayed.steps))
+        calls = [call for calls in replayed.rounds for call in calls]
+        dropped = sum(call.dropped for call in calls)
+        outcome = Outcome(question_id, replayed.result, tuple(map(count_usage, calls)), dropped, tuple(replayed.steps))
         built = build_prediction(question, cell.placed.pop(question_id), outcome, cell.get_ranking_usage(question_id))
-        is_same = question_id in stored and _describe(built) == _describe(stored[question_id])
-        yield question_id, is_same and (not recorded or list(recorded) == replayed.steps)
+        difference = _describe_difference(stored[question_id], built) if question_id in stored else "no answer is stored"
+        has_other_steps = bool(recorded) and list(recorded) != replayed.steps
+        yield question_id, difference or ("the recorded steps are others" if has_other_steps else "")
     for question_id in stored.keys() - {question.question_id for question in cell.questions}:
-        yield question_id, False
+        yield question_id, "the cell does not have this question"
 
 
-def _describe(prediction: Prediction) -> tuple[object, ...]:
-    """Return what metrics read of a prediction, but for the time and the counts of cut and empty replies."""
-    usage = [(used.role, used.calls, used.tokens_in, used.tokens_out, used.tokens_reasoning) for used in prediction.usage]
-    return (*(getattr(prediction, name) for name in _COMPARED), usage)
+def _describe_difference(stored: Prediction, built: Prediction) -> str:
+    """Say in which fields two predictions differ, but for the time of their calls; "" if in none."""
+    before, after = (
+        {name: getattr(one, name) for name in _COMPARED} | {"usage": [replace(used, seconds=0.0) for used in one.usage]}
+        for one in (stored, built)
+    )
+    return "; ".join(
+        f"{name} {_shorten(repr(before[name]))} in the archive, {_shorten(repr(after[name]))} by the calls"
+        for name in before
+        if before[name] != after[name]
+    )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 2 * _CONTEXT else f"{text[: 2 * _CONTEXT]}..."
 
 
 def _compare(recorded: Path, computed: Path) -> str:
-    """Return the first lines in which two files differ, or "" if they are the same but for notes on changed code."""
-    if computed.read_bytes() == recorded.read_bytes():
-        return ""
-    before, after = (
-        [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip(" >") and CHANGED_CODE not in line]
-        for file in (recorded, computed)
-    )
+    """Return the first places in which two files differ, or "" if they are the same but for the note on changed code."""
+    before, after = (_NOTE.sub("", file.read_text(encoding="utf-8"), count=1) for file in (recorded, computed))
     if before == after:
         return ""
-    lines = [line[:200] for line in difflib.unified_diff(before, after, "archive", "here", n=0, lineterm="")][2:]
-    more = [f"... and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+    lines = list(_iter_values(before, after)) if recorded.suffix == ".json" else []
+    lines = lines or list(_iter_lines(before.splitlines(), after.splitlines()))
+    more = [f"... and {len(lines) - _MOST_LINES} more places"] if len(lines) > _MOST_LINES else []
     return "\n".join([f"{recorded.name}:", *lines[:_MOST_LINES], *more])
+
+
+def _iter_values(before: str, after: str) -> Iterator[str]:
+    """Yield the cells and metrics whose values differ between two files of them, or nothing if they have other cells."""
+    pairs = list(zip(json.loads(before), json.loads(after), strict=False))
+    for one, other in pairs:
+        where = " ".join(str(one.get(name, "")) for name in ("strategy", "k", "gold"))
+        for name in one.keys() | other.keys():
+            if one.get(name) != other.get(name):
+                yield f"{where}, {name}: {one.get(name)} in the archive, {other.get(name)} here"
+
+
+def _iter_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that differ between two texts, from shortly before the first character that does."""
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, start, end, own_start, own_end in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        old, new = before[start:end], after[own_start:own_end]
+        pairs = zip(old[0], new[0], strict=False) if old and new else ()
+        shared = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
+        begin = max(0, shared - _CONTEXT)
+        yield from (f"- {line[begin : begin + 3 * _CONTEXT]}" for line in old)
+        yield from (f"+ {line[begin : begin + 3 * _CONTEXT]}" for line in new)
 
 
 def _advise(record: Mapping[str, Any]) -> str:

@@ -235,8 +235,8 @@ def load_archive(folder: Path, allowed: Collection[str] = ()) -> tuple[Settings,
         ConfigError: If a component is not one of Winnow or of the allowed modules.
 
     """
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    if record.get("version") != _VERSION:
+    record = _read_record(folder / RECORD)
+    if record["version"] != _VERSION:
         raise InputError(
             f"{folder / RECORD} has version {record.get('version')!r}; expected {_VERSION}. Use the code that wrote the "
             f"archive: {record.get('code')}."
@@ -251,6 +251,19 @@ def load_archive(folder: Path, allowed: Collection[str] = ()) -> tuple[Settings,
         )
 
     return move(record["settings"]), [_load_cell(folder, cell, move(cell["settings"])) for cell in record["cells"]], record
+
+
+def _read_record(file: Path) -> dict[str, Any]:
+    """Read the record of an archive; raise InputError if it is damaged."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        names = {"version", "code", "settings", "cells", "words"}
+        if isinstance(record, dict) and names <= record.keys() and all(isinstance(cell, dict) for cell in record["cells"]):
+            return record
+        reason = f"expected {', '.join(sorted(names))}"
+    except (ValueError, TypeError) as error:
+        reason = str(error)
+    raise InputError(f"{file} is not the record of an archive ({reason}). Get the archive again.")
 
 
 def _check_components(settings: Iterable[Any], allowed: Collection[str]) -> None:

@@ -6,6 +6,7 @@ A breakdown divides the questions into groups, for each of which the report show
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from flows.project.artifacts import Project
 from flows.project.engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
@@ -16,7 +17,7 @@ from flows.settings.door import compose
 from flows.settings.pages import Report
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
-from winnow.artifacts.provenance import describe_code, read_manifest
+from winnow.artifacts.provenance import describe_code, is_code_mixed, read_manifest
 from winnow.artifacts.steps import has_steps
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
@@ -82,7 +83,7 @@ def read_results(
     samples = {spec.key: reader.read(spec) for spec in specs}
     judged, judges = _judge(settings, specs, metrics, samples)
     code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
-    is_mixed = len(set(code_versions)) > 1
+    is_mixed = is_code_mixed([spec.folder for spec in specs])
     return [
         CellResult(
             replace(spec.labels, code=code_version if is_mixed else ""),
@@ -174,6 +175,7 @@ def _judge(
     counts: dict[str, ModelCounts] = {}
     if not any(isinstance(metric, JudgedMetric) for metric in metrics):
         return rows, counts
+    configs = {spec.key: spec.config for spec in specs}
     groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
     for spec in specs:
         engines = [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
@@ -182,8 +184,17 @@ def _judge(
         models: Counter[tuple[Role, str]] = Counter()
         rows |= _judge_cells(settings, engines, metrics, judged, models)
         _check_one_judge(settings, models)
-        counts |= dict.fromkeys(judged, models)
+        first = configs[next(iter(judged))]
+        named = {(role, _name_judge(first, role, model)): number for (role, model), number in models.items()}
+        shared = Counter(named)  # one object, which reports count once
+        counts |= {key: shared for key in judged}  # noqa: C420 (a shared object is meant)
     return rows, counts
+
+
+def _name_judge(config: Mapping[str, Any], role: Role, model: str) -> str:
+    """Return the name of a model that judged: what its server reports, or a local reader's and the library that ran it."""
+    reader = config.get(role) or config["reader"]
+    return model if "base_url" in reader["engine"] else f"{reader['name']} by {model}"
 
 
 def _judge_cells(

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import tomllib
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from winnow.artifacts.provenance import (
     find_changed_modules,
     get_git_revision,
     get_installed_versions,
+    is_code_mixed,
     is_done,
     read_content_digest,
     write_manifest,
@@ -238,3 +240,29 @@ def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatc
             assert find_changed_modules(folder, revision) == ["winnow.driver.run", "winnow.new"]
     file.unlink()
     assert find_changed_modules(folder, "another") == []
+
+
+def test_only_code_behind_artifacts_mixes_them(tmp_path: Path) -> None:
+    """Another commit of the same modules does not, other modules of other strategies neither; an unrecorded one may."""
+
+    def make(name: str, git: str, modules: Mapping[str, str] | None, **versions: str) -> Path:
+        folder = tmp_path / "data/predictions" / name
+        folder.mkdir(parents=True)
+        write_manifest(folder, key="k", settings={}, rows=1)
+        body = json.loads((folder / "manifest.json").read_text())
+        body |= {"git": git, "modules": "" if modules is None else name, "versions": {**body["versions"], **versions}}
+        (folder / "manifest.json").write_text(json.dumps(body))
+        if modules is not None:
+            (tmp_path / "data/code").mkdir(exist_ok=True)
+            (tmp_path / "data/code" / f"{name}.json").write_text(json.dumps(modules))
+        return folder
+
+    first = make("a", "one", {"winnow.driver": "1", "winnow.vote": "1"})
+    documented = make("b", "two", {"winnow.driver": "1", "winnow.cite": "1"})
+    edited = make("c", "three", {"winnow.driver": "2"})
+    same = make("d", "one", None)
+    updated = make("e", "one", {"winnow.driver": "1"}, torch="0.1")
+    assert [is_code_mixed([first, other]) for other in (first, documented, edited, same, updated)] == [
+        False, False, True, False, True,
+    ]  # fmt: skip
+    assert is_code_mixed([documented, same])

@@ -1,15 +1,20 @@
 """A sweep in one archive: tables and answers are computed again without the models, and what differs is found."""
 
 import json
+import re
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import Run, environment, overrides
 from stage_process import run_stage
 
-from winnow.artifacts.tables import read_questions
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.provenance import describe_files
+from winnow.artifacts.tables import build_prediction_row, read_predictions, read_questions
+from winnow.cli import main
 
 WORDS = ("grid={strategy:[closed_book,post_fusion],k:[1,2]}", "metric=[em,unk,judged]", "breakdown=gold_rank")
 
@@ -42,7 +47,9 @@ def test_a_sweep_is_repeated_without_its_models(run: Run, archive: Path, tmp_pat
     assert "Judged" in (folder / "report/report.md").read_text()
     assert (folder / "report/index.html").is_file()
     assert not list(folder.glob("models/*/*.safetensors"))
-    assert "winnow ledger import" in done
+    (words,) = (line.partition("winnow ")[2].split() for line in done.splitlines() if "winnow ledger import" in line)
+    assert words == ["ledger", "import", "data/ledger.sqlite", "replays/towns/calls.jsonl.gz"]
+    main([*words[:2], str(tmp_path / "own.sqlite"), str(tmp_path / words[3])])
     assert "'grid={strategy:[closed_book,post_fusion],k:[1,2]}'" in done
     assert "export.format" not in done.partition("Command of the sweep")[2]
     assert "30 answers" in run("replay", str(archive), small=False).stdout
@@ -102,8 +109,23 @@ def test_what_differs_is_found(run: Run, archive: Path, tmp_path: Path) -> None:
 
     text = refuse(_change(archive, tmp_path / "table.zip", report_md="95 %|94 %"))
     assert "1 of 4 files of tables differ" in text
-    assert "-" in text
-    assert "94 %" in text
+    assert re.search(r"^- .*94 %", text, re.MULTILINE)
+    note = "> 1 of 3 artifacts behind these cells were computed by other code: flows.sweep changed since."
+    invented = "| mine (artifacts behind these cells were computed by other code) | 99.0 |"
+    for name, line, is_same in (("note", note, True), ("row", invented, False), ("notes", f"{note}\n\n{note}", False)):
+        first = zipfile.ZipFile(archive).read("tables/report.md").decode().partition("\n")[0]
+        file = _change(archive, tmp_path / f"{name}.zip", report_md=f"{first}|{first}\n\n{line}")
+        done = run("replay", f"--out={tmp_path}/out/{name}", str(file), small=False, check=False)
+        assert done.returncode == (not is_same), done.stdout + done.stderr
+        assert not is_same or "are the same, but for the note on changed code" in done.stdout
+    text = refuse(_change(archive, tmp_path / "value.zip", metrics_json='"unk": [|"unk": [0.125, '))
+    assert re.search(r"post_fusion \d \w+, unk: \[0\.125.* in the archive, \[.* here", text)
+    for content in ("[]", '{"version": 1}', '{"version": 1'):
+        with zipfile.ZipFile(archive) as source, zipfile.ZipFile(tmp_path / "record.zip", "w") as copy:
+            for name in source.namelist():
+                copy.writestr(name, content if name == "replay.json" else source.read(name))
+        shutil.rmtree(tmp_path / "out/record", ignore_errors=True)
+        assert "replay.json is not the record of an archive" in refuse(tmp_path / "record.zip")
     record = json.loads(zipfile.ZipFile(archive).read("replay.json"))
     first = record["cells"][0]["folder"]
     text = refuse(_change(archive, tmp_path / "path.zip", replay_json=f'"folder": "{first}"|"folder": "../../etc"'))
@@ -144,7 +166,30 @@ def test_an_answer_that_its_calls_do_not_give_is_found(run: Run, archive: Path, 
             copy.writestr(name, json.dumps(record) if name == "replay.json" else source.read(name))
     done = run("replay", str(file), small=False, check=False)
     assert done.returncode == 1
-    assert "20 of 30 answers are not those of the archive, or need other calls, such as question" in done.stderr
+    assert "20 of 30 answers are not those that the recorded calls give." in done.stderr
+    assert re.search(r"^post_fusion k=\d \w+, question '[^']+': ", done.stderr, re.MULTILINE)
+
+
+def test_counts_that_the_calls_do_not_have_are_found(run: Run, archive: Path, tmp_path: Path) -> None:
+    """No reply is said to be cut, and the digest of the file is made to fit; some of the recorded calls were cut."""
+    with zipfile.ZipFile(archive) as source:
+        contents = {name: source.read(name) for name in source.namelist()}
+    name = next(one for one in contents if one.endswith("predictions.parquet") and "post_fusion" in one)
+    (tmp_path / "one.parquet").write_bytes(contents[name])
+    predictions = read_predictions(tmp_path / "one.parquet")
+    changed = [replace(one, usage=tuple(replace(used, cut=0) for used in one.usage)) for one in predictions]
+    (tmp_path / "one.parquet").unlink()
+    parquet.write(tmp_path / "one.parquet", contracts.PREDICTIONS, map(build_prediction_row, changed))
+    manifest = json.loads(contents[name.replace("predictions.parquet", "manifest.json")])
+    manifest["files"]["predictions.parquet"] |= describe_files(tmp_path)["one.parquet"]
+    contents |= {name: (tmp_path / "one.parquet").read_bytes()}
+    contents |= {name.replace("predictions.parquet", "manifest.json"): json.dumps(manifest).encode()}
+    with zipfile.ZipFile(tmp_path / "counts.zip", "w") as copy:
+        for one, content in contents.items():
+            copy.writestr(one, content)
+    done = run("replay", str(tmp_path / "counts.zip"), small=False, check=False)
+    assert done.returncode == 1
+    assert re.search(r"usage .*cut=0.* in the archive, .*cut=[12].* by the calls", done.stderr)
 
 
 def test_what_cannot_be_packed_is_refused(prepared: Run, tmp_path: Path) -> None:

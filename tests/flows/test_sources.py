@@ -10,7 +10,7 @@ import pytest
 
 from flows.project.engines import count_models_of
 from flows.project.inputs import ArtifactIndex
-from flows.project.metrics import _check_common_settings, _check_one_judge
+from flows.project.metrics import _check_common_settings, _check_one_judge, _name_judge
 from flows.report import _compute_headline_values
 from flows.settings.door import compose
 from winnow.artifacts.steps import count_models, write_models
@@ -46,6 +46,14 @@ def test_several_judges_end_a_report_that_forbids_it() -> None:
         _check_one_judge(compose(words), models)
     _check_one_judge(compose(words), {("judge", "j-1"): 6, ("reader", "r"): 1})
     _check_one_judge(compose(words[:2]), models)
+
+
+def test_a_judge_of_this_machine_has_the_name_of_its_reader() -> None:
+    """Beside the library that ran it; a server's is what the server reports. Without a judge, the reader judges itself."""
+    reader = {"name": "smollm2", "engine": {"runtime": "openvino"}}
+    served = {"name": "openai", "engine": {"base_url": "https://api"}}
+    assert _name_judge({"reader": reader, "judge": served}, "judge", "gpt-4o-mini-2024-07-18") == "gpt-4o-mini-2024-07-18"
+    assert _name_judge({"reader": reader, "judge": None}, "judge", "openvino-genai 1") == "smollm2 by openvino-genai 1"
 
 
 @pytest.mark.parametrize("word", ["metric=[em]", "breakdown=sufficiency", "judge.base=other"])

@@ -98,6 +98,26 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def is_code_mixed(folders: Sequence[Path]) -> bool:
+    """Return whether artifacts rest on other code of the same modules, or on other versions of libraries.
+
+    Revisions alone do not count: a commit may have changed nothing that is behind them. They do for artifacts whose modules
+    were not recorded.
+    """
+    manifests = [read_manifest(folder) for folder in folders]
+    if any(manifest["versions"] != manifests[0]["versions"] for manifest in manifests):
+        return True
+    if len({manifest["git"] for manifest in manifests}) < 2:
+        return False
+    files = {_find_code_file(folder, str(one.get("modules", ""))) for folder, one in zip(folders, manifests, strict=True)}
+    digests: dict[str, str] = {}
+    for file in files:
+        recorded: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
+        if not recorded or any(digests.setdefault(name, digest) != digest for name, digest in recorded.items()):
+            return True
+    return False
+
+
 def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
     """Record the digests of Winnow's modules behind an artifact, its stage and its components, and return their digest.
 

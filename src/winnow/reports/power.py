@@ -81,7 +81,7 @@ def describe_questions_needed(pair: Pair, metric: str, seed: int) -> str:
         return ""
     sizes = choose_sizes(pair.comparison.n)
     needed = find_questions_needed(compute_power(differences, sizes, seed=seed))
-    return f"; tested alone, this one would need {f'about {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+    return f"; tested alone, this one would need {f'up to {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
 
 
 def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:

@@ -110,9 +110,12 @@ def _deliver(call: Call) -> Result | TooLong:
 
 
 def count_usage(call: Call) -> RoleUsage:
-    """Return what a call used; failed calls and searches used no tokens."""
-    used = call.result.usage if isinstance(call.result, Generation | Score) else NO_USAGE
-    return RoleUsage(call.request.role, 1, used.tokens_in, used.tokens_out, tokens_reasoning=used.tokens_reasoning)
+    """Return what a call used, and whether its reply was cut or empty; failed calls and searches used no tokens."""
+    result = call.result
+    used = result.usage if isinstance(result, Generation | Score) else NO_USAGE
+    is_cut, is_empty = (result.finish == "length", result.is_empty) if isinstance(result, Generation) else (False, False)
+    amounts = used.tokens_in, used.tokens_out, used.seconds, int(is_cut), int(is_empty), used.tokens_reasoning
+    return RoleUsage(call.request.role, 1, *amounts)
 
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:

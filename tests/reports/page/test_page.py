@@ -159,7 +159,7 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 def test_two_cells_stand_side_by_side(page: Open) -> None:
     """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
     text = read_text(page(view="compare", a=A, b=B))
-    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625." in text
+    assert "A − B = +33.3 points of exact match: 3 won and 1 lost of 6 questions, p = 0.625 for these two cells alone" in text
     assert "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: not significant." in text
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
@@ -177,7 +177,7 @@ def test_three_cells_are_compared_in_pairs(page: Open) -> None:
     """Eight groups, whose questions are those of the letters; each pair has its tests; a question shows all three."""
     text = read_text(page(view="compare", a=A, b=B, c=CLOSED))
     for pair, points in (("A − B", "+33.3"), ("A − C", "+50.0"), ("B − C", "+16.7")):
-        assert f"{pair} = {points} points, McNemar's exact test" in text
+        assert f"{pair} = {points} points of exact match: " in text
     groups = "0 all right 1 A and B right 1 A and C right 2 only A right 0 B and C right 1 only B right 0 only C right"
     assert f"{groups} 1 all wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3"]

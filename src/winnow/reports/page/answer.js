@@ -13,7 +13,8 @@ function showAnswer() {
       h("figure", {}, chart, h("figcaption", { class: "muted small" }, `${data.metrics[0].title} with 95 % intervals${cells.some((cell) => cell.closed) ? `; dashed: without passages${data.selection ? `, ${data.selection}` : ""}` : ""}${cells.some((cell) => cell.oracle) ? `; ${data.numGold} of ${data.numQuestions} questions have a gold passage, without one the passages are as retrieved` : ""}; a point opens its questions. `,
         h("a", { href: link({ view: "explore" }) }, "Other charts"))),
       h("ol", { class: "findings" }, findings.map((finding) => h("li", { class: finding.is_significant ? "significant" : "" },
-        describe(finding.text), " ", linkFinding(finding), drawDifference(finding.interval, reach))))),
+        describe(finding.text), " ", linkFinding(finding), drawDifference(finding.interval, reach))),
+        findings.length > 0 && h("li", { class: "muted small key" }, "Green numbers: significant after the correction. Bars: the difference with its interval, and a line at 0."))),
     showNotes("What bounds these numbers", limits), showNotes("Warnings", data.notes),
   ];
 }

@@ -38,16 +38,11 @@ function describePair(first, second, letters, groups) {
   const sum = (test) => Object.entries(groups).filter(([group]) => test(group)).reduce((all, [, rows]) => all + rows.length, 0);
   const wins = (one, other) => sum((group) => group !== "none" && group.includes(one) && !group.includes(other));
   const [won, lost] = [wins(letters[0], letters[1]), wins(letters[1], letters[0])], total = sum(() => true);
-  return h("p", {}, `Exact match on ${total} common questions: ${letters[0]} − ${letters[1]} = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(testMcNemar(won, lost))}. `, describeCorrected(first, second));
-}
-
-// The difference of the first metric with the p-value that is corrected for all pairs of the page.
-function describeCorrected(first, second) {
   const difference = findDifference(first, second), metric = data.metrics[0];
-  if (first.first === second.first) return h("b", {}, `Both gave the same answers.`);
-  if (!difference) return "";
-  const corrected = difference[4];
-  return h("b", {}, `${metric.title}: ${formatDifference(difference, metric)}, ${formatP(corrected)} after the correction for the ${data.numTests} pairs of this page: ${corrected < 0.05 ? "" : "not "}significant.`);
+  const alone = `${letters[0]} − ${letters[1]} = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points of exact match: ${won} won and ${lost} lost of ${total} questions, ${formatP(testMcNemar(won, lost))} for these two cells alone (McNemar's exact test)`;
+  if (first.first === second.first) return h("p", {}, `${alone}. `, h("b", {}, "Both gave the same answers."));
+  if (!difference) return h("p", {}, `${alone}.`);
+  return h("p", {}, `${alone}. `, h("b", {}, `${metric.title}: ${formatDifference(difference, metric)}, ${formatP(difference[4])} after the correction for the ${data.numTests} pairs of this page: ${difference[4] < 0.05 ? "" : "not "}significant.`));
 }
 
 // A question with the answer and the outcome of each cell, for annotation.
@@ -75,7 +70,6 @@ function showCompare(state) {
   const chosen = groups[state.group] ? state.group : mixed.reduce((most, group) => (groups[group].length > groups[most].length ? group : most));
   const rows = groups[chosen], most = Number(state.more) || ROWS;
   return [controls, describePair(first, second, "AB", groups), third && [describePair(first, third, "AC", groups), describePair(second, third, "BC", groups)],
-    muted("McNemar's test is of the two cells alone, and not corrected for the number of pairs that you look at."),
     h("div", { class: "flow" }, Object.entries(groups).map(([group, own]) => h("a", { href: link({ view: "compare", ...names, group }), "aria-current": group === chosen ? "true" : null },
       h("b", {}, own.length), nameGroup(group, compared.length)))),
     h("h2", {}, `${nameGroup(chosen, compared.length)}: ${count(rows.length, "question")}`),

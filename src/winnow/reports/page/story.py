@@ -208,7 +208,7 @@ def _format_advice(family: Family, best: Best, baseline: BestComparison, role: s
     is_usable = best.is_deployable and role == _SIMPLEST and family.cells[baseline.index].labels.shows_passages
     if not is_usable or ratio is None or ratio < _MUCH_MORE:
         return ""
-    return f" Use the simplest: the gain does not justify {ratio:.1f} times the cost."
+    return f" {baseline.comparison.n:,} questions do not tell them apart, and it costs {ratio:.1f} times as much."
 
 
 def _compare_costs(family: Family, best: Best, other: BestComparison, cost: str) -> float | None:
@@ -298,23 +298,37 @@ def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best)
         return not is_control, pair.is_significant, best.index in pair.indices, abs(pair.comparison.difference)
 
     pair = max(pairs, key=rank)
-    is_turned = pair.comparison.difference < 0
-    indices = (pair.indices[1], pair.indices[0]) if is_turned else pair.indices
-    compared = family.compare(*indices)
-    assert compared is not None
-    comparison = BestComparison(indices[1], *compared)
-    higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
-    difference, p_value = _format_difference(family, comparison), _format_p(comparison)
-    text = f"{family.metric.heading} is {difference} higher {higher} than {lower} ({shared}; {p_value})"
+    indices, comparison = _turn_pair(family, pair)
+    text = f"{family.metric.heading} is {_describe_pair(family, title, pair)}"
+    if title == "placements" and family.cells[indices[0]].labels.uses_gold:
+        text += ", where the gold passage is in the prompt though it was not retrieved"
     if significant:
         verb = "is" if len(significant) == 1 else "are"
-        text += f". {len(significant)} of {len(pairs)} distinct differences between {title} {verb} significant."
+        text += f". {len(significant)} of {len(pairs)} distinct differences between {title} {verb} significant"
+        strongest = max(significant, key=lambda one: abs(one.comparison.difference))
+        text += "." if pair.is_significant else f", most of all {_describe_pair(family, title, strongest)}."
     else:
         none = f"The only difference between {title} is not"
         if len(pairs) > 1:
             none = f"None of {len(pairs)} distinct differences between {title} is"
         text += f". {none} significant{describe_questions_needed(pair, family.metric.name, family.seed)}."
     return Finding(text, indices, _get_interval(family, comparison), pair.is_significant)
+
+
+def _turn_pair(family: Family, pair: Pair) -> tuple[tuple[int, int], BestComparison]:
+    """Return the indices of a pair, those of the higher cell first, and the comparison in this order."""
+    first, second = pair.indices
+    indices = (second, first) if pair.comparison.difference < 0 else (first, second)
+    compared = family.compare(*indices)
+    assert compared is not None
+    return indices, BestComparison(indices[1], *compared)
+
+
+def _describe_pair(family: Family, title: str, pair: Pair) -> str:
+    """Say by how much one cell of a pair is higher than the other, and what both share."""
+    indices, comparison = _turn_pair(family, pair)
+    higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
+    return f"{_format_difference(family, comparison)} higher {higher} than {lower} ({shared}; {_format_p(comparison)})"
 
 
 def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, str, str]:
