@@ -289,11 +289,11 @@ def test_a_control_is_named_only_where_no_other_setting_shows_the_factor() -> No
     story = tell(*cells[:2], *controls)
     assert "5.0 points" in _find(story, "with five passages than with one passage (a, retrieved; ").text
     text = _find(story, "differences between k").text
-    assert "1 of 2 distinct differences between k is significant, most of all 45.0 points [" in text
+    assert "1 of 2 distinct differences between k is significant: 45.0 points [" in text
     assert "higher with one passage than with five passages (a, gold first; p <0.001" in text
     placement = _find(story, "gold first than retrieved")
     assert placement.is_significant
-    assert ", where the gold passage is in the prompt though it was not retrieved. " in placement.text
+    assert ", which inserts it where it was not retrieved. " in placement.text
 
 
 def test_p_values_are_given_alone_and_corrected() -> None:

@@ -301,12 +301,13 @@ def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best)
     indices, comparison = _turn_pair(family, pair)
     text = f"{family.metric.heading} is {_describe_pair(family, title, pair)}"
     if title == "placements" and family.cells[indices[0]].labels.uses_gold:
-        text += ", where the gold passage is in the prompt though it was not retrieved"
+        text += ", which inserts it where it was not retrieved"
     if significant:
         verb = "is" if len(significant) == 1 else "are"
         text += f". {len(significant)} of {len(pairs)} distinct differences between {title} {verb} significant"
         strongest = max(significant, key=lambda one: abs(one.comparison.difference))
-        text += "." if pair.is_significant else f", most of all {_describe_pair(family, title, strongest)}."
+        most = ":" if len(significant) == 1 else ", most of all"
+        text += "." if pair.is_significant else f"{most} {_describe_pair(family, title, strongest)}."
     else:
         none = f"The only difference between {title} is not"
         if len(pairs) > 1:
