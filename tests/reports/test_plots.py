@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from winnow.reports.family import Family
-from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position, plot_against_samples
+from winnow.reports.plots import COLORS, FORMATS, plot_against_k, plot_against_position, plot_against_samples
 from winnow.reports.report import draw_plots
 from winnow.testing import make_cell_result
 
@@ -79,3 +79,17 @@ def test_undefined_values_are_not_drawn() -> None:
     plot = plot_against_k([CELLS[0], closed], "em", "retrieved", 0)
     assert len(plot.rows) == 2
     assert len(json.dumps(plot.chart).split('"place": "')) == 1 + 1
+
+
+def test_every_color_is_seen_on_white_and_on_the_dark_page() -> None:
+    """At a contrast of at least 3, as WCAG 2 defines it."""
+
+    def compute_luminance(color: str) -> float:
+        shares = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+        linear = [share / 12.92 if share <= 0.03928 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return sum(weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    for ground in ("#ffffff", "#16181c"):
+        for color in COLORS:
+            low, high = sorted((compute_luminance(color), compute_luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 3, (color, ground)

@@ -24,8 +24,11 @@ _PLACEMENTS = (
 """Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[str, Interval]]
 """Points of a line: label of the place on the x axis, and value with its 95 % interval."""
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5b5b5b")
-"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, their yellow left out)."""
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B97F00", "#4398CA", "#767676")
+"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, without their yellow).
+
+Orange and sky blue are darker, so that each has a contrast of at least 3 to the page, as WCAG 2 asks of graphics.
+"""
 FORMATS = ("svg", "pdf", "png", "csv")
 """Formats in which a plot can be saved."""
 _WIDTH, _HEIGHT, _PIXELS_PER_POINT = 420, 240, 2.0
