@@ -22,9 +22,7 @@ def test_each_kind() -> None:
 
 def test_what_is_missing_or_unknown_is_named() -> None:
     """A passage without log-odds, one without a retriever score; a kind that is none."""
-    with pytest.raises(
-        ArtifactError, match=r"'p2' \(rank 2\) has no retriever score.*FiD's released files.*weighting.by=none"
-    ):
+    with pytest.raises(ArtifactError, match=r"'p2' \(rank 2\) has no retriever score.*FiD's released ones.*weighting.by=none"):
         ContextWeighting("retriever").apply([CONTEXTS[0], replace(CONTEXTS[1], score=None), INSERTED])
     with pytest.raises(ArtifactError, match="'p1' has no log-odds to be weighted by"):
         ContextWeighting("estimator").apply([make_context(1, "a")])
