@@ -119,7 +119,7 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
         f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. Of the {len(counted)} "
-        f"others, it is significantly better than {num_better}, which are the last rows."
+        f"others, it is significantly better than {num_better or 'none'}{', which are the last rows' if num_better else ''}."
     )
     if len(counted) < len(ordered):
         caption += " Cells without passages are not counted, because the questions were selected by their answers."
