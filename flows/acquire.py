@@ -64,7 +64,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
             {"asset": name, "folder": str(LOCK), "": f"commit {commit}"}
             for name, commit in record_commits(settings.plain).items()
         ]
-        yours += [row for row, _ in _iter_hub_rows(settings) if row[""] == _PICKLED]
+    yours += [row for row, _ in _iter_hub_rows(cells) if row[""] == _PICKLED]
     rows += [{name: row[name] for name in ("asset", "folder", "")} for row in yours]
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
@@ -82,11 +82,9 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
         }
         for asset in assets
     ]
-    others: dict[str, tuple[dict[str, str], int]] = {}
-    for settings in cells:
-        others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(settings)}
-    rows += [*(row for row, _ in others.values()), *_list_missing_files(cells)]
-    num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others.values())
+    others = list(_iter_hub_rows(cells))
+    rows += [*(row for row, _ in others), *_list_missing_files(cells)]
+    num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others)
     free = shutil.disk_usage(".").free
     warning = "" if num_bytes <= free else " There is not enough disk space."
     return Summary(
@@ -96,9 +94,10 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
     )
 
 
-def _iter_hub_rows(settings: Settings) -> Iterator[tuple[dict[str, str], int]]:
+def _iter_hub_rows(cells: Sequence[Settings]) -> Iterator[tuple[dict[str, str], int]]:
     """Yield a row for each model and data set of the hub, and the bytes of the files that are loaded if the hub gives them."""
-    for reference in find_references(settings.plain):
+    references = {str(reference.name): reference for settings in cells for reference in find_references(settings.plain)}
+    for reference in references.values():
         if reference.name.name == PLACEHOLDER:
             continue
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"

@@ -82,11 +82,11 @@ def read_results(
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}
     judged, judges = _judge(settings, specs, metrics, samples)
-    code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
     is_mixed = is_code_mixed([spec.folder for spec in specs])
+    code_versions = describe_code([read_manifest(spec.folder) for spec in specs]) if is_mixed else [""] * len(specs)
     return [
         CellResult(
-            replace(spec.labels, code=code_version if is_mixed else ""),
+            replace(spec.labels, code=code_version),
             samples[spec.key],
             metrics,
             judged.get(spec.key, {}),

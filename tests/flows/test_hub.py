@@ -115,6 +115,17 @@ def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(run
     assert not (tmp_path / LOCK).exists()
 
 
+def test_weights_that_cannot_be_loaded_are_named_once_for_all_cells(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "models" / "owner" / "old"
+    folder.mkdir(parents=True)
+    (folder / "pytorch_model.bin").write_bytes(b"x")
+    words = ["corpus=beir", "dataset=nq_open", "dataset.parser.path=own", "reader=folder", "reader.base=/nowhere"]
+    words += ["encoder=folder", "encoder.model.path=owner/old", "grid={k:[1,2]}"]
+    with serve_hub(tmp_path / "hub") as address:
+        output = run("acquire", *words, small=False, HF_ENDPOINT=address, HF_HUB_OFFLINE="0").stdout
+    assert output.count("no safetensors") == 1
+
+
 def test_the_commit_is_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two commits of one repository in the hub's cache: each name loads its own weights."""
     import torch

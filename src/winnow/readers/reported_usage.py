@@ -32,9 +32,9 @@ def parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[G
     rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
     if tokens_in is not None and rest > (tokens_out or 0):
         tokens_out = rest
-    told = _read_reasoning_tokens(reported) or 0
-    if tokens_out and told > tokens_out:
-        tokens_out += told
+    reported_count = _read_reasoning_tokens(reported) or 0
+    if tokens_out and reported_count > tokens_out:
+        tokens_out += reported_count
     if not tokens_out and any(map(any, map(list_texts, choices))):
         tokens_out = None
     if tokens_in is None or tokens_out is None:
@@ -71,13 +71,13 @@ def _count_reasoning(reported: Any, choices: Sequence[Generation], tokens_out: S
     shares = [
         compute_reasoning_share(choice.text, choice.reasoning, others) for choice, others in zip(choices, calls, strict=True)
     ]
-    told = _read_reasoning_tokens(reported)
-    if told == 0 and not any(shares):
+    reported_count = _read_reasoning_tokens(reported)
+    if reported_count == 0 and not any(shares):
         return [0] * len(choices)
     parts = [_parse_count(reported, name) for name in ("prompt_tokens", "completion_tokens")]
     whole = _parse_count(reported, "total_tokens") or 0
     besides = whole - sum(filter(None, parts)) if all(parts) else 0
-    if (count := told or besides) > 0:
+    if (count := reported_count or besides) > 0:
         return [min(part, tokens) for part, tokens in zip(_divide(count, len(choices)), tokens_out, strict=True)]
     return [round(share * tokens) for share, tokens in zip(shares, tokens_out, strict=True)]
 
@@ -85,8 +85,8 @@ def _count_reasoning(reported: Any, choices: Sequence[Generation], tokens_out: S
 def _read_reasoning_tokens(reported: Any) -> int | None:
     """Return the tokens of reasoning that a server reports, as OpenAI or SGLang do, or None."""
     details = reported.get("completion_tokens_details") if isinstance(reported, Mapping) else None
-    told = _parse_count(details, "reasoning_tokens")
-    return _parse_count(reported, "reasoning_tokens") if told is None else told
+    reported_count = _parse_count(details, "reasoning_tokens")
+    return _parse_count(reported, "reasoning_tokens") if reported_count is None else reported_count
 
 
 def _divide(count: int, number: int) -> list[int]:
