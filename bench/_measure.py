@@ -1,4 +1,6 @@
-"""Sizes of benchmarks, the measurement of functions that take turns, and the rate of a matrix product."""
+"""Sizes of benchmarks, the measurement of functions that take turns, and the rate of a matrix
+product.
+"""
 
 import os
 import resource
@@ -16,17 +18,24 @@ from winnow.records import Plan, Request, Result
 
 
 def scale(number: int, minimum: int = 1) -> int:
-    """Return a number of items, multiplied by the environment variable WINNOW_BENCH_SIZE if that is set."""
+    """Return a number of items, multiplied by the environment variable WINNOW_BENCH_SIZE if that is
+    set.
+    """
     return max(minimum, round(number * float(os.environ.get("WINNOW_BENCH_SIZE", "1"))))
 
 
 def read_peak_gigabytes(of: int = resource.RUSAGE_SELF) -> float:
-    """Return the peak memory of this process, or of the largest one that it started (`resource.RUSAGE_CHILDREN`), in GB."""
+    """Return the peak memory of this process, or of the largest one that it started
+    (`resource.RUSAGE_CHILDREN`), in GB.
+    """
     return resource.getrusage(of).ru_maxrss / 2**20
 
 
-def take_turns(items: Sequence[Any], functions: Sequence[Callable[[Sequence[Any]], Any]]) -> list[tuple[list[Any], float]]:
-    """Apply each function to the first half of the items and then to the second, in turn, so that a slow phase hits all.
+def take_turns(
+    items: Sequence[Any], functions: Sequence[Callable[[Sequence[Any]], Any]]
+) -> list[tuple[list[Any], float]]:
+    """Apply each function to the first half of the items and then to the second, in turn, so that a
+    slow phase hits all.
 
     Returns:
         The results of each function, and the number of items that it processed per second.
@@ -52,7 +61,9 @@ def synchronise() -> None:
 
 
 def measure_matmul_rate(dtype: str, device: str = "cpu") -> float:
-    """Return the floating-point operations per second of a large matrix product, the best of five."""
+    """Return the floating-point operations per second of a large matrix product, the
+    best of five.
+    """
     import torch
 
     size = 8192 if device == "cuda" else 2048
@@ -68,7 +79,9 @@ def measure_matmul_rate(dtype: str, device: str = "cpu") -> float:
 
 
 def serve_with_driver(reader: Engine) -> Callable[[Sequence[Request]], list[Result]]:
-    """Return a function that serves requests through the driver and a new ledger, as a sweep does."""
+    """Return a function that serves requests through the driver and a new ledger, as a
+    sweep does.
+    """
 
     def ask(request: Request) -> Plan[Result]:
         (result,) = yield [request]
@@ -76,9 +89,15 @@ def serve_with_driver(reader: Engine) -> Callable[[Sequence[Request]], list[Resu
         return answer
 
     def serve(requests: Sequence[Request]) -> list[Result]:
-        with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "ledger.sqlite") as ledger:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            SqliteStore(Path(folder) / "ledger.sqlite") as ledger,
+        ):
             driver = Driver(build_engine_map(reader), ledger)
-            outcomes = {outcome.tag: outcome.result for outcome in driver.run(Job(n, ask(r)) for n, r in enumerate(requests))}
+            outcomes = {
+                outcome.tag: outcome.result
+                for outcome in driver.run(Job(n, ask(r)) for n, r in enumerate(requests))
+            }
         return [outcomes[n] for n in range(len(requests))]
 
     return serve

@@ -1,8 +1,10 @@
-"""Compare the throughput of the API reader, including the ledger, with plain AsyncOpenAI behind a semaphore.
+"""Compare the throughput of the API reader, including the ledger, with plain AsyncOpenAI behind a
+semaphore.
 
 python -m bench.bench_api_reader
 
-The test server has 20 ms latency and runs in a process of its own. Both run five times in turn, and the medians are compared.
+The test server has 20 ms latency and runs in a process of its own. Both run five times in turn, and
+the medians are compared.
 """
 
 import asyncio
@@ -40,7 +42,10 @@ async def run_plain_client(url: str, run: int) -> None:
         async def call(number: int) -> str | None:
             async with semaphore:
                 reply = await client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": build_prompt(run, number)}], max_tokens=16, temperature=0
+                    model="m",
+                    messages=[{"role": "user", "content": build_prompt(run, number)}],
+                    max_tokens=16,
+                    temperature=0,
                 )
                 return reply.choices[0].message.content
 
@@ -57,14 +62,25 @@ def run_api_reader(url: str, run: int, ledger: SqliteStore) -> None:
     """Send all prompts with the driver, the API reader and the ledger."""
     reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=CONCURRENCY))
     driver = Driver(build_engine_map(reader), ledger)
-    sum(1 for _ in driver.run(Job(number, plan_call(build_prompt(run, number))) for number in range(CALLS)))
+    sum(
+        1
+        for _ in driver.run(
+            Job(number, plan_call(build_prompt(run, number))) for number in range(CALLS)
+        )
+    )
     reader.close()
     assert driver.stats.executed == CALLS
 
 
 def main() -> None:
     """Measure both and print the ratio of their medians."""
-    command = [sys.executable, "-m", "winnow.testing.chat_server", "--latency", str(LATENCY_SECONDS)]
+    command = [
+        sys.executable,
+        "-m",
+        "winnow.testing.chat_server",
+        "--latency",
+        str(LATENCY_SECONDS),
+    ]
     rates: dict[str, list[float]] = {"plain": [], "winnow": []}
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
@@ -76,15 +92,20 @@ def main() -> None:
         for run in range(RUNS + 1):
             for name in rates:
                 started = time.perf_counter()
-                asyncio.run(run_plain_client(url, run)) if name == "plain" else run_api_reader(url, run, ledger)
+                (
+                    asyncio.run(run_plain_client(url, run))
+                    if name == "plain"
+                    else run_api_reader(url, run, ledger)
+                )
                 if run:  # the first run of each is a warm-up
                     rates[name].append(CALLS / (time.perf_counter() - started))
         server.terminate()
     medians = {name: statistics.median(values) for name, values in rates.items()}
     print(
-        f"API reader, {CALLS} calls, {CONCURRENCY} at once, {1000 * LATENCY_SECONDS:.0f} ms: AsyncOpenAI with a semaphore "
-        f"{medians['plain']:.0f} calls/s, ours with the ledger {medians['winnow']:.0f} calls/s: "
-        f"{medians['winnow'] / medians['plain']:.2f} x (medians of {RUNS}, interleaved)"
+        f"API reader, {CALLS} calls, {CONCURRENCY} at once, {1000 * LATENCY_SECONDS:.0f} ms: "
+        f"AsyncOpenAI with a semaphore {medians['plain']:.0f} calls/s, ours with the ledger "
+        f"{medians['winnow']:.0f} calls/s: {medians['winnow'] / medians['plain']:.2f} x (medians "
+        f"of {RUNS}, interleaved)"
     )
 
 

@@ -24,7 +24,12 @@ def generate_replies(
 ) -> tuple[list[str], float]:
     """Return the text of each reply, and the number of replies per second."""
     reader = LocalReader(
-        str(MODEL), "bench", dtype=dtype, batch_size=batch_size, batch_tokens=2**20, deterministic=deterministic
+        str(MODEL),
+        "bench",
+        dtype=dtype,
+        batch_size=batch_size,
+        batch_tokens=2**20,
+        deterministic=deterministic,
     )
     reader.submit(requests[:1])
     reader.collect(0.0)  # loads the model
@@ -32,7 +37,9 @@ def generate_replies(
     reader.submit(requests)
     texts: dict[Request, str] = {}
     while batch := reader.collect(0.0):
-        texts.update({request: result.text for request, result in batch if isinstance(result, Generation)})
+        texts.update(
+            {request: result.text for request, result in batch if isinstance(result, Generation)}
+        )
     return [texts[request] for request in requests], len(requests) / (time.monotonic() - start)
 
 
@@ -43,15 +50,23 @@ def format_difference(first: Sequence[str], second: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Compare batched prompts with prompts that run alone, and two orders of the prompts with each other."""
+    """Compare batched prompts with prompts that run alone, and two orders of the prompts with each
+    other.
+    """
     requests = build_requests([1, 5], NUM_PROMPTS)
     shuffled = random.Random(1).sample(requests, len(requests))
     for dtype in ("bfloat16", "float32"):
         alone, rate = generate_replies(requests, dtype, 1)
-        print(f"{dtype}: {len(requests)} prompts of 1 or 5 passages; one at a time: {rate:.2f} a second")
+        print(
+            f"{dtype}: {len(requests)} prompts of 1 or 5 passages; one at a time: {rate:.2f} a "
+            "second"
+        )
         for batch_size in (4, 16):
             together, rate = generate_replies(requests, dtype, batch_size)
-            print(f"  batches of {batch_size}: {format_difference(alone, together)}, {rate:.2f} a second")
+            print(
+                f"  batches of {batch_size}: {format_difference(alone, together)}, {rate:.2f} a "
+                "second"
+            )
         deterministic, rate = generate_replies(requests, dtype, 16, deterministic=True)
         shuffled_replies, _ = generate_replies(shuffled, dtype, 16, deterministic=True)
         by_request = dict(zip(shuffled, shuffled_replies, strict=True))

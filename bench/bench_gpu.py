@@ -1,11 +1,13 @@
-"""Measure a GPU: the local reader beside vLLM, the estimators, the encoder and the index of dense retrieval, joint training.
+"""Measure a GPU: the local reader beside vLLM, the estimators, the encoder and the index of dense
+retrieval, joint training.
 
-python -m bench.bench_gpu                                       # all parts; without a GPU, tiny models on the CPU
-python -m bench.bench_gpu reader vllm=/opt/vllm/bin/vllm        # the reader, also by a vLLM server that the run starts
+python -m bench.bench_gpu  # all parts; without a GPU, tiny models on the CPU
+# The reader, also by a vLLM server that the run starts
+python -m bench.bench_gpu reader vllm=/opt/vllm/bin/vllm
 
-The models have the architecture and size of Llama-3.1-8B, T5-base and BERT-base and random weights, so that nothing has to be
-downloaded. Prompts and passages are random words, one token each. Replies of a model with random weights hardly ever end
-before their limit.
+The models have the architecture and size of Llama-3.1-8B, T5-base and BERT-base and random weights,
+so that nothing has to be downloaded. Prompts and passages are random words, one token each. Replies
+of a model with random weights hardly ever end before their limit.
 """
 
 import random
@@ -41,7 +43,9 @@ from winnow.testing import make_question
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPE = resolve_dtype("auto", DEVICE)
 IS_LARGE = DEVICE == "cuda" and scale(1000) >= 1000
-"""Whether the models have their full size. They are tiny without a GPU, and in the test that starts every benchmark."""
+"""Whether the models have their full size. They are tiny without a GPU, and in the test that starts
+every benchmark.
+"""
 NUM_PROMPTS, NUM_QUESTIONS = (scale(1024), scale(100)) if IS_LARGE else (8, 1)
 FACTORIES = ("Flat", "IVF4096,PQ32" if IS_LARGE else "IVF16,SQ8")
 INSTRUCTION = " ".join(WORDS[:60])
@@ -50,7 +54,9 @@ TEMPLATE = "{% for message in messages %}{{ message['content'] + ' ' }}{% endfor
 
 
 def make_llama(folder: Path) -> str:
-    """Save a model with the shape of Llama-3.1-8B, random weights and a tokenizer that splits at white space."""
+    """Save a model with the shape of Llama-3.1-8B, random weights and a tokenizer that splits at
+    white space.
+    """
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = build_word_tokenizer(WORDS)
@@ -58,9 +64,11 @@ def make_llama(folder: Path) -> str:
     tokenizer.save_pretrained(folder)
     width, layers = (4096, 32) if IS_LARGE else (64, 2)
     config = LlamaConfig(
-        vocab_size=128_256 if IS_LARGE else len(tokenizer), hidden_size=width, intermediate_size=width * 7 // 2,
-        num_hidden_layers=layers, num_attention_heads=width // 128 or 4, num_key_value_heads=8 if IS_LARGE else 2,
-        max_position_embeddings=8192, pad_token_id=0, bos_token_id=2, eos_token_id=1, dtype="bfloat16",
+        vocab_size=128_256 if IS_LARGE else len(tokenizer), hidden_size=width,
+        intermediate_size=width * 7 // 2, num_hidden_layers=layers,
+        num_attention_heads=width // 128 or 4, num_key_value_heads=8 if IS_LARGE else 2,
+        max_position_embeddings=8192, pad_token_id=0, bos_token_id=2, eos_token_id=1,
+        dtype="bfloat16",
     )  # fmt: skip
     torch.manual_seed(1)
     torch.set_default_dtype(torch.bfloat16)
@@ -72,7 +80,9 @@ def make_llama(folder: Path) -> str:
 
 
 def make_requests(num_prompts: int, ks: Sequence[int], max_new_tokens: int = 16) -> list[Generate]:
-    """Make prompts with a common instruction and k passages of 100 words; the values of k are used in turn."""
+    """Make prompts with a common instruction and k passages of 100 words; the values of k are used
+    in turn.
+    """
     rng = random.Random(13)
     return [
         Generate(
@@ -88,11 +98,17 @@ def make_requests(num_prompts: int, ks: Sequence[int], max_new_tokens: int = 16)
 
 def generate_in_file_order(reader: LocalReader, requests: Sequence[Generate]) -> list[str]:
     """Generate replies with plain `generate` in batches of 64 in file order; the baseline."""
-    return [text for start in range(0, len(requests), 64) for text in generate_padded(reader.lm, requests[start : start + 64])]
+    return [
+        text
+        for start in range(0, len(requests), 64)
+        for text in generate_padded(reader.lm, requests[start : start + 64])
+    ]
 
 
 def measure_reader(folder: Path, vllm: str) -> None:
-    """Compare the local reader with plain `generate`, and with a vLLM server if its program is given."""
+    """Compare the local reader with plain `generate`, and with a vLLM server if its program is
+    given.
+    """
     path = make_llama(folder / "llama")
     reader = LocalReader(path, "llama", device=DEVICE, batch_tokens=16384, batch_size=64)
     wide = LocalReader(path, "llama", device=DEVICE)
@@ -112,18 +128,29 @@ def measure_reader(folder: Path, vllm: str) -> None:
     for label, requests in cases.items():
         rates = [rate for _, rate in take_turns(requests, list(functions.values()))]
         for name, rate in zip(functions, rates, strict=True):
-            print(f"{label}, 16 new tokens, {DTYPE}: {name}: {rate:.1f} prompts/s: {rate / rates[0]:.2f} x", flush=True)
-    likelihoods = [Likelihood(request.messages, " ".join(WORDS[:4])) for request in next(iter(cases.values()))]
+            print(
+                f"{label}, 16 new tokens, {DTYPE}: {name}: {rate:.1f} prompts/s: "
+                f"{rate / rates[0]:.2f} x",
+                flush=True,
+            )
+    likelihoods = [
+        Likelihood(request.messages, " ".join(WORDS[:4])) for request in next(iter(cases.values()))
+    ]
     ((_, rate),) = take_turns(likelihoods, [serve_with_driver(wide)])
     print(f"{len(likelihoods)} likelihoods, {DTYPE}: {rate:.1f} results/s", flush=True)
     requests = make_requests(NUM_PROMPTS // 2, [5], 1)
     ((_, rate),) = take_turns(requests, [serve_with_driver(wide)])
     tokens = sum(len(wide.encode(request).ids) for request in requests) / len(requests)
-    weights = sum(weight.numel() for name, weight in reader.lm.model.named_parameters() if "embed" not in name)
-    flops = 2 * weights * (tokens - len(INSTRUCTION.split())) * rate  # the instruction is read once a batch
+    weights = sum(
+        weight.numel() for name, weight in reader.lm.model.named_parameters() if "embed" not in name
+    )
+    flops = (
+        2 * weights * (tokens - len(INSTRUCTION.split())) * rate
+    )  # the instruction is read once a batch
     share = flops / measure_matmul_rate(DTYPE, DEVICE)
     print(
-        f"prefill, {tokens:.0f} tokens a prompt: {rate * tokens:.0f} tokens/s, {100 * share:.0f} % of the matrix rate",
+        f"prefill, {tokens:.0f} tokens a prompt: {rate * tokens:.0f} tokens/s, {100 * share:.0f} % "
+        "of the matrix rate",
         flush=True,
     )
     if not vllm:
@@ -136,18 +163,42 @@ def measure_reader(folder: Path, vllm: str) -> None:
     measure_vllm(path, vllm, cases, likelihoods)
 
 
-def measure_vllm(path: str, program: str, cases: dict[str, list[Generate]], likelihoods: Sequence[Likelihood]) -> None:
+def measure_vllm(
+    path: str, program: str, cases: dict[str, list[Generate]], likelihoods: Sequence[Likelihood]
+) -> None:
     """Measure a vLLM server that is started as reader=vllm starts it."""
-    command = [program, "serve", "{base}", "--port", "{port}", "--host", "127.0.0.1", "--generation-config", "vllm"]
-    command += ["--max-model-len", "4096", "--gpu-memory-utilization", "0.8", "--dtype", "bfloat16"]
+    command = [
+        program,
+        "serve",
+        "{base}",
+        "--port",
+        "{port}",
+        "--host",
+        "127.0.0.1",
+        "--generation-config",
+        "vllm",
+    ]
+    command += [
+        "--max-model-len",
+        "4096",
+        "--gpu-memory-utilization",
+        "0.8",
+        "--dtype",
+        "bfloat16",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         start = ServerProcess(command, [program, "--version"], folder=folder)
         pacing = Pacing(max_concurrency=256)
-        reader = OpenAIReader(path, "llama", start=start, dialect="vllm", end_token=END, pacing=pacing)
+        reader = OpenAIReader(
+            path, "llama", start=start, dialect="vllm", end_token=END, pacing=pacing
+        )
         serve = serve_with_driver(reader)
         started = time.perf_counter()
         serve(make_requests(256, [1, 10], 8))
-        print(f"vLLM: ready and warm after {time.perf_counter() - started:.0f} s, {reader.identity}", flush=True)
+        print(
+            f"vLLM: ready and warm after {time.perf_counter() - started:.0f} s, {reader.identity}",
+            flush=True,
+        )
         for label, requests in cases.items():
             ((_, rate),) = take_turns(requests, [serve])
             print(f"{label}, 16 new tokens: by a vLLM server: {rate:.1f} prompts/s", flush=True)
@@ -157,23 +208,33 @@ def measure_vllm(path: str, program: str, cases: dict[str, list[Generate]], like
 
 
 def measure_estimators(folder: Path) -> None:
-    """Measure T5-base as relevance estimator, beside generating one token in the batch of each question."""
+    """Measure T5-base as relevance estimator, beside generating one token in the batch of each
+    question.
+    """
     size = ScratchT5(768, 3072, 12, 12) if IS_LARGE else ScratchT5(64, 128, 2, 2)
-    path = str(make_t5(folder / "t5", ["question: title: context: true false", " ".join(WORDS)], size, 1))
+    path = str(
+        make_t5(folder / "t5", ["question: title: context: true false", " ".join(WORDS)], size, 1)
+    )
     pairs = make_pairs(NUM_QUESTIONS)
     for dtype in dict.fromkeys(("float32", DTYPE)):
         base = T5Estimator(path, max_length=512, dtype=dtype, device=DEVICE)
-        base._lm = load_seq2seq(path, dtype, DEVICE)  # the estimator itself loads parts of the model in float32
+        base._lm = load_seq2seq(
+            path, dtype, DEVICE
+        )  # the estimator itself loads parts of the model in float32
         ours = T5Estimator(path, max_length=512, dtype=dtype, device=DEVICE, batch_tokens=65536)
-        functions: list[Callable[[Sequence[Any]], Any]] = [partial(score_with_generate, base), ours.score]
+        functions: list[Callable[[Sequence[Any]], Any]] = [
+            partial(score_with_generate, base),
+            ours.score,
+        ]
         for function in functions:
             function(pairs[: len(pairs) // 4])
         (scores, rate), (own_scores, own_rate) = take_turns(pairs, functions)
         num_tokens = sum(len(base.tokens.encode(*pair)) for pair in pairs)
         flops = count_encoder_flops(base.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs)
         print(
-            f"T5-base's size, {dtype}, {num_tokens / len(pairs):.0f} tokens a pair: generate, a batch a question "
-            f"{rate:.0f} pairs/s, ours {own_rate:.0f} pairs/s: {own_rate / rate:.2f} x, largest difference "
+            f"T5-base's size, {dtype}, {num_tokens / len(pairs):.0f} tokens a pair: generate, a "
+            f"batch a question {rate:.0f} pairs/s, ours {own_rate:.0f} pairs/s: "
+            f"{own_rate / rate:.2f} x, largest difference "
             f"{np.abs(np.array(own_scores) - np.array(scores)).max():.1e}; "
             f"{100 * flops / measure_matmul_rate(dtype, DEVICE):.0f} % of the matrix rate",
             flush=True,
@@ -194,16 +255,20 @@ def measure_encoder(folder: Path) -> None:
     tokenizer.save_pretrained(folder / "bert")
     width, layers = (768, 12) if IS_LARGE else (64, 2)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=width, num_hidden_layers=layers, num_attention_heads=layers,
-        intermediate_size=4 * width, pad_token_id=0,
+        vocab_size=len(tokenizer), hidden_size=width, num_hidden_layers=layers,
+        num_attention_heads=layers, intermediate_size=4 * width, pad_token_id=0,
     )  # fmt: skip
     torch.manual_seed(1)
     BertModel(config).save_pretrained(folder / "bert")
     path = str(folder / "bert")
     passages = [passage for _, passage in make_pairs(NUM_QUESTIONS)]
     for dtype in dict.fromkeys(("float32", DTYPE)):
-        encoder = SentenceEncoder(path, dtype=dtype, device=DEVICE, max_length=256, batch_tokens=65536)
-        transformer = Transformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, max_seq_length=256)
+        encoder = SentenceEncoder(
+            path, dtype=dtype, device=DEVICE, max_length=256, batch_tokens=65536
+        )
+        transformer = Transformer(
+            path, model_kwargs={"dtype": getattr(torch, dtype)}, max_seq_length=256
+        )
         baseline = SentenceTransformer(modules=[transformer, Pooling(width)], device=DEVICE)
 
         def encode(part: Sequence[Any], model: Any = baseline) -> Any:
@@ -215,31 +280,43 @@ def measure_encoder(folder: Path) -> None:
             function(passages[: len(passages) // 4])
         (_, rate), (_, own_rate) = take_turns(passages, functions)
         print(
-            f"BERT-base's size, {dtype}: sentence-transformers {rate:.0f} passages/s, ours {own_rate:.0f} passages/s: "
-            f"{own_rate / rate:.2f} x",
+            f"BERT-base's size, {dtype}: sentence-transformers {rate:.0f} passages/s, ours "
+            f"{own_rate:.0f} passages/s: {own_rate / rate:.2f} x",
             flush=True,
         )
 
 
 class NumberEncoder(SentenceEncoder):
-    """Vectors around 10,000 centers; the text of a passage or a question is the number of its vector."""
+    """Vectors around 10,000 centers; the text of a passage or a question is the number of its
+    vector.
+    """
 
     def __init__(self, dimensions: int) -> None:
         """Draw the centers."""
         super().__init__("unused")
-        self.centers = np.random.default_rng(13).normal(size=(10_000, dimensions)).astype(np.float32)
+        self.centers = (
+            np.random.default_rng(13).normal(size=(10_000, dimensions)).astype(np.float32)
+        )
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of the numbers."""
         numbers = np.array([int(text) for text in texts])
-        noise = np.random.default_rng(int(numbers[0])).standard_normal((len(numbers), self.centers.shape[1]), np.float32)
+        noise = np.random.default_rng(int(numbers[0])).standard_normal(
+            (len(numbers), self.centers.shape[1]), np.float32
+        )
         vectors: NDArray[np.float32] = self.centers[numbers % len(self.centers)] + noise
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
-    def encode_passages(self, passages: Sequence[Passage], advance: Any = None) -> NDArray[np.float32]:  # noqa: ARG002
+    def encode_passages(
+        self,
+        passages: Sequence[Passage],
+        advance: Any = None,  # noqa: ARG002
+    ) -> NDArray[np.float32]:
         """Return the vectors of the passages' numbers."""
-        return self.encode_queries([passage.text if passage.text.isdigit() else "0" for passage in passages])
+        return self.encode_queries(
+            [passage.text if passage.text.isdigit() else "0" for passage in passages]
+        )
 
 
 def measure_retrieval(folder: Path) -> None:
@@ -248,8 +325,14 @@ def measure_retrieval(folder: Path) -> None:
 
     num_passages, dimensions = (1_000_000, 768) if IS_LARGE else (2000, 32)
     encoder = NumberEncoder(dimensions)
-    questions = [make_question(str(number), question_id=str(number)) for number in range(7, 2007 if IS_LARGE else 27)]
-    label = f"{num_passages} vectors of {dimensions} dimensions, 100 passages for each of {len(questions)} questions"
+    questions = [
+        make_question(str(number), question_id=str(number))
+        for number in range(7, 2007 if IS_LARGE else 27)
+    ]
+    label = (
+        f"{num_passages} vectors of {dimensions} dimensions, 100 passages for each of "
+        f"{len(questions)} questions"
+    )
     for factory in FACTORIES:
         rankings_by_place: list[list[list[Hit]]] = []
         rates: list[float] = []
@@ -257,25 +340,37 @@ def measure_retrieval(folder: Path) -> None:
             if gpu and not getattr(faiss, "get_num_gpus", lambda: 0)():
                 print(f"{factory}: skipped on the GPU, because FAISS sees none", flush=True)
                 continue
-            retriever = Dense(encoder, factory, max_training_vectors=200_000, gpu=gpu, build_on_gpu=gpu)
+            retriever = Dense(
+                encoder, factory, max_training_vectors=200_000, gpu=gpu, build_on_gpu=gpu
+            )
             started = time.perf_counter()
             index = folder / f"{factory.replace(',', '-')}-{gpu}"
-            retriever.build(lambda: (Passage(str(n), "", str(n)) for n in range(num_passages)), index)
+            retriever.build(
+                lambda: (Passage(str(n), "", str(n)) for n in range(num_passages)), index
+            )
             built = time.perf_counter() - started
-            searcher = retriever.open(folder / f"{factory.replace(',', '-')}-False")  # one index, searched on both
+            searcher = retriever.open(
+                folder / f"{factory.replace(',', '-')}-False"
+            )  # one index, searched on both
             searcher.search(questions[: len(questions) // 4], 100)
             ((rankings, rate),) = take_turns(questions, [partial(searcher.search, depth=100)])
             rankings_by_place.append(rankings)
             rates.append(rate)
             place = "GPU" if gpu else f"{faiss.omp_get_max_threads()} processor threads"
-            print(f"{factory}, {label}, {place}: built in {built:.1f} s, {rate:.0f} questions/s", flush=True)
+            print(
+                f"{factory}, {label}, {place}: built in {built:.1f} s, {rate:.0f} questions/s",
+                flush=True,
+            )
         if len(rankings_by_place) == 2:
-            cpu, gpu_ids = ([[hit.passage_id for hit in hits] for hits in one] for one in rankings_by_place)
+            cpu, gpu_ids = (
+                [[hit.passage_id for hit in hits] for hits in one] for one in rankings_by_place
+            )
             first = sum(a[0] == b[0] for a, b in zip(cpu, gpu_ids, strict=True))
             equal = sum(a == b for a, b in zip(cpu, gpu_ids, strict=True))
             print(
-                f"{factory}: {rates[1] / rates[0]:.1f} x; {100 * compute_recall(gpu_ids, cpu):.3f} % of the passages are the "
-                f"same, {first} first ones and {equal} whole rankings of {len(questions)}",
+                f"{factory}: {rates[1] / rates[0]:.1f} x; {100 * compute_recall(gpu_ids, cpu):.3f} "
+                f"% of the passages are the same, {first} first ones and {equal} whole rankings "
+                f"of {len(questions)}",
                 flush=True,
             )
 
@@ -291,7 +386,11 @@ def main() -> None:
     words = sys.argv[1:]
     vllm = next((word.removeprefix("vllm=") for word in words if word.startswith("vllm=")), "")
     name = torch.cuda.get_device_name() if DEVICE == "cuda" else "no GPU, tiny models"
-    print(f"{name}; torch {torch.__version__}; {measure_matmul_rate(DTYPE, DEVICE) / 1e12:.1f} TFLOP/s in {DTYPE}", flush=True)
+    print(
+        f"{name}; torch {torch.__version__}; {measure_matmul_rate(DTYPE, DEVICE) / 1e12:.1f} "
+        f"TFLOP/s in {DTYPE}",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         parts = {
             "reader": partial(measure_reader, Path(folder), vllm),

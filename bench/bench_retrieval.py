@@ -1,12 +1,17 @@
-"""Measure the retrievers for millions of passages: memory, speed and recall against an exact search and against bm25s.
+"""Measure the retrievers for millions of passages: memory, speed and recall against an exact search
+and against bm25s.
 
-python -m bench.bench_retrieval          # both parts, 3 million passages: about half an hour and 15 GB of disk on two cores
-python -m bench.bench_retrieval dense    # retriever=dense_on_disk, built in six shards, one of them killed, against FAISS Flat
-python -m bench.bench_retrieval sparse   # retriever=tantivy against bm25s, which indexes a tenth of the passages
+# Both parts, 3 million passages: about half an hour and 15 GB of disk on two cores
+python -m bench.bench_retrieval
+# Retriever=dense_on_disk, built in six shards, one of them killed, against FAISS Flat
+python -m bench.bench_retrieval dense
+# Retriever=tantivy against bm25s, which indexes a tenth of the passages
+python -m bench.bench_retrieval sparse
 
-Vectors are those of the quick start's passages with noise, and passages are made of its sentences; without the quick start
-(`make demo`), both are random. Every step is a process of its own, and its memory is the peak. Anonymous memory is what the
-process itself allocates; the total contains pages of memory-mapped files, which the system takes back when it needs them.
+Vectors are those of the quick start's passages with noise, and passages are made of its sentences;
+without the quick start (`make demo`), both are random. Every step is a process of its own, and its
+memory is the peak. Anonymous memory is what the process itself allocates; the total contains pages
+of memory-mapped files, which the system takes back when it needs them.
 """
 
 import json
@@ -45,7 +50,9 @@ WIKIPEDIA = 21_015_324
 
 
 class NoisyEncoder(SentenceEncoder):
-    """Vectors of the quick start, of which each passage has one with noise of its own, and each question its own."""
+    """Vectors of the quick start, of which each passage has one with noise of its own, and each
+    question its own.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Read the vectors that `prepare_vectors` wrote."""
@@ -53,11 +60,21 @@ class NoisyEncoder(SentenceEncoder):
         self.base: NDArray[np.float32] = np.load(folder / "base.npy")
         self.queries: NDArray[np.float32] = np.load(folder / "queries.npy")
 
-    def encode_passages(self, passages: Sequence[Passage], advance: Any = None) -> NDArray[np.float32]:  # noqa: ARG002
+    def encode_passages(
+        self,
+        passages: Sequence[Passage],
+        advance: Any = None,  # noqa: ARG002
+    ) -> NDArray[np.float32]:
         """Return the vectors of passages, whose ids are numbers."""
-        numbers = np.array([int(passage.passage_id) if passage.passage_id.isdigit() else 0 for passage in passages])
-        noise = np.random.default_rng(int(numbers[0])).normal(scale=NOISE, size=(len(numbers), self.base.shape[1]))
-        vectors: NDArray[np.float32] = self.base[numbers % len(self.base)] + noise.astype(np.float32)
+        numbers = np.array(
+            [int(passage.passage_id) if passage.passage_id.isdigit() else 0 for passage in passages]
+        )
+        noise = np.random.default_rng(int(numbers[0])).normal(
+            scale=NOISE, size=(len(numbers), self.base.shape[1])
+        )
+        vectors: NDArray[np.float32] = self.base[numbers % len(self.base)] + noise.astype(
+            np.float32
+        )
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
@@ -81,13 +98,20 @@ def prepare_vectors(folder: Path) -> str:
     passages, questions = read_quick_start()
     if passages and ENCODER.is_dir():
         encoder = SentenceEncoder(str(ENCODER))
-        base, queries = encoder.encode_passages(passages), encoder.encode_queries([question.text for question in questions])
+        base, queries = (
+            encoder.encode_passages(passages),
+            encoder.encode_queries([question.text for question in questions]),
+        )
         label = f"{len(passages)} real vectors with noise, {len(questions)} real questions"
     else:
         drawn = np.random.default_rng(13).normal(size=(11_000, DIMENSIONS)).astype(np.float32)
         drawn[10_000:] += drawn[:1000]
         drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-        base, queries, label = drawn[:10_000], drawn[10_000:], "10000 made-up vectors with noise, 1000 made-up questions"
+        base, queries, label = (
+            drawn[:10_000],
+            drawn[10_000:],
+            "10000 made-up vectors with noise, 1000 made-up questions",
+        )
     np.save(folder / "base.npy", base)
     np.save(folder / "queries.npy", queries)
     return label
@@ -101,9 +125,14 @@ def iter_numbers() -> Iterator[Passage]:
 def iter_texts(count: int = PASSAGES) -> Iterator[Passage]:
     """Yield passages of about 100 words, made of random sentences of the quick start."""
     rng = random.Random(13)
-    sentences = [s for passage in read_quick_start()[0] for s in passage.text.split(". ") if len(s) > 20]
+    sentences = [
+        s for passage in read_quick_start()[0] for s in passage.text.split(". ") if len(s) > 20
+    ]
     if not sentences:
-        words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(20_000)]
+        words = [
+            "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
+            for _ in range(20_000)
+        ]
         sentences = [" ".join(rng.choices(words, k=20)) for _ in range(20_000)]
     for number in range(count):
         length, parts = 0, []
@@ -120,7 +149,9 @@ def make_retriever(folder: Path) -> DenseOnDisk:
 
 def build_shard(folder: Path, number: str) -> None:
     """Encode the blocks of one shard."""
-    make_retriever(folder).build_blocks(iter_numbers, folder / "index", Shard(int(number), SHARDS).contains_block)
+    make_retriever(folder).build_blocks(
+        iter_numbers, folder / "index", Shard(int(number), SHARDS).contains_block
+    )
 
 
 def build_dense(folder: Path) -> None:
@@ -132,7 +163,10 @@ def search_dense(folder: Path) -> dict[str, Any]:
     """Search the index for all questions."""
     queries = np.load(folder / "queries.npy")
     searcher = make_retriever(folder).open(folder / "index")
-    return search(searcher, [make_question(str(number), question_id=str(number)) for number in range(len(queries))])
+    return search(
+        searcher,
+        [make_question(str(number), question_id=str(number)) for number in range(len(queries))],
+    )
 
 
 def search_exactly(folder: Path) -> dict[str, Any]:
@@ -144,8 +178,16 @@ def search_exactly(folder: Path) -> dict[str, Any]:
         index.add(np.load(file).astype(np.float32))
     queries = np.load(folder / "queries.npy")[::2]
     started = time.perf_counter()
-    rows = np.concatenate([index.search(queries[start : start + 64], DEPTH)[1] for start in range(0, len(queries), 64)])
-    return {"per_second": len(queries) / (time.perf_counter() - started), "ids": rows.astype(str).tolist()}
+    rows = np.concatenate(
+        [
+            index.search(queries[start : start + 64], DEPTH)[1]
+            for start in range(0, len(queries), 64)
+        ]
+    )
+    return {
+        "per_second": len(queries) / (time.perf_counter() - started),
+        "ids": rows.astype(str).tolist(),
+    }
 
 
 def search(searcher: Searcher, questions: Sequence[Question]) -> dict[str, Any]:
@@ -154,12 +196,17 @@ def search(searcher: Searcher, questions: Sequence[Question]) -> dict[str, Any]:
     started = time.perf_counter()
     rankings = searcher.search(questions, DEPTH)
     seconds = time.perf_counter() - started
-    return {"per_second": len(questions) / seconds, "ids": [[hit.passage_id for hit in hits] for hits in rankings]}
+    return {
+        "per_second": len(questions) / seconds,
+        "ids": [[hit.passage_id for hit in hits] for hits in rankings],
+    }
 
 
 def load_questions() -> list[Question]:
     """Return the quick start's questions, or sentences."""
-    return read_quick_start()[1] or [make_question(p.text[:60], question_id=p.passage_id) for p in iter_texts(500)]
+    return read_quick_start()[1] or [
+        make_question(p.text[:60], question_id=p.passage_id) for p in iter_texts(500)
+    ]
 
 
 def build_tantivy(folder: Path) -> None:
@@ -183,15 +230,28 @@ def search_bm25s(folder: Path) -> dict[str, Any]:
 
 
 STEPS: dict[str, Callable[..., dict[str, Any] | None]] = {
-    "shard": build_shard, "dense": build_dense, "search_dense": search_dense, "search_exactly": search_exactly,
-    "tantivy": build_tantivy, "search_tantivy": search_tantivy, "bm25s": build_bm25s, "search_bm25s": search_bm25s,
+    "shard": build_shard, "dense": build_dense, "search_dense": search_dense,
+    "search_exactly": search_exactly, "tantivy": build_tantivy, "search_tantivy": search_tantivy,
+    "bm25s": build_bm25s, "search_bm25s": search_bm25s,
 }  # fmt: skip
 
 
 def run_step(name: str, folder: Path, *words: str) -> dict[str, Any]:
     """Run a step in a process of its own; return its result, seconds and peak memory in GB."""
     result = folder / "result.json"
-    subprocess.run([sys.executable, "-m", "bench.bench_retrieval", "step", name, str(folder), str(result), *words], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "bench.bench_retrieval",
+            "step",
+            name,
+            str(folder),
+            str(result),
+            *words,
+        ],
+        check=True,
+    )
     measured: dict[str, Any] = json.loads(result.read_text())
     return measured
 
@@ -211,15 +271,30 @@ def measure_step(name: str, folder: Path, result: Path, words: Sequence[str]) ->
     threading.Thread(target=watch, daemon=True).start()
     started = time.perf_counter()
     found = STEPS[name](folder, *words) or {}
-    facts = {"seconds": time.perf_counter() - started, "anonymous": peaks["RssAnon"] / 2**20, "total": peaks["VmRSS"] / 2**20}
+    facts = {
+        "seconds": time.perf_counter() - started,
+        "anonymous": peaks["RssAnon"] / 2**20,
+        "total": peaks["VmRSS"] / 2**20,
+    }
     result.write_text(json.dumps(found | facts))
 
 
 def build_in_shards(folder: Path) -> float:
-    """Run all shards, of which the second is killed and started again; return the seconds of all."""
+    """Run all shards, of which the second is killed and started again; return the
+    seconds of all.
+    """
     started = time.perf_counter()
     for number in range(1, SHARDS + 1):
-        words = [sys.executable, "-m", "bench.bench_retrieval", "step", "shard", str(folder), str(folder / "r"), str(number)]
+        words = [
+            sys.executable,
+            "-m",
+            "bench.bench_retrieval",
+            "step",
+            "shard",
+            str(folder),
+            str(folder / "r"),
+            str(number),
+        ]
         if number == 2:
             process = subprocess.Popen(words)
             while not (folder / "index/vectors/00001.npy").exists() and process.poll() is None:
@@ -231,7 +306,9 @@ def build_in_shards(folder: Path) -> float:
 
 
 def compare_dense(folder: Path) -> None:
-    """Print the memory, speed and recall of the index on the disk beside those of an exact search."""
+    """Print the memory, speed and recall of the index on the disk beside those of an
+    exact search.
+    """
     label = prepare_vectors(folder)
     encoding = build_in_shards(folder)
     built = run_step("dense", folder)
@@ -240,19 +317,20 @@ def compare_dense(folder: Path) -> None:
     ours, exact = run_step("search_dense", folder), run_step("search_exactly", folder)
     recall = compute_recall(ours["ids"][::2], exact["ids"])
     print(
-        f"dense_on_disk, {PASSAGES} passages ({label}): {SHARDS} shards, one of them killed, {encoding:.0f} s; joined in "
-        f"{built['seconds']:.0f} s with {built['anonymous']:.2f} GB anonymous; {codes / 2**20:.0f} MB of codes, "
-        f"{vectors / 2**20:.0f} MB of vectors"
+        f"dense_on_disk, {PASSAGES} passages ({label}): {SHARDS} shards, one of them killed, "
+        f"{encoding:.0f} s; joined in {built['seconds']:.0f} s with {built['anonymous']:.2f} GB "
+        f"anonymous; {codes / 2**20:.0f} MB of codes, {vectors / 2**20:.0f} MB of vectors"
     )
     print(
-        f"search: {ours['anonymous']:.2f} GB anonymous, {ours['total']:.2f} GB with mapped pages; {ours['per_second']:.0f} "
-        f"questions/s against {exact['per_second']:.1f} of FAISS Flat with {exact['anonymous']:.2f} GB: "
-        f"{ours['per_second'] / exact['per_second']:.1f} x, recall@{DEPTH} {100 * recall:.2f} % of the exact one"
+        f"search: {ours['anonymous']:.2f} GB anonymous, {ours['total']:.2f} GB with mapped pages; "
+        f"{ours['per_second']:.0f} questions/s against {exact['per_second']:.1f} of FAISS Flat "
+        f"with {exact['anonymous']:.2f} GB: {ours['per_second'] / exact['per_second']:.1f} x, "
+        f"recall@{DEPTH} {100 * recall:.2f} % of the exact one"
     )
     factor = WIKIPEDIA / PASSAGES
     print(
-        f"for {WIKIPEDIA} passages: {codes * factor / 2**30:.1f} GB of codes and ids, {vectors * factor / 2**30:.1f} GB of "
-        f"vectors on the disk"
+        f"for {WIKIPEDIA} passages: {codes * factor / 2**30:.1f} GB of codes and ids, "
+        f"{vectors * factor / 2**30:.1f} GB of vectors on the disk"
     )
 
 
@@ -262,20 +340,25 @@ def compare_sparse(folder: Path) -> None:
     size = sum(file.stat().st_size for file in (folder / "tantivy").rglob("*") if file.is_file())
     smaller, theirs = run_step("bm25s", folder), run_step("search_bm25s", folder)
     print(
-        f"tantivy, {PASSAGES} passages: built in {built['seconds']:.0f} s with {built['anonymous']:.2f} GB anonymous, "
-        f"{size / PASSAGES:.0f} bytes a passage; {ours['per_second']:.0f} questions/s with {ours['anonymous']:.2f} GB "
-        f"anonymous, {ours['total']:.2f} GB with mapped pages"
+        f"tantivy, {PASSAGES} passages: built in {built['seconds']:.0f} s with "
+        f"{built['anonymous']:.2f} GB anonymous, {size / PASSAGES:.0f} bytes a passage; "
+        f"{ours['per_second']:.0f} questions/s with {ours['anonymous']:.2f} GB anonymous, "
+        f"{ours['total']:.2f} GB with mapped pages"
     )
     print(
-        f"bm25s, {PASSAGES // 10} passages: built in {smaller['seconds']:.0f} s with {smaller['anonymous']:.2f} GB; "
-        f"{theirs['per_second']:.0f} questions/s with {theirs['anonymous']:.2f} GB: a passage takes "
-        f"{10 * smaller['anonymous'] / built['anonymous']:.1f} x tantivy's memory while it is indexed"
+        f"bm25s, {PASSAGES // 10} passages: built in {smaller['seconds']:.0f} s with "
+        f"{smaller['anonymous']:.2f} GB; {theirs['per_second']:.0f} questions/s with "
+        f"{theirs['anonymous']:.2f} GB: a passage takes "
+        f"{10 * smaller['anonymous'] / built['anonymous']:.1f} x tantivy's memory while it is "
+        "indexed"
     )
 
 
 def compute_recall(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> float:
     """Return the mean share of expected ids that were found."""
-    return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, expected, strict=True)]))
+    return float(
+        np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, expected, strict=True)])
+    )
 
 
 def main(words: Sequence[str]) -> None:

@@ -1,9 +1,10 @@
-"""Measure a sweep of 100,000 questions and two strategies, its replay, and a report of 25 cells: seconds and peak memory.
+"""Measure a sweep of 100,000 questions and two strategies, its replay, and a report of 25 cells:
+seconds and peak memory.
 
 python -m bench.bench_sweep
 
-The reader answers at once, so that what is measured is the program: rankings, plans, ledger, predictions, metrics and
-comparisons. Every step is a process of its own.
+The reader answers at once, so that what is measured is the program: rankings, plans, ledger,
+predictions, metrics and comparisons. Every step is a process of its own.
 """
 
 import random
@@ -50,13 +51,19 @@ def prepare(folder: Path) -> None:
     """Write the questions, their rankings and the predictions of the cells of the report."""
     rng = random.Random(13)
     questions = [
-        Question(f"question-{n}", f"Question {n}?", (rng.choice(WORDS), "another answer"), split="test")
+        Question(
+            f"question-{n}", f"Question {n}?", (rng.choice(WORDS), "another answer"), split="test"
+        )
         for n in range(QUESTIONS)
     ]
     parquet.write(folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(questions))
-    passages = (Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100))) for n in range(PASSAGES))
+    passages = (
+        Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100))) for n in range(PASSAGES)
+    )
     (folder / "retrieval").mkdir()
-    parquet.write(folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(passages))
+    parquet.write(
+        folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(passages)
+    )
     hits = (
         {
             "question_id": question.question_id,
@@ -70,11 +77,19 @@ def prepare(folder: Path) -> None:
     )
     parquet.write(folder / "retrieval/contexts.parquet", contracts.RETRIEVAL, hits)
     for number in range(CELLS):
-        spec = make_spec(folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved"))
+        spec = make_spec(
+            folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved")
+        )
         predictions = (
             Prediction(
                 question.question_id,
-                answer=(answer := question.answers[0] if rng.random() < 0.3 + number / 100 else rng.choice(WORDS)),
+                answer=(
+                    answer := (
+                        question.answers[0]
+                        if rng.random() < 0.3 + number / 100
+                        else rng.choice(WORDS)
+                    )
+                ),
                 unknown=False,
                 candidates=tuple(rng.choices(WORDS, k=K)),
                 reply=answer,
@@ -86,7 +101,9 @@ def prepare(folder: Path) -> None:
             for question in questions
         )
         spec.folder.mkdir()
-        parquet.write(spec.predictions, contracts.PREDICTIONS, map(build_prediction_row, predictions))
+        parquet.write(
+            spec.predictions, contracts.PREDICTIONS, map(build_prediction_row, predictions)
+        )
         write_manifest(spec.folder, key=spec.key, settings={}, rows=QUESTIONS)
 
 
@@ -111,7 +128,9 @@ def make_spec(folder: Path, name: str, labels: CellLabels) -> CellSpec:
 def sweep(folder: Path, label: str) -> None:
     """Run two strategies with the ledger, and print the rate of results."""
     names = ("concatenation", "post_fusion")
-    cells = load_cells(make_spec(folder, f"{label} {name}", CellLabels(name, K, "retrieved")) for name in names)
+    cells = load_cells(
+        make_spec(folder, f"{label} {name}", CellLabels(name, K, "retrieved")) for name in names
+    )
     with SqliteStore(folder / "ledger.sqlite") as ledger:
         driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
 
@@ -126,8 +145,9 @@ def sweep(folder: Path, label: str) -> None:
         seconds = time.perf_counter() - started
     stats = driver.stats
     print(
-        f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} made, {seconds:.0f} s, "
-        f"{stats.requests / seconds:.0f} results/s, peak memory {read_peak_gigabytes():.2f} GB"
+        f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} "
+        f"made, {seconds:.0f} s, {stats.requests / seconds:.0f} results/s, peak memory "
+        f"{read_peak_gigabytes():.2f} GB"
     )
 
 
@@ -137,11 +157,19 @@ def report(folder: Path, _: str) -> None:
     metrics = build_metrics(cfg)
     started = time.perf_counter()
     specs = [
-        make_spec(folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved")) for number in range(CELLS)
+        make_spec(folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved"))
+        for number in range(CELLS)
     ]
-    columns = collect_in_processes(specs, metrics, lambda: None) if has_many_predictions(specs, metrics) else {}
+    columns = (
+        collect_in_processes(specs, metrics, lambda: None)
+        if has_many_predictions(specs, metrics)
+        else {}
+    )
     reader = SampleReader()
-    cells = [CellResult(spec.labels, reader.read(spec), metrics, known=columns.get(spec.key)) for spec in specs]
+    cells = [
+        CellResult(spec.labels, reader.read(spec), metrics, known=columns.get(spec.key))
+        for spec in specs
+    ]
     assert [cell.num_questions for cell in cells] == [QUESTIONS] * CELLS
     computed = time.perf_counter()
     page = build_report("Winnow", Family(cells, 0), {})
@@ -149,10 +177,11 @@ def report(folder: Path, _: str) -> None:
     seconds, metric_seconds = time.perf_counter() - started, computed - started
     child_gigabytes = read_peak_gigabytes(resource.RUSAGE_CHILDREN)
     print(
-        f"report of {CELLS} cells of {QUESTIONS} questions, {CELLS * (CELLS - 1) // 2} pairs, {len(metrics)} metrics: "
-        f"{seconds:.0f} s ({metric_seconds:.0f} s for reading and metrics), "
-        f"{CELLS * QUESTIONS / seconds:.0f} results/s, {len(texts) / 1e6:.1f} MB, peak memory "
-        f"{read_peak_gigabytes():.2f} GB, and at most {child_gigabytes:.2f} GB in each process that it started"
+        f"report of {CELLS} cells of {QUESTIONS} questions, {CELLS * (CELLS - 1) // 2} pairs, "
+        f"{len(metrics)} metrics: {seconds:.0f} s ({metric_seconds:.0f} s for reading and "
+        f"metrics), {CELLS * QUESTIONS / seconds:.0f} results/s, {len(texts) / 1e6:.1f} MB, peak "
+        f"memory {read_peak_gigabytes():.2f} GB, and at most {child_gigabytes:.2f} GB in each "
+        "process that it started"
     )
 
 

@@ -1,4 +1,5 @@
-"""Takes the picture of the quick start's page, docs/page.png, and keeps the numbers that it shows in docs/page.json.
+"""Takes the picture of the quick start's page, docs/page.png, and keeps the numbers that it shows
+in docs/page.json.
 
     make demo && python docs/picture.py
 
@@ -21,16 +22,35 @@ _SIZE = "1280,720"
 
 
 def take(page: Path) -> None:
-    """Take the picture of a page in a report's folder, and write the numbers of the report beside it."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """Take the picture of a page in a report's folder, and write the numbers of the report beside
+    it.
+    """
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if chromium is None:
         sys.exit("There is no Chromium here: apt-get install chromium")
     with tempfile.TemporaryDirectory() as profile:
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--virtual-time-budget=10000"]
+        flags = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={profile}",
+            "--virtual-time-budget=10000",
+        ]
         view = [*flags, f"--window-size={_SIZE}", "--hide-scrollbars"]
-        subprocess.run([chromium, *view, f"--screenshot={PICTURE}", page.as_uri()], check=True, capture_output=True)
+        subprocess.run(
+            [chromium, *view, f"--screenshot={PICTURE}", page.as_uri()],
+            check=True,
+            capture_output=True,
+        )
         shown = subprocess.run(
-            [chromium, *view, "--dump-dom", page.as_uri()], check=True, capture_output=True, text=True
+            [chromium, *view, "--dump-dom", page.as_uri()],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
     headline = re.search(r'<p class="answer">(.*?)</p>', shown)
     if headline is None:
@@ -39,7 +59,10 @@ def take(page: Path) -> None:
     numbers = {
         "picture": hashlib.sha256(PICTURE.read_bytes()).hexdigest(),
         "headline": html.unescape(re.sub(r"<[^>]+>", "", headline[1])).replace("\u00a0", " "),
-        "cells": {cell["cell"]: {"em": [round(value, 4) for value in cell["em"][:3]], "n": cell["em"][3]} for cell in cells},
+        "cells": {
+            cell["cell"]: {"em": [round(value, 4) for value in cell["em"][:3]], "n": cell["em"][3]}
+            for cell in cells
+        },
     }
     NUMBERS.write_text(json.dumps(numbers, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,10 +1,13 @@
-"""Stages of the pipeline, one module each, run as `python -m flows.<stage>`. The implementation is in `winnow`."""
+"""Stages of the pipeline, one module each, run as `python -m flows.<stage>`. The implementation is
+in `winnow`.
+"""
 
 import os
 import sys
 from gc import set_threshold  # `import gc` would hide flows.gc
 
-# Switch off telemetry, and progress bars outside a terminal, unless the user has set these variables.
+# Switch off telemetry, and progress bars outside a terminal, unless the user has set these
+# variables.
 for _name, _value in {
     "DO_NOT_TRACK": "true",
     "DVC_NO_ANALYTICS": "1",
@@ -15,6 +18,8 @@ for _name, _value in {
     "TOKENIZERS_PARALLELISM": "true",
 }.items():
     os.environ.setdefault(_name, _value)
-set_threshold(10_000, 10, 10)  # imports create many objects that stay, among which Python would look for cycles too often
+set_threshold(
+    10_000, 10, 10
+)  # imports create many objects that stay, among which Python would look for cycles too often
 if not sys.stderr.isatty():
     os.environ.setdefault("TQDM_DISABLE", "1")

@@ -1,12 +1,15 @@
-"""Download the data and models that the settings name into assets/, check their SHA-256, and record commits in hub.lock.json.
+"""Download the data and models that the settings name into assets/, check their SHA-256, and record
+commits in hub.lock.json.
 
-A dry run lists all that the cells of the settings read: files by address with their sizes, models and data sets of the hub,
-which are fetched when they are first used, and files that have no address and must be yours.
+A dry run lists all that the cells of the settings read: files by address with their sizes, models
+and data sets of the hub, which are fetched when they are first used, and files that have no address
+and must be yours.
 
 python -m flows.acquire
 python -m flows.acquire reader=smollm2 encoder=minilm
 python -m flows.acquire reader=folder reader.base=HuggingFaceTB/SmolLM2-360M-Instruct
-python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # what is needed, and free disk space
+# What is needed, and free disk space
+python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true
 """
 
 import shutil
@@ -42,7 +45,8 @@ _PICKLED = "no safetensors: convert its weights (docs/data.md), and name the fol
 def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     """Download every asset of the cells that is missing, or only those of some groups of settings.
 
-    Files that are not there and have no address are named before the first download, which may take hours.
+    Files that are not there and have no address are named before the first download, which may take
+    hours.
     """
     cells = list_cells(jobs)
     assets = {asset.path: asset for settings in cells for asset in iter_assets(settings, groups)}
@@ -51,14 +55,23 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     downloads = Path(jobs[0].paths.downloads)
     yours = [] if groups else _list_missing_files(cells)
     for row in yours:
-        print(f"{row['folder']} has no address ({row['']}); what has one is fetched.", file=sys.stderr)
+        print(
+            f"{row['folder']} has no address ({row['']}); what has one is fetched.",
+            file=sys.stderr,
+        )
     rows = []
     for asset in assets.values():
         with progress(f"fetching {asset.address}", None) as advance:
             fresh = fetch_asset(asset, downloads, advance)
         if asset.is_unpinned:
             record_checksum(asset.address, read_recorded_sha256(asset))
-        rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
+        rows.append(
+            {
+                "asset": asset.address,
+                "folder": asset.path,
+                "": "fetched" if fresh else "present already",
+            }
+        )
     for settings in cells:
         rows += [
             {"asset": name, "folder": str(LOCK), "": f"commit {commit}"}
@@ -70,7 +83,9 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
 
 
 def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
-    """Summarize what the cells read: which assets would be downloaded, what the hub has, and what has no address."""
+    """Summarize what the cells read: which assets would be downloaded, what the hub has, and what
+    has no address.
+    """
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
@@ -90,24 +105,41 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
     return Summary(
         "Dry run: nothing was fetched",
         rows,
-        f"{_format_gigabytes(num_bytes)} needed for what has an address, {_format_gigabytes(free)} free.{warning}",
+        f"{_format_gigabytes(num_bytes)} needed for what has an address, {_format_gigabytes(free)} "
+        f"free.{warning}",
     )
 
 
 def _iter_hub_rows(cells: Sequence[Settings]) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield a row for each model and data set of the hub, and the bytes of the files that are loaded if the hub gives them."""
-    references = {str(reference.name): reference for settings in cells for reference in find_references(settings.plain)}
+    """Yield a row for each model and data set of the hub, and the bytes of the files that are
+    loaded if the hub gives them.
+    """
+    references = {
+        str(reference.name): reference
+        for settings in cells
+        for reference in find_references(settings.plain)
+    }
     for reference in references.values():
         if reference.name.name == PLACEHOLDER:
             continue
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
         files = look_up_files(reference.name, reference.kind) or {}
-        loaded = {name: size for name, size in files.items() if reference.kind != "model" or name.endswith(".safetensors")}
+        loaded = {
+            name: size
+            for name, size in files.items()
+            if reference.kind != "model" or name.endswith(".safetensors")
+        }
         status = "fetched when it is first used"
         if files and not loaded:
             status = _PICKLED
-        size = _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
-        where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": size}
+        size = (
+            _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
+        )
+        where = {
+            "asset": f"hub: {reference.name}",
+            "folder": "the hub's cache",
+            "disk, at most": size,
+        }
         yield {**where, "checksum": checksum, "": status}, sum(loaded.values())
 
 
@@ -121,23 +153,41 @@ def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
 
 
 def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:
-    """Yield a row for each file, model and data set that is read and not there, unless it belongs to an asset or the hub."""
+    """Yield a row for each file, model and data set that is read and not there, unless it belongs
+    to an asset or the hub.
+    """
     pinned = PinnedAssets.from_settings(settings.plain)
     for name, node in iter_mappings(settings.plain):
         naming = [(key, "its content") for key in _list_input_files(node)]
-        naming += [(key, "its weights") for key, kind in find_naming_settings(node) if kind == "model"]
+        naming += [
+            (key, "its weights") for key, kind in find_naming_settings(node) if kind == "model"
+        ]
         for key, checksum in naming:
             path = node.get(key)
-            if isinstance(path, str) and path and not pinned.covers(path) and not Path(path).exists():
+            if (
+                isinstance(path, str)
+                and path
+                and not pinned.covers(path)
+                and not Path(path).exists()
+            ):
                 if checksum == "its weights" and parse_model_name(path) is not None:
                     continue  # a row of the hub
-                where = {"asset": "no address", "folder": path, "disk, at most": "-", "checksum": checksum}
+                where = {
+                    "asset": "no address",
+                    "folder": path,
+                    "disk, at most": "-",
+                    "checksum": checksum,
+                }
                 yield {**where, "": f"missing: yours by {name}.{key}=..."}
 
 
 def _list_input_files(node: Mapping[str, Any]) -> list[str]:
     """Return the settings of a component that name files."""
-    return list(markers.get_input_file_settings(import_component_class(str(node["_target_"])))) if "_target_" in node else []
+    return (
+        list(markers.get_input_file_settings(import_component_class(str(node["_target_"]))))
+        if "_target_" in node
+        else []
+    )
 
 
 def _format_gigabytes(num_bytes: int) -> str:
@@ -145,23 +195,35 @@ def _format_gigabytes(num_bytes: int) -> str:
 
 
 def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[Asset]:
-    """Yield the assets of all groups or of some; an asset whose files are all replaced by other paths is not needed."""
+    """Yield the assets of all groups or of some; an asset whose files are all replaced by other
+    paths is not needed.
+    """
     plain = settings.plain
-    filtering = [("reader", plain["closed_book"].get("reader"))] if settings.sweep.closed_book_filter else []
+    filtering = (
+        [("reader", plain["closed_book"].get("reader"))]
+        if settings.sweep.closed_book_filter
+        else []
+    )
     for name, node in [*plain.items(), *filtering]:
         if isinstance(node, dict) and (not groups or name in groups):
             paths = list(_iter_strings(_select_users(plain, name, node)))
-            own = {name: node[name] for name in ("asset", "sources") if name in node}  # not those of a teacher
+            own = {
+                name: node[name] for name in ("asset", "sources") if name in node
+            }  # not those of a teacher
             for asset in (Asset(**one) for one in iter_asset_nodes(own)):
                 if any(Path(text).is_relative_to(asset.path) for text in paths):
                     yield asset
 
 
 def _select_users(plain: Mapping[str, Any], name: str, node: Any) -> Any:
-    """Return the settings that may read the files of a group's asset: those of the group, or of the others for an encoder."""
+    """Return the settings that may read the files of a group's asset: those of the group, or of the
+    others for an encoder.
+    """
     if name != "encoder":
         return node
-    return {other: inner for other, inner in plain.items() if other != name}  # an encoder serves other components
+    return {
+        other: inner for other, inner in plain.items() if other != name
+    }  # an encoder serves other components
 
 
 def _iter_strings(node: Any) -> Iterator[str]:
@@ -169,7 +231,11 @@ def _iter_strings(node: Any) -> Iterator[str]:
     if isinstance(node, str):
         yield node
     elif isinstance(node, dict | list):
-        for inner in (value for key, value in node.items() if key != "asset") if isinstance(node, dict) else node:
+        for inner in (
+            (value for key, value in node.items() if key != "asset")
+            if isinstance(node, dict)
+            else node
+        ):
             yield from _iter_strings(inner)
 
 

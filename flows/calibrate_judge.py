@@ -1,12 +1,14 @@
-"""Compare a judge with people's labels, and correct the judged rate by them.
+r"""Compare a judge with people's labels, and correct the judged rate by them.
 
-Without a file of labels, it writes one: the answers of the cells to a random sample of questions, to be labeled by hand (set
-`label` to true or false). With it, it prints for each cell Cohen's kappa, precision and recall, and the rate that people would
-find over all questions, whose interval covers it although the judge errs. The judge's verdict is the first metric.
+Without a file of labels, it writes one: the answers of the cells to a random sample of questions,
+to be labeled by hand (set `label` to true or false). With it, it prints for each cell Cohen's
+kappa, precision and recall, and the rate that people would find over all questions, whose interval
+covers it although the judge errs. The judge's verdict is the first metric.
 
-python -m flows.calibrate_judge experiment=quick_start metric=[judged]                       # writes labels.jsonl
-python -m flows.calibrate_judge experiment=quick_start metric=[judged]                       # once it has labels
-python -m flows.calibrate_judge experiment=quick_start metric=[judged] calibrate_judge.labels=mine.jsonl
+python -m flows.calibrate_judge experiment=quick_start metric=[judged]  # writes labels.jsonl
+python -m flows.calibrate_judge experiment=quick_start metric=[judged]  # once it has labels
+python -m flows.calibrate_judge experiment=quick_start metric=[judged] \
+    calibrate_judge.labels=mine.jsonl
 """
 
 import json
@@ -25,13 +27,21 @@ from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.errors import ConfigError
 from winnow.metrics.intervals import Interval
-from winnow.reports.calibration import build_calibration_rows, describe_labels, list_missing, read_labels, sample_answers
+from winnow.reports.calibration import (
+    build_calibration_rows,
+    describe_labels,
+    list_missing,
+    read_labels,
+    sample_answers,
+)
 
 _LABELS, _MORE, _RESULTS = "labels.jsonl", "labels_more.jsonl", "calibration.json"
 
 
 def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
-    """Compare the verdicts on all jobs' cells with the labels, or write the answers to label if there is no such file."""
+    """Compare the verdicts on all jobs' cells with the labels, or write the answers to label if
+    there is no such file.
+    """
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
     chosen = settings.calibrate_judge
@@ -41,12 +51,14 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     if not file.is_file():
         if chosen.labels:
             raise ConfigError(
-                f"calibrate_judge.labels: there is no file {file}. Without this setting, answers to label are written."
+                f"calibrate_judge.labels: there is no file {file}. Without this setting, answers "
+                "to label are written."
             )
         rows = sample_answers(results, chosen.sample, chosen.seed)
         write_texts(out, {_LABELS: _format_lines(rows)})
         return Summary(
-            f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait for labels",
+            f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait "
+            "for labels",
             note=f"Set `label` in {file} to true or false, and run the command again.",
         )
     labels = read_labels(file)
@@ -60,11 +72,18 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
         write_texts(out, {_MORE: _format_lines(missing)})
         notes.append(f"Label them in {out / _MORE}, and add the lines to {file}.")
     notes += [
-        "corrected: the rate that people would find, from the verdicts on all answers and the labels of a random sample.",
+        (
+            "corrected: the rate that people would find, from the verdicts on all answers and the "
+            "labels of a random sample."
+        ),
         f"Numbers: {out / _RESULTS}",
     ]
     rows = [_format(row) for row in table]
-    return Summary(f"{metric.heading} and {len(labels.values)} labels of people, 95 % intervals", rows, "\n".join(notes))
+    return Summary(
+        f"{metric.heading} and {len(labels.values)} labels of people, 95 % intervals",
+        rows,
+        "\n".join(notes),
+    )
 
 
 def _format_lines(rows: Sequence[dict[str, Any]]) -> str:
@@ -74,7 +93,11 @@ def _format_lines(rows: Sequence[dict[str, Any]]) -> str:
 def _format(row: dict[str, Interval | str | int]) -> dict[str, Any]:
     """Return a row for the terminal: rates in percent, kappa as a number."""
     return {
-        name: (value.format_number(2) if name == "kappa" else value.format_percent()) if isinstance(value, Interval) else value
+        name: (
+            (value.format_number(2) if name == "kappa" else value.format_percent())
+            if isinstance(value, Interval)
+            else value
+        )
         for name, value in row.items()
     }
 
@@ -82,7 +105,8 @@ def _format(row: dict[str, Interval | str | int]) -> dict[str, Any]:
 def _unpack(row: dict[str, Interval | str | int]) -> dict[str, Any]:
     """Return a row for JSON, with null for what is undefined."""
     return {
-        name: (asdict(value) if value.n else None) if isinstance(value, Interval) else value for name, value in row.items()
+        name: (asdict(value) if value.n else None) if isinstance(value, Interval) else value
+        for name, value in row.items()
     }
 
 

@@ -1,7 +1,9 @@
-"""Export the calls of finished cells from the ledger to a file, from which another machine can replay them without a model.
+"""Export the calls of finished cells from the ledger to a file, from which another machine can
+replay them without a model.
 
-The ledger is a database that every command changes, so DVC does not track it. It tracks this file, which never changes once
-it is written: it holds the calls that the predictions and the judged metrics of the cells used.
+The ledger is a database that every command changes, so DVC does not track it. It tracks this file,
+which never changes once it is written: it holds the calls that the predictions and the judged
+metrics of the cells used.
 
 python -m flows.calls experiment=quick_start
 """
@@ -46,16 +48,23 @@ def calls(jobs: Sequence[Settings]) -> Summary:
     number, num_incomplete = export_used_calls(settings, specs, artifact.folder / CALLS)
     if num_incomplete:
         return Summary(
-            f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
-            note="Import the calls (`winnow ledger import LEDGER FILE`), or remove the predictions and make them again with "
-            "`python -m flows.sweep`. With DVC, run `dvc repro --force calls` afterwards.",
+            f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they "
+            "cannot be replayed.",
+            note=(
+                "Import the calls (`winnow ledger import LEDGER FILE`), or remove the predictions "
+                "and make them again with `python -m flows.sweep`. With DVC, run `dvc repro "
+                "--force calls` afterwards."
+            ),
         )
     artifact.finish(number)
-    return Summary("Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder])
+    return Summary(
+        "Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder]
+    )
 
 
 def export_used_calls(settings: Settings, specs: Sequence[CellSpec], file: Path) -> tuple[int, int]:
-    """Write the calls that finished cells and their judged metrics used, unless the ledger lacks some of them.
+    """Write the calls that finished cells and their judged metrics used, unless the ledger lacks
+    some of them.
 
     Returns:
         Number of the calls, and number of the plans of which the ledger lacks a call.
@@ -64,8 +73,9 @@ def export_used_calls(settings: Settings, specs: Sequence[CellSpec], file: Path)
     with open_ledger(settings) as ledger:
         if not isinstance(ledger, SqliteStore | PostgresStore):
             raise ConfigError(
-                f"paths.base_ledgers={list(settings.paths.base_ledgers)}: calls are exported from one ledger. Merge these "
-                "into it (`winnow ledger merge`), and remove the setting."
+                f"paths.base_ledgers={list(settings.paths.base_ledgers)}: calls are exported from "
+                "one ledger. Merge these into it (`winnow ledger merge`), and remove the "
+                "setting."
             )
         keys, num_incomplete = collect_keys(settings, specs, ledger)
         return (0, num_incomplete) if num_incomplete else (export_calls(ledger, file, keys), 0)
@@ -79,16 +89,25 @@ def resolve_calls_artifact(settings: Settings, specs: Sequence[CellSpec]) -> Art
     inputs = {
         "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
         "judged": {name: settings.metric[name] for name in judged},
-        "judges": list(dict.fromkeys(spec.resolve_engine(role).key for role in list_judging_roles(metrics) for spec in specs)),
+        "judges": list(
+            dict.fromkeys(
+                spec.resolve_engine(role).key
+                for role in list_judging_roles(metrics)
+                for spec in specs
+            )
+        ),
     }
     return project.resolve_artifact("calls", "calls", str(settings.sweep.name), inputs)
 
 
-def collect_keys(settings: Settings, specs: Sequence[CellSpec], ledger: CallStore) -> tuple[set[bytes], int]:
+def collect_keys(
+    settings: Settings, specs: Sequence[CellSpec], ledger: CallStore
+) -> tuple[set[bytes], int]:
     """Replay finished cells and their judged metrics.
 
     Returns:
-        Keys of all calls that they use, and the number of plans that cannot be replayed because the ledger lacks a call.
+        Keys of all calls that they use, and the number of plans that cannot be replayed because the
+        ledger lacks a call.
 
     """
     keys: set[bytes] = set()
@@ -97,7 +116,12 @@ def collect_keys(settings: Settings, specs: Sequence[CellSpec], ledger: CallStor
         for plan, identities, recorded in _iter_plans(settings, specs):
             try:
                 rounds = replay_plan(plan, identities, ledger, recorded).rounds
-                keys.update(call.key for calls in rounds for call in calls if not isinstance(call.result, TooLong))
+                keys.update(
+                    call.key
+                    for calls in rounds
+                    for call in calls
+                    if not isinstance(call.result, TooLong)
+                )
             except LedgerError:
                 num_incomplete += 1
             advance()
@@ -107,10 +131,16 @@ def collect_keys(settings: Settings, specs: Sequence[CellSpec], ledger: CallStor
 def _iter_plans(
     settings: Settings, specs: Sequence[CellSpec]
 ) -> Iterator[tuple[Plan[object], Mapping[Role, str], Sequence[Step]]]:
-    """Yield every plan of the cells and of their judged metrics, with the engines' identities by role and recorded steps."""
+    """Yield every plan of the cells and of their judged metrics, with the engines' identities by
+    role and recorded steps.
+    """
     for cell in load_cells(specs):
         identities = identify_engine_specs(cell.spec.engines)
-        steps = read_steps(cell.spec.folder, cell.rankings.passages, {question.question_id for question in cell.questions})
+        steps = read_steps(
+            cell.spec.folder,
+            cell.rankings.passages,
+            {question.question_id for question in cell.questions},
+        )
         for question, job in zip(cell.questions, iter_jobs([cell]), strict=True):
             own = steps.get(question.question_id)
             yield job.plan, identities, own.steps if own else ()
@@ -118,8 +148,13 @@ def _iter_plans(
     if metrics:
         reader = SampleReader(collect_inputs(metrics))
         for spec in specs:  # each cell is judged by the models of its own settings
-            judge = identify_engine_specs([spec.resolve_engine(role) for role in list_judging_roles(metrics)])
-            yield from ((job.plan, judge, ()) for job in build_judge_jobs(metrics, {spec.key: reader.read(spec)}))
+            judge = identify_engine_specs(
+                [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
+            )
+            yield from (
+                (job.plan, judge, ())
+                for job in build_judge_jobs(metrics, {spec.key: reader.read(spec)})
+            )
 
 
 STAGE = Stage(

@@ -1,4 +1,5 @@
-"""Check that all that an experiment will need is there, before anything is paid, trained or written.
+"""Check that all that an experiment will need is there, before anything is paid, trained or
+written.
 
 The stages that make calls or train run the same checks first.
 

@@ -1,9 +1,11 @@
-"""Find the questions that the reader answers without any passage, so that sweeps can leave them out.
+"""Find the questions that the reader answers without any passage, so that sweeps can leave them
+out.
 
 python -m flows.closed_book
 python -m flows.closed_book reader=smollm2 closed_book.limit=null
 python -m flows.closed_book reader=openai reader.base=gpt-4o-mini dry_run=true
-python -m flows.closed_book reader@closed_book.reader=openai    # one reader's answers filter the questions of all sweeps
+# One reader's answers filter the questions of all sweeps
+python -m flows.closed_book reader@closed_book.reader=openai
 """
 
 from collections import Counter
@@ -40,7 +42,11 @@ def closed_book(jobs: Sequence[Settings]) -> Summary:
         return Summary("Dry run: no call was made", rows)
     if shard := get_shard(jobs[0]):
         return _run_shard(divide_limits(jobs, shard), shard)
-    use_finished_shards(jobs[0], "closed_book", [resolve_closed_book_artifact(project) for project in map(Project, jobs)])
+    use_finished_shards(
+        jobs[0],
+        "closed_book",
+        [resolve_closed_book_artifact(project) for project in map(Project, jobs)],
+    )
     rows, folders = [], []
     for project in map(Project, jobs):
         artifact = resolve_closed_book_artifact(project)
@@ -48,8 +54,14 @@ def closed_book(jobs: Sequence[Settings]) -> Summary:
             check_ahead([project.settings])
             print_equivalent(artifact)
             _write_answers(project, artifact)
-        is_kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()
-        counts = {"questions": len(is_kept), "answered": len(is_kept) - sum(is_kept), "kept": sum(is_kept)}
+        is_kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)[
+            "kept"
+        ].to_pylist()
+        counts = {
+            "questions": len(is_kept),
+            "answered": len(is_kept) - sum(is_kept),
+            "kept": sum(is_kept),
+        }
         rows.append({"closed book": artifact.folder, **counts})
         folders.append(artifact.folder)
     return Summary("Closed-book filter", rows, artifacts=folders)
@@ -60,12 +72,21 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
-        selections = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        selections = [
+            [q for q in _read_questions(project) if shard.contains(q.question_id)]
+            for project in projects
+        ]
         for project, questions in zip(projects, selections, strict=True):
             _ask(project, questions)
         return f"{sum(map(len, selections))} questions were asked."
 
-    return run_shard(jobs[0], shard, "closed_book", [resolve_closed_book_artifact(p).key for p in projects], make_calls)
+    return run_shard(
+        jobs[0],
+        shard,
+        "closed_book",
+        [resolve_closed_book_artifact(p).key for p in projects],
+        make_calls,
+    )
 
 
 def _write_answers(project: Project, artifact: Artifact) -> None:
@@ -76,18 +97,38 @@ def _write_answers(project: Project, artifact: Artifact) -> None:
     write_models(artifact.folder, models)
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
     reader = get_closed_book_reader(project.settings).name
-    with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book", "reader": reader}) as run:
-        run.log_metrics({"em": sum(row["em"] for row in rows) / len(rows), "kept": sum(row["kept"] for row in rows)})
-    artifact.finish(parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows))
+    with track(
+        project, "closed_book", artifact, {"k": 0, "strategy": "closed_book", "reader": reader}
+    ) as run:
+        run.log_metrics(
+            {
+                "em": sum(row["em"] for row in rows) / len(rows),
+                "kept": sum(row["kept"] for row in rows),
+            }
+        )
+    artifact.finish(
+        parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows)
+    )
 
 
 def _ask(
-    project: Project, questions: Sequence[Question], models: Counter[tuple[Role, str]] | None = None
+    project: Project,
+    questions: Sequence[Question],
+    models: Counter[tuple[Role, str]] | None = None,
 ) -> dict[Hashable, str]:
-    """Return the answer to each question without passages, by its index, and count the replies of each model."""
+    """Return the answer to each question without passages, by its index, and count the replies of
+    each model.
+    """
     specs = [resolve_closed_book_spec(project)]
     label = "asking without passages"
-    results = collect_results(project.settings, specs, lambda: _build_jobs(project, questions), len(questions), label, models)
+    results = collect_results(
+        project.settings,
+        specs,
+        lambda: _build_jobs(project, questions),
+        len(questions),
+        label,
+        models,
+    )
     return {index: answer.text for index, answer in results.items()}
 
 
@@ -104,13 +145,19 @@ def _read_questions(project: Project) -> Sequence[Question]:
 
 
 def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job[Answer]]:
-    strategy = ClosedBook(project.settings.prompt.build(), project.settings.closed_book.decoding.build())
+    strategy = ClosedBook(
+        project.settings.prompt.build(), project.settings.closed_book.decoding.build()
+    )
     return (Job(n, strategy.plan(question, ())) for n, question in enumerate(questions))
 
 
 def _dry_run(project: Project) -> list[dict[str, Any]]:
     questions = _read_questions(project)
-    return build_dry_run_rows(project.settings, [resolve_closed_book_spec(project)], lambda: _build_jobs(project, questions))
+    return build_dry_run_rows(
+        project.settings,
+        [resolve_closed_book_spec(project)],
+        lambda: _build_jobs(project, questions),
+    )
 
 
 STAGE = Stage(
@@ -118,7 +165,10 @@ STAGE = Stage(
     version=5,
     resolve=lambda project: [resolve_closed_book_artifact(project)],
     reads=("questions", "train_reader", "train_joint"),
-    needs=lambda settings: ["questions", *list_trainings_of([get_closed_book_reader(settings)], settings)],
+    needs=lambda settings: [
+        "questions",
+        *list_trainings_of([get_closed_book_reader(settings)], settings),
+    ],
     settings=("closed_book",),
     shards="calls",
     dry_run=True,

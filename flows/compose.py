@@ -1,4 +1,5 @@
-"""Compose conf/ and overrides.yaml into params.yaml, which the DVC stages read, and write these stages into dvc.yaml.
+"""Compose conf/ and overrides.yaml into params.yaml, which the DVC stages read, and write these
+stages into dvc.yaml.
 
 Do not edit params.yaml by hand. Of dvc.yaml, the part between two marks is written.
 
@@ -28,20 +29,26 @@ _HEADER = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do
 _OPTIONAL = (*MODEL_ROLES[1:], "nli", "generator", "breakdown")
 """Groups that the settings lack if no option is chosen; params.yaml has them in any case."""
 _QUICK_START = (
-    "acquire", "corpus", "index", "questions", "retrieve", "score", "train_reader", "closed_book", "sweep", "calls"
+    "acquire", "corpus", "index", "questions", "retrieve", "score", "train_reader", "closed_book",
+    "sweep", "calls"
 )  # fmt: skip
 """The stages of dvc.yaml that are written for any settings."""
 _IF_NEEDED = ("rank",)
 """The stages that are written if the settings without their grid need them."""
-_BEGIN, _END = "  # Written by `python -m flows.compose` from the modules in flows/.\n", "  # Written by hand.\n"
+_BEGIN, _END = (
+    "  # Written by `python -m flows.compose` from the modules in flows/.\n",
+    "  # Written by hand.\n",
+)
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognized."""
 
 
 def compose_params(overrides: Sequence[str]) -> str:
-    """Return the text of params.yaml for these overrides, with the settings of every option that `grid` names.
+    """Return the text of params.yaml for these overrides, with the settings of every option that
+    `grid` names.
 
-    References are resolved, but for those to what the grid changes, which mean another value in each cell.
+    References are resolved, but for those to what the grid changes, which mean another value in
+    each cell.
 
     Raises:
         ConfigError: If an override or a setting is wrong.
@@ -51,30 +58,45 @@ def compose_params(overrides: Sequence[str]) -> str:
     open_settings(composed)  # which checks them
     settings, copied = resolve_beside_grid(composed)
     check_values(settings)  # those of the grid are resolved here
-    text = format_yaml({**settings, **{name: settings.get(name) for name in _OPTIONAL}})  # DVC watches settings that are there
+    text = format_yaml(
+        {**settings, **{name: settings.get(name) for name in _OPTIONAL}}
+    )  # DVC watches settings that are there
     return f"{_HEADER}{_DIGEST}{compute_key(parse_yaml(text))}\n{COPIED}{' '.join(copied)}\n{text}"
 
 
 def list_written_stages(overrides: Sequence[str]) -> list[str]:
-    """Return the names of the stages of dvc.yaml that are written, each after those that it reads."""
+    """Return the names of the stages of dvc.yaml that are written, each after those
+    that it reads.
+    """
     settings = open_settings(compose_config(complete_overrides(overrides)))
     needed = {name for name in _IF_NEEDED if name in list_needed("sweep", settings)}
-    order = [stage.name for stage in list_stages() if stage.name in needed or stage.name in _QUICK_START]
+    order = [
+        stage.name for stage in list_stages() if stage.name in needed or stage.name in _QUICK_START
+    ]
     return order if needed else list(_QUICK_START)
 
 
 def write_stages(text: str, names: Sequence[str] = _QUICK_START) -> str:
-    """Return dvc.yaml with these stages as the modules of `flows` describe them, between its two marks.
+    """Return dvc.yaml with these stages as the modules of `flows` describe them, between its two
+    marks.
 
-    A stage runs again if its module or a setting changes that it or a stage before it reads; finished artifacts are kept.
+    A stage runs again if its module or a setting changes that it or a stage before it reads;
+    finished artifacts are kept.
     """
     before, found, rest = text.partition(_BEGIN)
     _, also_found, after = rest.partition(_END)
     if not (found and also_found):
         raise ConfigError(
-            f"{DVC} lacks the lines {_BEGIN.strip()!r} and {_END.strip()!r}, between which its stages are written."
+            f"{DVC} lacks the lines {_BEGIN.strip()!r} and {_END.strip()!r}, between which its "
+            "stages are written."
         )
-    return before + _BEGIN + "".join(_format_stage(get_stage(name), names) for name in names) + _END + after
+    return (
+        before
+        + _BEGIN
+        + "".join(_format_stage(get_stage(name), names) for name in names)
+        + _END
+        + after
+    )
 
 
 def _format_stage(stage: Stage, names: Sequence[str]) -> str:
@@ -82,10 +104,13 @@ def _format_stage(stage: Stage, names: Sequence[str]) -> str:
     left_out = {"acquire", *_IF_NEEDED}.difference(set(names) - {"acquire"})
     before = [one for one in list_ancestors(stage.name) if one.name not in left_out]
     params = dict.fromkeys(name for one in (*before, stage) for name in one.settings)
-    deps = [f"flows/{stage.name}.py", *(f"tracked/{name}" for name in stage.reads if name in names)]
+    deps = [
+        f"flows/{stage.name}.py",
+        *(f"tracked/{name}" for name in stage.reads if name in names),
+    ]
     return (
         f"  {stage.name}:\n"
-        f"    desc: {json.dumps(stage.description.splitlines()[0].removesuffix('.'))}\n"
+        f"    desc: {json.dumps(stage.summary)}\n"
         f"    cmd: python -m flows.{stage.name} --params {PARAMS} --track tracked/{stage.name}\n"
         f"    deps: [{', '.join(deps)}]\n"
         f"    params: [{', '.join(params)}]\n"
@@ -108,7 +133,9 @@ def check_unedited(old: str, new: str) -> None:
         digest = compute_key(parse_yaml(old))
     except ConfigError:  # such as the marks of a merge conflict; the file is written again
         return
-    recorded = next((line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None)
+    recorded = next(
+        (line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None
+    )
     if recorded in (None, digest):
         return
     present, composed = (flatten(parse_yaml(text)) for text in (old, new))
@@ -117,16 +144,19 @@ def check_unedited(old: str, new: str) -> None:
     is_axis = f"grid.{name}" in composed
     example = f"grid.{name}=[{present.get(name)}]" if is_axis else f"{name}={present.get(name)}"
     raise ConfigError(
-        f"{PARAMS} was edited ({', '.join(changed[:5]) or 'its order'}), but it is made from conf/ and {OVERRIDES}. Write the "
-        f"settings below `set` in {OVERRIDES}, with DVC as in `dvc exp run -S '{OVERRIDES}:+set.{example}'`, and restore "
-        f"the file with `git checkout {PARAMS}`."
+        f"{PARAMS} was edited ({', '.join(changed[:5]) or 'its order'}), but it is made from conf/ "
+        f"and {OVERRIDES}. Write the settings below `set` in {OVERRIDES}, with DVC as in `dvc exp "
+        f"run -S '{OVERRIDES}:+set.{example}'`, and restore the file with `git checkout "
+        f"{PARAMS}`."
     )
 
 
 def load_overrides(path: Path) -> list[str]:
-    """Read a file of the form {groups: {...}, set: {...}} and return its content as Hydra overrides.
+    """Read a file of the form {groups: {...}, set: {...}} and return its content as Hydra
+    overrides.
 
-    Settings may be nested or named by dotted keys: `set: {decoding: {samples: 5}}` is `set: {decoding.samples: 5}`.
+    Settings may be nested or named by dotted keys: `set: {decoding: {samples: 5}}` is `set:
+    {decoding.samples: 5}`.
 
     Raises:
         ConfigError: If the file is not valid YAML or has other keys.
@@ -135,20 +165,32 @@ def load_overrides(path: Path) -> list[str]:
     try:
         body: Any = parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (ConfigError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}. Correct the file.") from error
-    if not isinstance(body, dict) or any(not isinstance(body.get(key) or {}, dict) for key in ("groups", "set")):
         raise ConfigError(
-            f"{path} must map `groups` and `set` to settings, as in `set: {{k: 7}}`; received {str(body)[:100]!r}."
+            f"{path} cannot be read: {' '.join(str(error).split())}. Correct the file."
+        ) from error
+    if not isinstance(body, dict) or any(
+        not isinstance(body.get(key) or {}, dict) for key in ("groups", "set")
+    ):
+        raise ConfigError(
+            f"{path} must map `groups` and `set` to settings, as in `set: {{k: 7}}`; received "
+            f"{str(body)[:100]!r}."
         )
     unknown = set(body) - {"groups", "set"}
     if unknown:
-        raise ConfigError(f"{path} may only have the keys `groups` and `set`, but it also has {sorted(map(str, unknown))}.")
+        raise ConfigError(
+            f"{path} may only have the keys `groups` and `set`, but it also has "
+            f"{sorted(map(str, unknown))}."
+        )
     choices = [f"{name}={value}" for name, value in (body.get("groups") or {}).items()]
-    return choices + [f"{name}={_quote(value)}" for name, value in flatten(body.get("set") or {}).items()]
+    return choices + [
+        f"{name}={_quote(value)}" for name, value in flatten(body.get("set") or {}).items()
+    ]
 
 
 def _quote(value: Any) -> str:
-    """Format a value in Hydra's override grammar; strings are quoted so that they may contain any character."""
+    """Format a value in Hydra's override grammar; strings are quoted so that they may contain any
+    character.
+    """
     if value == {}:
         return "{}"
     if value is None or isinstance(value, bool):
@@ -171,7 +213,14 @@ def main() -> None:
         params = compose_params(overrides)
         if "--check" not in sys.argv:
             check_unedited(_read(PARAMS), params)
-        texts = {PARAMS: params, **({DVC: write_stages(_read(DVC), list_written_stages(overrides))} if DVC.is_file() else {})}
+        texts = {
+            PARAMS: params,
+            **(
+                {DVC: write_stages(_read(DVC), list_written_stages(overrides))}
+                if DVC.is_file()
+                else {}
+            ),
+        }
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     if "--check" in sys.argv:
@@ -190,9 +239,15 @@ def _read(file: Path) -> str:
 
 def _describe_change(file: Path, text: str) -> str:
     """Return the differences of a file from what it should contain, or "" if there are none."""
-    lines = difflib.unified_diff(_read(file).splitlines(), text.splitlines(), str(file), "composed", lineterm="")
+    lines = difflib.unified_diff(
+        _read(file).splitlines(), text.splitlines(), str(file), "composed", lineterm=""
+    )
     diff = "\n".join(lines)
-    return f"{file} is out of date. Run `python -m flows.compose` to update it.\n{diff}" if diff else ""
+    return (
+        f"{file} is out of date. Run `python -m flows.compose` to update it.\n{diff}"
+        if diff
+        else ""
+    )
 
 
 if __name__ == "__main__":

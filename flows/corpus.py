@@ -1,4 +1,5 @@
-"""Convert a corpus from a public format into the corpus artifact with the columns passage_id, title and text.
+"""Convert a corpus from a public format into the corpus artifact with the columns passage_id, title
+and text.
 
 python -m flows.corpus
 python -m flows.corpus corpus=plain_text corpus.parser.path=/data/texts corpus.name=mine
@@ -37,10 +38,17 @@ def _write_corpus(project: Project) -> dict[str, object]:
                 advance()
                 yield passage
 
-        rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, build_passage_rows(iter_passages()))
+        rows = parquet.write(
+            artifact.folder / "passages.parquet",
+            contracts.CORPUS,
+            build_passage_rows(iter_passages()),
+        )
     if not rows:
         path = project.settings.corpus.parser.get("path")
-        raise InputError(f"corpus={project.settings.corpus.name}: {path} contains no passage. Correct corpus.parser.path.")
+        raise InputError(
+            f"corpus={project.settings.corpus.name}: {path} contains no passage. Correct "
+            "corpus.parser.path."
+        )
     artifact.finish(rows)
     return {"corpus": artifact.folder, "passages": rows}
 

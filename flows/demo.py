@@ -1,4 +1,5 @@
-"""Run the quick start from raw text to the report with `dvc repro`, under a temporary Prefect server.
+"""Run the quick start from raw text to the report with `dvc repro`, under a temporary Prefect
+server.
 
 make demo
 python -m flows.demo
@@ -32,7 +33,10 @@ def main() -> None:
             with prefect_server(environment) as url:
                 print(f"Prefect server at {url}", flush=True)
                 if _run_dvc(["repro"], {**environment, "PREFECT_API_URL": f"{url}/api"}):
-                    sys.exit("The run failed; see the message above. Run `make demo` again to continue from the failed stage.")
+                    sys.exit(
+                        "The run failed; see the message above. Run `make demo` again to continue "
+                        "from the failed stage."
+                    )
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     _print_summary(time.monotonic() - started)
@@ -40,7 +44,9 @@ def main() -> None:
 
 def _run_dvc(arguments: list[str], environment: dict[str, str]) -> int:
     """Run a DVC command and return its exit status."""
-    return subprocess.run([sys.executable, "-m", "dvc", *arguments], env=environment, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "dvc", *arguments], env=environment, check=False
+    ).returncode
 
 
 @contextmanager
@@ -55,19 +61,37 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
     home.mkdir(exist_ok=True)
     port = find_free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "prefect",
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     variables = {**environment, "PREFECT_HOME": str(home)}
     with run_server("Prefect", command, f"{url}/api/health", home / "server.log", variables):
         yield url
 
 
 def _print_summary(seconds: float) -> None:
-    """Print where the results are, and what comes next. The report's stage has printed the table of the cells."""
+    """Print where the results are, and what comes next. The report's stage has printed the table of
+    the cells.
+    """
     print(f"Done in {seconds / 60:.1f} minutes.\n")
-    print("1. Open reports/dvc/index.html: what the sweep found, with every chart, table, prompt and vote.")
+    print(
+        "1. Open reports/dvc/index.html: what the sweep found, with every chart, table, prompt and "
+        "vote."
+    )
     print("2. Read docs/tutorial/1_quick_start.md, which explains the page.")
     print("3. Ask about your own texts: docs/tutorial/2_your_data.md.\n")
-    print("`make ui` opens one page with links to this one and to MLflow's runs; `make prefect-ui` shows the flows.")
+    print(
+        "`make ui` opens one page with links to this one and to MLflow's runs; `make prefect-ui` "
+        "shows the flows."
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The Prefect flow that the deployments of prefect.yaml run: any stage, with the words of its command line as parameters.
+"""The Prefect flow that the deployments of prefect.yaml run: any stage, with the words of its
+command line as parameters.
 
 prefect deploy --all
 prefect deployment run winnow/sweep --param settings='["-m", "k=1,5"]'

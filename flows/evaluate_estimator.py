@@ -1,7 +1,8 @@
 """Evaluate an estimator: recall, scored contexts, sets without an answer, abstention, calibration.
 
-The scores of dev and test must exist (`python -m flows.score 'score.splits=[dev,test]'`). If the sweep with the same settings
-is finished (rank_by=estimator and k=evaluate_estimator.k), its answers are used in the abstention table and the curves.
+The scores of dev and test must exist (`python -m flows.score 'score.splits=[dev,test]'`). If the
+sweep with the same settings is finished (rank_by=estimator and k=evaluate_estimator.k), its answers
+are used in the abstention table and the curves.
 
     python -m flows.evaluate_estimator estimator=cross_encoder 'score.splits=[dev,test]'
     python -m flows.evaluate_estimator experiment=re_rag/estimator sweep.limit=150   # all parts
@@ -34,8 +35,8 @@ from winnow.reports.report import Report
 from winnow.sweeps.samples import SampleReader
 
 _UNSWEPT = (
-    "no sweep with these settings is finished, so tables and curves of answers are missing. Run `python -m flows.sweep` with "
-    "the same settings (rank_by=estimator, k=evaluate_estimator.k)"
+    "no sweep with these settings is finished, so tables and curves of answers are missing. Run "
+    "`python -m flows.sweep` with the same settings (rank_by=estimator, k=evaluate_estimator.k)"
 )
 
 
@@ -46,7 +47,11 @@ def evaluate_estimator(jobs: Sequence[Settings]) -> Summary:
         report = _build_report(Project(settings))
         out = Path(settings.evaluate_estimator.out)
         body = [
-            {"title": table.title, "columns": list(table.columns), "rows": [list(row) for row in table.rows]}
+            {
+                "title": table.title,
+                "columns": list(table.columns),
+                "rows": [list(row) for row in table.rows],
+            }
             for table in report.tables
         ]
         texts = {
@@ -58,7 +63,9 @@ def evaluate_estimator(jobs: Sequence[Settings]) -> Summary:
         tables.append(report.tables[0])
         notes.append(f"Report: {out / 'report.html'}; answers: {report.provenance['Answers']}.")
     same_title = [table for table in tables if table.title == tables[0].title]
-    rows = [dict(zip(table.columns, row, strict=True)) for table in same_title for row in table.rows]
+    rows = [
+        dict(zip(table.columns, row, strict=True)) for table in same_title for row in table.rows
+    ]
     return Summary(f"{tables[0].title}: {tables[0].caption}", rows, "\n".join(notes))
 
 
@@ -66,16 +73,29 @@ def _build_report(project: Project) -> Report:
     settings, own = project.settings, project.settings.evaluate_estimator
     _validate(settings)
     dev, test = (_read_scored_questions(project, split) for split in (own.dev, own.test))
-    evaluation = Evaluation(dev, test, int(own.k), str(own.paper), int(own.sample), settings.report.seed)
+    evaluation = Evaluation(
+        dev, test, int(own.k), str(own.paper), int(own.sample), settings.report.seed
+    )
     show = [own.show] if isinstance(own.show, str) else own.show
     parts = choose_parts(show, evaluation)
     num_answered, relevance = len(evaluation.answered_questions), resolve_relevance(project).folder
     provenance = {
-        "Data": f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of {own.dev}, "
-        f"{len(test)} of {own.test}",
-        "Rankings": f"{settings.retriever.name}; {settings.estimator.name} ({compute_estimator_identity(project)})",
-        "Answers": f"{resolve_cell_artifact(project).folder.name}, {num_answered} questions" if num_answered else _UNSWEPT,
-        "Code": f"scores by revision {read_manifest(relevance)['git']}, page by {get_git_revision()}",
+        "Data": (
+            f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of "
+            f"{own.dev}, {len(test)} of {own.test}"
+        ),
+        "Rankings": (
+            f"{settings.retriever.name}; {settings.estimator.name} "
+            f"({compute_estimator_identity(project)})"
+        ),
+        "Answers": (
+            f"{resolve_cell_artifact(project).folder.name}, {num_answered} questions"
+            if num_answered
+            else _UNSWEPT
+        ),
+        "Code": (
+            f"scores by revision {read_manifest(relevance)['git']}, page by {get_git_revision()}"
+        ),
     }
     plots = [plot for part in parts for draw in part.plots if (plot := draw(evaluation))]
     tables = [part.table(evaluation) for part in parts]
@@ -86,19 +106,22 @@ def _validate(settings: Settings) -> None:
     own = settings.evaluate_estimator
     if {own.dev, own.test} - set(settings.score.splits):
         raise ConfigError(
-            f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}: thresholds are chosen on the "
-            "one and evaluated on the other. Run `python -m flows.score` and this command with "
-            f"'score.splits=[{own.dev},{own.test}]'."
+            f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}: "
+            "thresholds are chosen on the one and evaluated on the other. Run `python -m "
+            f"flows.score` and this command with 'score.splits=[{own.dev},{own.test}]'."
         )
     if settings.score.depth is not None and settings.score.depth < own.k:
         raise ConfigError(
-            f"evaluate_estimator.k={own.k} is larger than the number of contexts that the estimator scores per question "
-            f"(score.depth={settings.score.depth}). Lower it, or set score.depth=null here and for `python -m flows.score`."
+            f"evaluate_estimator.k={own.k} is larger than the number of contexts that the "
+            f"estimator scores per question (score.depth={settings.score.depth}). Lower it, or "
+            "set score.depth=null here and for `python -m flows.score`."
         )
 
 
 def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]:
-    """Read the scored questions of a split, with the exact match of those that the sweep with these settings answered."""
+    """Read the scored questions of a split, with the exact match of those that the sweep with these
+    settings answered.
+    """
     settings = project.settings
     questions = read_questions(project.questions_file, [split])[: settings.score.limit]
     relevance = resolve_relevance(project).require() / "relevance.parquet"
@@ -106,20 +129,30 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
     exact_matches = _compute_exact_matches(project) if split == settings.sweep.split else {}
     scored = []
     for question in questions:
-        contexts = [c for c in build_ranked_contexts(rankings, question) if c.rank and c.log_odds is not None]
+        contexts = [
+            c
+            for c in build_ranked_contexts(rankings, question)
+            if c.rank and c.log_odds is not None
+        ]
         scored.append(ScoredQuestion(question, contexts, exact_matches.get(question.question_id)))
     return scored
 
 
 def _compute_exact_matches(project: Project) -> dict[str, float]:
-    """Return the exact match of each question in the sweep with these settings, or nothing if it is not finished."""
+    """Return the exact match of each question in the sweep with these settings, or nothing if it is
+    not finished.
+    """
     settings = project.settings
-    if (settings.rank_by, settings.k) != ("estimator", settings.evaluate_estimator.k) or not resolve_cell_artifact(
-        project
-    ).is_finished:
+    if (settings.rank_by, settings.k) != (
+        "estimator",
+        settings.evaluate_estimator.k,
+    ) or not resolve_cell_artifact(project).is_finished:
         return {}
     samples = SampleReader().read(resolve_cell(settings))
-    return {sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers) for sample in samples}
+    return {
+        sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers)
+        for sample in samples
+    }
 
 
 STAGE = Stage(evaluate_estimator, seeds="one")

@@ -1,10 +1,13 @@
-"""Evaluate the retrieval evaluators of CRAG on held-out pairs, and search for the thresholds of its actions on dev.
+r"""Evaluate the retrieval evaluators of CRAG on held-out pairs, and search for the thresholds of
+its actions on dev.
 
-A pair is a question with a passage of its first k. A question adds one passage with an answer and one without, if it has both.
-Every estimate and verdict is a request in the ledger: a second run, or one with another alpha, loads no model.
+A pair is a question with a passage of its first k. A question adds one passage with an answer and
+one without, if it has both. Every estimate and verdict is a request in the ledger: a second run, or
+one with another alpha, loads no model.
 
     python -m flows.evaluate_evaluator estimator=cross_encoder joint=crag_evaluator
-    python -m flows.evaluate_evaluator 'evaluator=[estimator,judge,judge_cot,judge_few_shot]' reader@judge=openai
+    python -m flows.evaluate_evaluator reader@judge=openai \
+        'evaluator=[estimator,judge,judge_cot,judge_few_shot]'
 """
 
 import json
@@ -32,7 +35,9 @@ from winnow.training.groups import Group
 from winnow.training.pair_selection import PairSelection
 
 _PAIRS = PairSelection(positives=1, hard_negatives=1, random_negatives=0)
-"""One relevant and one irrelevant passage per question, so that always answering "yes" is right in half of the cases."""
+"""One relevant and one irrelevant passage per question, so that always answering "yes" is right in
+half of the cases.
+"""
 
 
 def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
@@ -43,22 +48,37 @@ def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
         _validate(settings)
         project, own = Project(settings), settings.evaluate_evaluator
         dev, test = (_evaluate_contexts(project, split) for split in (own.dev, own.test))
-        dev_pairs, test_pairs = (_PAIRS.select([Group(item.question, item.contexts) for item in part]) for part in (dev, test))
+        dev_pairs, test_pairs = (
+            _PAIRS.select([Group(item.question, item.contexts) for item in part])
+            for part in (dev, test)
+        )
         if not (dev_pairs and test_pairs):
             raise ConfigError(
-                f"There are no pairs, because no question of {own.dev} or {own.test} has contexts with and without "
-                f"an answer among its first {settings.k}. Raise k or evaluate_evaluator.limit."
+                f"There are no pairs, because no question of {own.dev} or {own.test} has contexts "
+                f"with and without an answer among its first {settings.k}. Raise k or "
+                "evaluate_evaluator.limit."
             )
         thresholds = find_thresholds(dev, own.alpha)
         verdicts = _judge_pairs(project, test_pairs)
         provenance = {
-            "Data": f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of {own.dev}, {len(test)} "
-            f"of {own.test}; the first {settings.k} of {settings.retriever.name}",
+            "Data": (
+                f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of "
+                f"{own.dev}, {len(test)} of {own.test}; the first {settings.k} of "
+                f"{settings.retriever.name}"
+            ),
             "Evaluator": f"{settings.estimator.name} ({compute_estimator_identity(project)})",
             "Code": f"revision {get_git_revision()}",
         }
         report = build_evaluator_report(
-            dev, test, dev_pairs, test_pairs, verdicts, thresholds, settings.report.seed, own.alpha, provenance
+            dev,
+            test,
+            dev_pairs,
+            test_pairs,
+            verdicts,
+            thresholds,
+            settings.report.seed,
+            own.alpha,
+            provenance,
         )
         out = Path(own.out)
         values = {"upper": thresholds.upper, "lower": thresholds.lower}
@@ -71,24 +91,31 @@ def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
         table = report.tables[0]
         rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         words = " ".join(f"thresholds.{name}={value!r}" for name, value in values.items())
-        notes.append(f"Thresholds for k={settings.k}, from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
+        notes.append(
+            f"Thresholds for k={settings.k}, from {len(dev)} questions: {words}\nReport: "
+            f"{out / 'report.html'}"
+        )
     return Summary(f"{table.title}, {table.caption}", rows, "\n".join(notes))
 
 
 def _validate(settings: Settings) -> None:
-    """Check that thresholds are chosen on other questions than they are evaluated on, and on the contexts of a sweep."""
+    """Check that thresholds are chosen on other questions than they are evaluated on, and on the
+    contexts of a sweep.
+    """
     own, data = settings.evaluate_evaluator, settings.joint.data
     learned = [data.split, data.dev] if settings.estimator.trained else []
     if own.test in (own.dev, *learned):
         raise ConfigError(
-            f"evaluate_evaluator.test={own.test!r} is also the split on which thresholds are chosen "
-            f"(evaluate_evaluator.dev={own.dev!r}) or the estimator is trained ({learned}). Choose another one; "
-            "dataset.split divides a data set that has only one."
+            f"evaluate_evaluator.test={own.test!r} is also the split on which thresholds are "
+            f"chosen (evaluate_evaluator.dev={own.dev!r}) or the estimator is trained "
+            f"({learned}). Choose another one; dataset.split divides a data set that has only "
+            "one."
         )
     if settings.rank_by != "retriever" or settings.k < 1:
         raise ConfigError(
             "Evaluators are evaluated on the first k passages of the retriever; received "
-            f"rank_by={settings.rank_by} and k={settings.k}. Set rank_by=retriever and k of at least 1."
+            f"rank_by={settings.rank_by} and k={settings.k}. Set rank_by=retriever and k of at "
+            "least 1."
         )
 
 
@@ -97,32 +124,54 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     own = project.settings.evaluate_evaluator
     questions = read_questions(project.questions_file, [split])[: own.limit]
     rankings = read_rankings(resolve_rankings(project).require(), questions)
-    ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.settings.k] if c.rank]) for q in questions]
+    ranked = [
+        (q, [c for c in build_ranked_contexts(rankings, q)[: project.settings.k] if c.rank])
+        for q in questions
+    ]
     evaluator = _build_evaluator(project.settings)
 
     def iter_jobs() -> Iterator[Job[Evaluation]]:
-        return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in contexts])) for q, contexts in ranked)
+        return (
+            Job(q.question_id, evaluator.evaluate(q, [c.passage for c in contexts]))
+            for q, contexts in ranked
+        )
 
     specs = [resolve_engine_spec(project, "estimator")]
-    evaluations = collect_results(project.settings, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}")
+    evaluations = collect_results(
+        project.settings, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}"
+    )
     return [
-        EvaluatedContexts(q, tuple(contexts), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
+        EvaluatedContexts(
+            q,
+            tuple(contexts),
+            evaluations[q.question_id].scores,
+            evaluations[q.question_id].failed,
+        )
         for q, contexts in ranked
         if contexts
     ]
 
 
 def _build_evaluator(settings: Settings) -> EstimatedRelevance:
-    """Build the evaluator of the settings that takes the estimator's scores, or the default one if only judges are listed."""
+    """Build the evaluator of the settings that takes the estimator's scores, or the default one if
+    only judges are listed.
+    """
     evaluators = [node.build() for node in settings.evaluator.values()]
     default = EstimatedRelevance(scale=settings.estimator.relevance_scale)
-    return next((evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)), default)
+    return next(
+        (evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)),
+        default,
+    )
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:
-    """Evaluate the pairs by every judge of the settings, and return the evaluations of each question by the judge's name."""
+    """Evaluate the pairs by every judge of the settings, and return the evaluations of each
+    question by the judge's name.
+    """
     judges = {name: node.build() for name, node in project.settings.evaluator.items()}
-    judges = {name: judge for name, judge in judges.items() if not isinstance(judge, EstimatedRelevance)}
+    judges = {
+        name: judge for name, judge in judges.items() if not isinstance(judge, EstimatedRelevance)
+    }
     if not judges:
         return {}
 
@@ -133,7 +182,9 @@ def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Seque
                 yield Job((name, index), judge.evaluate(group.question, passages))
 
     specs = [resolve_engine_spec(project, "judge")]
-    results = collect_results(project.settings, specs, iter_jobs, len(judges) * len(pairs), "judging pairs")
+    results = collect_results(
+        project.settings, specs, iter_jobs, len(judges) * len(pairs), "judging pairs"
+    )
     return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
 
 

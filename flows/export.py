@@ -1,14 +1,16 @@
-"""Write the rankings of one split in a format of other tools, with questions, judgments and passages, or a sweep to repeat.
+"""Write the rankings of one split in a format of other tools, with questions, judgments and
+passages, or a sweep to repeat.
 
-- trec: a run file (run.trec), judgments (qrels.trec) and questions (queries.tsv), for trec_eval and Pyserini;
-  `retriever=trec_run` reads the run.
-- fid: one JSON file of questions with their passages, as FiD and DPR have them; `corpus=fid_json dataset=fid_json
-  retriever=provided` read it.
+- trec: a run file (run.trec), judgments (qrels.trec) and questions (queries.tsv), for trec_eval and
+  Pyserini; `retriever=trec_run` reads the run.
+- fid: one JSON file of questions with their passages, as FiD and DPR have them; `corpus=fid_json
+  dataset=fid_json retriever=provided` read it.
 - beir: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; `corpus=beir dataset=beir` read them.
-- replay: a finished sweep in one archive, with its questions, rankings, answers, calls and tables, from which
-  `python -m flows.replay` computes the same tables on a machine without models.
+- replay: a finished sweep in one archive, with its questions, rankings, answers, calls and tables,
+  from which `python -m flows.replay` computes the same tables on a machine without models.
 
-Relevant are the annotated gold passages or, for a question without any, the retrieved passages with an answer.
+Relevant are the annotated gold passages or, for a question without any, the retrieved passages with
+an answer.
 
     python -m flows.export export.format=trec export.out=exports/trec
     python -m flows.export retriever=dense export.format=fid export.split=dev
@@ -44,36 +46,59 @@ from winnow.records import Hit, Question
 
 
 def export(jobs: Sequence[Settings]) -> Summary:
-    """Write the rankings of each job's retriever and split, or the archive of the cells of all jobs."""
+    """Write the rankings of each job's retriever and split, or the archive of the cells of all
+    jobs.
+    """
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
     rows = []
     for settings in jobs:
-        project, out, split = Project(settings), Path(settings.export.out), str(settings.export.split)
+        project, out, split = (
+            Project(settings),
+            Path(settings.export.out),
+            str(settings.export.split),
+        )
         questions = read_questions(project.questions_file, [split])
         rankings = read_rankings(resolve_rankings(project).require(), questions)
         relevant = _find_relevant(questions, rankings)
         match settings.export.format:
             case "trec":
                 runs = (
-                    (q.question_id, [Hit(hit.passage_id, hit.score) for hit in rankings.hits[q.question_id]])
+                    (
+                        q.question_id,
+                        [Hit(hit.passage_id, hit.score) for hit in rankings.hits[q.question_id]],
+                    )
                     for q in questions
                 )
                 write_trec_run(out / "run.trec", runs, settings.retriever.name)
                 write_qrels(out / "qrels.trec", relevant)
-                write_lines(out / "queries.tsv", (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions))
+                write_lines(
+                    out / "queries.tsv",
+                    (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions),
+                )
             case "fid":
                 contexts = ((q, build_ranked_contexts(rankings, q)) for q in questions)
-                write_fid(out / f"{split}.json", ((q, [c for c in found if c.rank]) for q, found in contexts))
+                write_fid(
+                    out / f"{split}.json",
+                    ((q, [c for c in found if c.rank]) for q, found in contexts),
+                )
             case _:
-                write_beir(out, split, questions, read_passages(project.corpus.require() / "passages.parquet"), relevant)
+                write_beir(
+                    out,
+                    split,
+                    questions,
+                    read_passages(project.corpus.require() / "passages.parquet"),
+                    relevant,
+                )
         judged = sum(bool(ids) for ids in relevant.values())
         rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
     return Summary(f"Rankings as {jobs[0].export.format}", rows)
 
 
 def _export_sweep(jobs: Sequence[Settings]) -> Summary:
-    """Write the archive of the finished cells of all jobs, with the tables that the present code computes from them."""
+    """Write the archive of the finished cells of all jobs, with the tables that the present code
+    computes from them.
+    """
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
     file = Path(settings.export.out) / f"{slugify(settings.sweep.name)}.zip"
@@ -84,20 +109,30 @@ def _export_sweep(jobs: Sequence[Settings]) -> Summary:
         number, num_incomplete = export_used_calls(settings, specs, calls)
         if num_incomplete:
             raise LedgerError(
-                f"The ledger lacks calls of {num_incomplete} answers, so that they cannot be replayed. Import them (`winnow "
-                "ledger import LEDGER FILE`), or remove the predictions and make them again with `python -m flows.sweep`."
+                f"The ledger lacks calls of {num_incomplete} answers, so that they cannot be "
+                "replayed. Import them (`winnow ledger import LEDGER FILE`), or remove the "
+                "predictions and make them again with `python -m flows.sweep`."
             )
         roles = list_judging_roles(build_metrics(settings))
         write_archive(file, jobs, specs, roles, calls, [tables / name for name in TABLES])
-    row = {"archive": file, "cells": len(specs), "calls": number, "MB": f"{file.stat().st_size / 2**20:.1f}"}
-    return Summary("A sweep to repeat without models", [row], f"Check it: python -m flows.replay {file}")
+    row = {
+        "archive": file,
+        "cells": len(specs),
+        "calls": number,
+        "MB": f"{file.stat().st_size / 2**20:.1f}",
+    }
+    return Summary(
+        "A sweep to repeat without models", [row], f"Check it: python -m flows.replay {file}"
+    )
 
 
 def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[str, Sequence[str]]:
     """Return the ids of the relevant passages of each question."""
     return {
-        question.question_id: question.gold_passage_ids
-        or [hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer]
+        question.question_id: (
+            question.gold_passage_ids
+            or [hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer]
+        )
         for question in questions
     }
 

@@ -1,4 +1,5 @@
-"""Write the maps of mixtures in RAGE's format: corpus, queries, and the relevant, irrelevant and seemingly relevant documents.
+"""Write the maps of mixtures in RAGE's format: corpus, queries, and the relevant, irrelevant and
+seemingly relevant documents.
 
 The files can be read by RAGE's toolkit, and here by corpus=rage dataset=rage retriever=rage.
 
@@ -20,22 +21,35 @@ from winnow.retrievers.mixture import Mixture
 
 
 def export_maps(jobs: Sequence[Settings]) -> Summary:
-    """Write the maps of the questions of one split of each job, of which those without a relevant passage are left out."""
+    """Write the maps of the questions of one split of each job, of which those without a relevant
+    passage are left out.
+    """
     rows = []
     for settings in jobs:
         project, out = Project(settings), Path(settings.export_maps.out)
         retriever = settings.retriever.engine.build()
         if not isinstance(retriever, Mixture):
             raise ConfigError(
-                f"retriever={settings.retriever.name} has no maps of relevant and irrelevant documents. Choose "
-                "retriever=mixture."
+                f"retriever={settings.retriever.name} has no maps of relevant and irrelevant "
+                "documents. Choose retriever=mixture."
             )
         questions = read_questions(project.questions_file, [settings.export_maps.split])
         document_maps = retriever.maps.open(project.resolve_index().require()).find(questions)
-        maps = {question.question_id: one.documents for question, one in zip(questions, document_maps, strict=True)}
+        maps = {
+            question.question_id: one.documents
+            for question, one in zip(questions, document_maps, strict=True)
+        }
         kept = [question for question in questions if maps[question.question_id].relevant]
-        write_rage_files(out, kept, read_passages(project.corpus.require() / "passages.parquet"), maps)
-        rows.append({"folder": out, "questions": len(kept), "without a relevant document": len(questions) - len(kept)})
+        write_rage_files(
+            out, kept, read_passages(project.corpus.require() / "passages.parquet"), maps
+        )
+        rows.append(
+            {
+                "folder": out,
+                "questions": len(kept),
+                "without a relevant document": len(questions) - len(kept),
+            }
+        )
     return Summary("Maps in RAGE's format", rows)
 
 

@@ -1,6 +1,8 @@
-"""Create a synthetic world of facts: questions with contexts in FiD's format, and a small T5 that is trained from scratch.
+"""Create a synthetic world of facts: questions with contexts in FiD's format, and a small T5 that
+is trained from scratch.
 
-With it the method of RE-RAG can be tested in minutes, without downloaded weights; see docs/re_rag.md.
+With it the method of RE-RAG can be tested in minutes, without downloaded weights; see
+docs/re_rag.md.
 
     python -m flows.facts facts.world.seed=1
 """
@@ -23,7 +25,9 @@ from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
 _STEMS = {"questions", "base", "warm", "manifest"}
-"""Stems of the files and folders of a world. Temporary names such as ".warm.checkpoint.partial" have the stem "warm"."""
+"""Stems of the files and folders of a world. Temporary names such as ".warm.checkpoint.partial"
+have the stem "warm".
+"""
 
 
 def facts(jobs: Sequence[Settings]) -> Summary:
@@ -31,14 +35,22 @@ def facts(jobs: Sequence[Settings]) -> Summary:
     rows = []
     for settings in jobs:
         out = Path(settings.facts.out)
-        recorded = {"world": asdict(settings.facts.world.build()), "size": asdict(settings.facts.size.build())}
-        recorded["warm_up"] = {"clozes": settings.facts.clozes, **asdict(settings.facts.warm_up.build())}
+        recorded = {
+            "world": asdict(settings.facts.world.build()),
+            "size": asdict(settings.facts.size.build()),
+        }
+        recorded["warm_up"] = {
+            "clozes": settings.facts.clozes,
+            **asdict(settings.facts.warm_up.build()),
+        }
         key = compute_key(recorded)
         if not is_done(out, key):
             _remove_world(out)
             write_manifest(out, key=key, settings=recorded, rows=_create_world(settings, out))
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
-        rows.append({"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"})
+        rows.append(
+            {"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"}
+        )
     return Summary("Facts", rows)
 
 
@@ -53,13 +65,16 @@ def _remove_world(out: Path) -> None:
     unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _STEMS}
     if unexpected:
         raise ConfigError(
-            f"facts.out={out} contains {sorted(unexpected)[:3]}, which this stage did not write. Choose another folder."
+            f"facts.out={out} contains {sorted(unexpected)[:3]}, which this stage did not write. "
+            "Choose another folder."
         )
     shutil.rmtree(out, ignore_errors=True)
 
 
 def _create_world(settings: Settings, out: Path) -> int:
-    """Write the questions, the base model and its warm-up training, and return the number of questions."""
+    """Write the questions, the base model and its warm-up training, and return the number of
+    questions.
+    """
     from winnow.synthetic.facts import Facts
     from winnow.synthetic.scratch_t5 import make_t5
     from winnow.training.generators import Seq2SeqGenerator
@@ -72,13 +87,24 @@ def _create_world(settings: Settings, out: Path) -> int:
     cases = {split: list(world.generate_cases(split)) for split in ("train", "dev", "test")}
     rows = 0
     for split, split_cases in cases.items():
-        rows += write_fid(out / f"questions/{split}.json", ((case.question, case.contexts) for case in split_cases))
-    base = make_t5(out / "base", world.list_vocabulary_texts(), settings.facts.size.build(), facts.seed)
+        rows += write_fid(
+            out / f"questions/{split}.json",
+            ((case.question, case.contexts) for case in split_cases),
+        )
+    base = make_t5(
+        out / "base", world.list_vocabulary_texts(), settings.facts.size.build(), facts.seed
+    )
     clozes = [
-        Group(Question(f"cloze-{n}", cloze.question, (cloze.answer,)), (Context(cloze.passage, 1, 0.0, True),))
+        Group(
+            Question(f"cloze-{n}", cloze.question, (cloze.answer,)),
+            (Context(cloze.passage, 1, 0.0, True),),
+        )
         for n, cloze in enumerate(world.generate_clozes(settings.facts.clozes))
     ]
-    dev = [Group(case.question, tuple(c for c in case.contexts if c.has_answer)) for case in cases["dev"]]
+    dev = [
+        Group(case.question, tuple(c for c in case.contexts if c.has_answer))
+        for case in cases["dev"]
+    ]
     fit(
         Rag(Seq2SeqGenerator(str(base), max_answer=4)),
         clozes,

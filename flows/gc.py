@@ -1,14 +1,16 @@
-"""List the artifacts and calls that no settings and no report use any more, with their sizes, and remove them if told to.
+"""List the artifacts and calls that no settings and no report use any more, with their sizes, and
+remove them if told to.
 
-Artifacts are used if the settings in params.yaml, in conf/experiment/ or of this command lead to them, if a page in reports/
-or a folder in tracked/ names them, or if another used artifact was made from them. Calls are used if an engine of these
-settings made them, or an engine of the settings with which a used artifact was made. What is younger than a day is kept,
-because a running command may use it. Nothing is removed without --remove.
+Artifacts are used if the settings in params.yaml, in conf/experiment/ or of this command lead to
+them, if a page in reports/ or a folder in tracked/ names them, or if another used artifact was made
+from them. Calls are used if an engine of these settings made them, or an engine of the settings
+with which a used artifact was made. What is younger than a day is kept, because a running command
+may use it. Nothing is removed without --remove.
 
-winnow gc                                       # or `python -m flows.gc`
-winnow gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
-winnow gc --remove                              # removes the artifacts
-winnow gc --remove --calls                      # removes the calls as well, which would have to be paid for again
+winnow gc  # or `python -m flows.gc`
+winnow gc strategy=post_fusion k=7  # the artifacts of these settings are used, too
+winnow gc --remove  # removes the artifacts
+winnow gc --remove --calls  # removes the calls as well, which would have to be paid for again
 """
 
 import argparse
@@ -74,14 +76,22 @@ class Use:
     problems: dict[str, list[str]] = field(default_factory=dict)
 
 
-def gc(settings: Settings, *, remove: bool = False, calls: bool = False, force: bool = False, hours: float = 24.0) -> Summary:
+def gc(
+    settings: Settings,
+    *,
+    remove: bool = False,
+    calls: bool = False,
+    force: bool = False,
+    hours: float = 24.0,
+) -> Summary:
     """List what is not used, and remove it if told to.
 
     Args:
         settings: Settings whose artifacts and calls are used.
         remove: Whether to remove the artifacts that are listed.
         calls: Whether to remove the calls as well.
-        force: Whether to remove even if some settings cannot be resolved, so that what they use is not known.
+        force: Whether to remove even if some settings cannot be resolved, so that what they use is
+            not known.
         hours: Age from which artifacts and calls are listed.
 
     """
@@ -89,15 +99,27 @@ def gc(settings: Settings, *, remove: bool = False, calls: bool = False, force: 
     use, before = find_use(settings), time.time() - hours * 3600
     folders = list(iter_unused_folders(list_roots(settings), use.keys, before))
     rows: list[dict[str, object]] = [
-        {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
+        {
+            "unused": str(folder),
+            "what": _describe_folder(folder),
+            "MB": f"{_measure(folder) / 2**20:.1f}",
+        }
         for folder in folders
     ]
     is_removing = remove and (force or not use.problems)
     with open_ledger(settings) as ledger:
         totals = summarize_calls(ledger, before=before) if isinstance(ledger, SqliteStore) else []
-        unused = [total for total in totals if total.engine not in use.engines and not is_web_search(total.engine)]
+        unused = [
+            total
+            for total in totals
+            if total.engine not in use.engines and not is_web_search(total.engine)
+        ]
         rows += [
-            {"unused": total.engine, "what": f"{total.calls} calls", "MB": f"{total.result_bytes / 2**20:.1f}"}
+            {
+                "unused": total.engine,
+                "what": f"{total.calls} calls",
+                "MB": f"{total.result_bytes / 2**20:.1f}",
+            }
             for total in unused
         ]
         if is_removing and calls and unused and isinstance(ledger, SqliteStore):
@@ -108,23 +130,34 @@ def gc(settings: Settings, *, remove: bool = False, calls: bool = False, force: 
     if not rows:
         return Summary("Everything is used, or younger than the given age.")
     problems = [
-        f"Not resolved, so that what they use may be listed: {', '.join(names)}. {why}" for why, names in use.problems.items()
+        f"Not resolved, so that what they use may be listed: {', '.join(names)}. {why}"
+        for why, names in use.problems.items()
     ]
     kept = "" if calls or not unused else " Calls are kept without --calls."
     if is_removing:
         note = f"Removed.{kept}"
     elif remove:
-        note = "Nothing was removed, because some settings cannot be resolved. Add --force to remove what is listed anyway."
+        note = (
+            "Nothing was removed, because some settings cannot be resolved. Add --force to remove "
+            "what is listed anyway."
+        )
     else:
         note = f"Nothing was removed. Add --remove to remove the artifacts.{kept}"
-    return Summary("Artifacts and calls that no settings and no report use", rows, "\n".join([*problems, note]))
+    return Summary(
+        "Artifacts and calls that no settings and no report use",
+        rows,
+        "\n".join([*problems, note]),
+    )
 
 
 def find_use(settings: Settings) -> Use:
-    """Find what the settings of the command, params.yaml, the experiments, the reports and the tracked folders use."""
+    """Find what the settings of the command, params.yaml, the experiments, the reports and the
+    tracked folders use.
+    """
     use = Use()
     loaders: dict[str, Callable[[], Settings]] = {
-        f"experiment={name}": partial(compose, [f"experiment={name}"]) for name in list_options("experiment")
+        f"experiment={name}": partial(compose, [f"experiment={name}"])
+        for name in list_options("experiment")
     }
     if _PARAMS.is_file():
         loaders[str(_PARAMS)] = lambda: open_settings(load_params(_PARAMS, []))
@@ -136,18 +169,29 @@ def find_use(settings: Settings) -> Use:
             except WinnowError as error:
                 use.problems.setdefault(str(error), []).append(name)
             advance()
-    texts = [file.read_text(errors="replace") for file in Path("reports").rglob("*.md")] if Path("reports").is_dir() else []
+    texts = (
+        [file.read_text(errors="replace") for file in Path("reports").rglob("*.md")]
+        if Path("reports").is_dir()
+        else []
+    )
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:
         use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))
-    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(list_roots(settings))}
+    manifests = {
+        match.group(1): read_manifest(folder)
+        for folder, match in _iter_folders(list_roots(settings))
+    }
     _add_inputs(use, manifests)
     for key in sorted(use.keys & manifests.keys()):
         config = manifests[key].get("settings", {}).get("config")
         if config is not None:
             try:
-                known = {name: value for name, value in config.items() if name in Settings.model_fields}
-                _add_engines(use, Project(Settings.load({**settings.plain, **known})))  # an earlier version's may lack some
+                known = {
+                    name: value for name, value in config.items() if name in Settings.model_fields
+                }
+                _add_engines(
+                    use, Project(Settings.load({**settings.plain, **known}))
+                )  # an earlier version's may lack some
             except WinnowError as error:
                 use.problems.setdefault(str(error).splitlines()[0], []).append(f"artifact {key}")
     return use
@@ -164,11 +208,17 @@ def _add_settings(use: Use, settings: Settings) -> None:
 
 
 def _add_engines(use: Use, project: Project) -> None:
-    """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
+    """Add the identities under which the ledger stores the calls of a cell. A model that is not
+    trained yet has none.
+    """
     settings = project.settings
     models = [(reader, settings.prompt) for reader in list_readers(settings)]
     models += [(teacher.reader, teacher.prompt) for teacher in list_teachers(settings)]
-    models += [(settings.training.teacher.reader, settings.prompt)] if settings.training.teacher is not None else []
+    models += (
+        [(settings.training.teacher.reader, settings.prompt)]
+        if settings.training.teacher is not None
+        else []
+    )
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)
         if spec.key in use.opened:
@@ -182,13 +232,18 @@ def _add_engines(use: Use, project: Project) -> None:
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
     engines = {"search": settings.roles, "corpus": settings.retriever.engines}
-    for role, is_used in (*((role, role in used) for role, used in engines.items()), ("nli", settings.nli is not None)):
+    for role, is_used in (
+        *((role, role in used) for role, used in engines.items()),
+        ("nli", settings.nli is not None),
+    ):
         if is_used:
             use.engines.add(resolve_engine_spec(project, role).key)
 
 
 def _iter_keys(settings: Any) -> Iterator[str]:
-    """Yield the keys of the artifacts among the inputs of an artifact, which are recorded as "key:content" or "key"."""
+    """Yield the keys of the artifacts among the inputs of an artifact, which are recorded as
+    "key:content" or "key".
+    """
     for value in flatten(settings).values():
         if isinstance(value, str):
             key = value.partition(":")[0]
@@ -204,12 +259,18 @@ def _add_inputs(use: Use, manifests: Mapping[str, Mapping[str, Any]]) -> None:
         new = set(_iter_keys(manifest.get("settings", {}).get("inputs", {}))) - use.keys
         use.keys |= new
         pending += new
-    exports = {key: manifest["settings"]["inputs"]["cells"] for key, manifest in manifests.items() if _is_export(manifest)}
+    exports = {
+        key: manifest["settings"]["inputs"]["cells"]
+        for key, manifest in manifests.items()
+        if _is_export(manifest)
+    }
     use.keys.update(key for key, cells in exports.items() if use.keys >= set(cells))
 
 
 def _is_export(manifest: Mapping[str, Any]) -> bool:
-    """Return whether an artifact holds the exported calls of cells; it is used as long as its cells are."""
+    """Return whether an artifact holds the exported calls of cells; it is used as long as its cells
+    are.
+    """
     return bool(manifest) and manifest["settings"].get("stage") == "calls"
 
 
@@ -223,9 +284,13 @@ def _iter_folders(roots: Iterable[Path]) -> "Iterator[tuple[Path, re.Match[str]]
 
 
 def iter_unused_folders(roots: Iterable[Path], used: set[str], before: float) -> Iterator[Path]:
-    """Yield the folders of artifacts whose keys are not used and in which nothing was written since `before`."""
+    """Yield the folders of artifacts whose keys are not used and in which nothing was written since
+    `before`.
+    """
     for folder, match in _iter_folders(roots):
-        newest = max((path.stat().st_ctime for path in folder.rglob("*")), default=folder.stat().st_ctime)
+        newest = max(
+            (path.stat().st_ctime for path in folder.rglob("*")), default=folder.stat().st_ctime
+        )
         if match.group(1) not in used and newest < before:
             yield folder
 
@@ -246,14 +311,31 @@ def main() -> None:
         prog="winnow gc", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--remove", action="store_true", help="remove the listed artifacts")
-    parser.add_argument("--calls", action="store_true", help="with --remove: remove the listed calls as well")
-    parser.add_argument("--force", action="store_true", help="remove even if some settings cannot be resolved")
-    parser.add_argument("--hours", type=float, default=24.0, help="age from which artifacts and calls are listed (24)")
-    parser.add_argument("settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7")
+    parser.add_argument(
+        "--calls", action="store_true", help="with --remove: remove the listed calls as well"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="remove even if some settings cannot be resolved"
+    )
+    parser.add_argument(
+        "--hours",
+        type=float,
+        default=24.0,
+        help="age from which artifacts and calls are listed (24)",
+    )
+    parser.add_argument(
+        "settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7"
+    )
     options = parser.parse_args()
     try:
         settings = compose(complete_overrides(options.settings))
-        gc(settings, remove=options.remove, calls=options.calls, force=options.force, hours=options.hours).show()
+        gc(
+            settings,
+            remove=options.remove,
+            calls=options.calls,
+            force=options.force,
+            hours=options.hours,
+        ).show()
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

@@ -1,4 +1,5 @@
-"""Build the indexes of the corpus for the configured retriever and, if questions are labeled, for the labeling one.
+"""Build the indexes of the corpus for the configured retriever and, if questions are labeled, for
+the labeling one.
 
 python -m flows.index
 python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
@@ -41,9 +42,15 @@ def index(jobs: Sequence[Settings]) -> Summary:
                 with _show_progress(f"indexing {artifact.folder.name}", built, passages):
                     built.build(lambda path=passages: read_passages(path), artifact.folder)
                 artifact.finish(0)
-            num_bytes = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file())
+            num_bytes = sum(
+                file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()
+            )
             status = "built" if is_new else "finished already"
-            rows[artifact.folder] = {"index": artifact.folder, "MB": f"{num_bytes / 2**20:.1f}", "": status}
+            rows[artifact.folder] = {
+                "index": artifact.folder,
+                "MB": f"{num_bytes / 2**20:.1f}",
+                "": status,
+            }
     return Summary("Index", list(rows.values()), artifacts=list(rows))
 
 
@@ -58,11 +65,19 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
                 if artifact.folder in rows:
                     continue
                 if artifact.is_finished or not isinstance(retriever, BlockRetriever):
-                    status = "finished already" if artifact.is_finished else "left to one process, which builds it whole"
+                    status = (
+                        "finished already"
+                        if artifact.is_finished
+                        else "left to one process, which builds it whole"
+                    )
                 else:
-                    with _show_progress(f"encoding blocks of {artifact.folder.name}", retriever, passages):
+                    with _show_progress(
+                        f"encoding blocks of {artifact.folder.name}", retriever, passages
+                    ):
                         source = partial(read_passages, passages)
-                        files = retriever.build_blocks(source, artifact.folder, shard.contains_block)
+                        files = retriever.build_blocks(
+                            source, artifact.folder, shard.contains_block
+                        )
                     status = f"{len(files)} blocks are there"
                 rows[artifact.folder] = {"index": artifact.folder, "": status}
     return Summary(f"Shard {shard.number} of {shard.count} of index", list(rows.values()))
@@ -70,13 +85,17 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
 @contextmanager
 def _show_progress(label: str, retriever: object, passages: Path) -> Iterator[None]:
-    """Show how many passages are encoded, by all encoders of a retriever; an index without an encoder is built in one step."""
+    """Show how many passages are encoded, by all encoders of a retriever; an index without an
+    encoder is built in one step.
+    """
     encoders = list(_iter_encoders(retriever))
     left = len(encoders) * count_rows(passages)
     with progress(label, left if encoders else None) as advance:
 
         def count(texts: int) -> None:
-            nonlocal left  # an encoder also encodes a text that is no passage of the corpus, by which it is recognized
+            # an encoder also encodes a text that is no passage of the corpus, by which it is
+            # recognized
+            nonlocal left
             advance(min(texts, left))
             left -= min(texts, left)
 
@@ -98,7 +117,9 @@ def _iter_encoders(component: Any) -> Iterator[Any]:
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that is searched."""
+    """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that
+    is searched.
+    """
     yield project.resolve_index()
     for own in list_projects(project.settings):
         yield from (own.resolve_index(retriever) for retriever in list_indexed_retrievers(own))

@@ -1,12 +1,16 @@
-"""Run the stages that the settings need, from downloads to the page of the sweep, but no finished stage again.
+r"""Run the stages that the settings need, from downloads to the page of the sweep, but no finished
+stage again.
 
-A stage runs for the settings of each job and of each value of a grid's axes, such as several retrievers. What only another
-role's model needs, such as a fine-tuned teacher, is run by its own command.
+A stage runs for the settings of each job and of each value of a grid's axes, such as several
+retrievers. What only another role's model needs, such as a fine-tuned teacher, is run by its own
+command.
 
 python -m flows.pipeline experiment=quick_start
-python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl dataset.parser.path=qa.jsonl reader=smollm2
+python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl \
+    dataset.parser.path=qa.jsonl reader=smollm2
 python -m flows.pipeline pipeline.goal=retrieve retriever=dense
-python -m flows.pipeline experiment=quick_start dry_run=true    # downloads, stages and calls that this would take
+# Downloads, stages and calls that this would take
+python -m flows.pipeline experiment=quick_start dry_run=true
 """
 
 from collections.abc import Callable, Sequence
@@ -29,14 +33,31 @@ _LAST_WITHOUT_READER = "retrieve"
 """The last of the stages that use no reader."""
 _GROUPS_WITHOUT_READER = ("corpus", "dataset", "retriever", "encoder", "search")
 """The groups of settings whose assets these stages need."""
-_READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "context", "weighting", "rank_by", "decoding", "metric")
+_READ_BY_THE_SWEEP = (
+    "strategy",
+    "k",
+    "placement",
+    "distractors",
+    "context",
+    "weighting",
+    "rank_by",
+    "decoding",
+    "metric",
+)
 """Settings that no stage before the sweep reads."""
 
 
 def pipeline(jobs: Sequence[Settings]) -> Summary:
-    """Run the stage that is the goal, by default the page of the sweep, and before it each stage whose artifact is missing."""
-    goal = choose_stage("pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)).name
-    uses_reader = goal not in (_LAST_WITHOUT_READER, *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)))
+    """Run the stage that is the goal, by default the page of the sweep, and before it each stage
+    whose artifact is missing.
+    """
+    goal = choose_stage(
+        "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
+    ).name
+    uses_reader = goal not in (
+        _LAST_WITHOUT_READER,
+        *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)),
+    )
     prepared = list_prepared_settings(jobs)
     for settings in prepared if uses_reader else ():
         check_training_split(settings, settings.reader)
@@ -54,8 +75,11 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
 
 
-def list_prepared_settings(jobs: Sequence[Settings], is_needed: Callable[[Settings], bool] = lambda _: True) -> list[Settings]:
-    """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids.
+def list_prepared_settings(
+    jobs: Sequence[Settings], is_needed: Callable[[Settings], bool] = lambda _: True
+) -> list[Settings]:
+    """Return the distinct settings of the grids' cells in what the stages before the sweep read,
+    without the grids.
 
     Args:
         jobs: Settings of all jobs.
@@ -65,18 +89,25 @@ def list_prepared_settings(jobs: Sequence[Settings], is_needed: Callable[[Settin
     pairs: list[tuple[Settings, dict[str, Any]]] = []
     for job in jobs:
         for cell in filter(is_needed, job.cells):
-            names = _READ_BY_THE_SWEEP + (() if cell.strategy.uses_reader else ("training",))  # which the grid sets to "none"
+            names = _READ_BY_THE_SWEEP + (
+                () if cell.strategy.uses_reader else ("training",)
+            )  # which the grid sets to "none"
             pairs.append((cell, {name: job.plain[name] for name in names if name in job.plain}))
-    return [cell.replace(**own) for cell, own in drop_equal(pairs, lambda pair: {**pair[0].plain, **pair[1]})]
+    return [
+        cell.replace(**own)
+        for cell, own in drop_equal(pairs, lambda pair: {**pair[0].plain, **pair[1]})
+    ]
 
 
 def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> None:
-    """Run the stages before the goal whose artifacts are missing, in their order, and print their summaries.
+    """Run the stages before the goal whose artifacts are missing, in their order, and print their
+    summaries.
 
     Args:
         goal: Name of a stage.
         jobs: Settings of all jobs.
-        stages_run: Names of the stages that were run before; the stages that are run now are appended.
+        stages_run: Names of the stages that were run before; the stages that are run now are
+            appended.
 
     """
     for stage in list_ancestors(goal):
@@ -84,12 +115,18 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
             _run(stage, jobs, stages_run)  # it skips finished cells
             continue
         prepared = list_prepared_settings(jobs, partial(_needs, goal, stage.name))
-        if not all(artifact.is_finished for settings in prepared for artifact in stage.resolve(Project(settings))):
+        if not all(
+            artifact.is_finished
+            for settings in prepared
+            for artifact in stage.resolve(Project(settings))
+        ):
             _run(stage, prepared, stages_run).show()
 
 
 def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
-    """Say which stages would run, and which calls the sweep would make if all before it are finished; nothing is run."""
+    """Say which stages would run, and which calls the sweep would make if all before it are
+    finished; nothing is run.
+    """
     rows: list[dict[str, str]] = []
     stages = [*list_ancestors(goal), get_stage(goal)]
     for stage in (one for one in stages if not one.grid):
@@ -97,19 +134,33 @@ def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
             try:
                 artifacts = list(stage.resolve(Project(settings)))
             except MissingArtifactError as error:
-                rows.append({"stage": stage.name, "artifact": "", "": f"would run after {error.stage}"})
+                rows.append(
+                    {"stage": stage.name, "artifact": "", "": f"would run after {error.stage}"}
+                )
                 continue
-            for artifact in artifacts:  # the name of one that is not there may follow from others that are not
+            for (
+                artifact
+            ) in artifacts:  # the name of one that is not there may follow from others that are not
                 is_done = artifact.is_finished
                 place = artifact.folder if is_done else artifact.folder.parent
-                rows.append({"stage": stage.name, "artifact": str(place), "": "finished already" if is_done else "would run"})
+                rows.append(
+                    {
+                        "stage": stage.name,
+                        "artifact": str(place),
+                        "": "finished already" if is_done else "would run",
+                    }
+                )
     before = Summary("Dry run: no stage was run", list(drop_equal(rows, dict)))
     sweep = get_stage("sweep")
     if sweep not in stages:
         return before
     if any(row[""] != "finished already" for row in rows):
         return replace(
-            before, note="The calls of the sweep are counted when these stages are finished: repeat this command then."
+            before,
+            note=(
+                "The calls of the sweep are counted when these stages are finished: repeat this "
+                "command then."
+            ),
         )
     before.show()
     return sweep.run(jobs)
@@ -121,15 +172,18 @@ def _needs(goal: str, stage: str, cell: Settings) -> bool:
 
 
 def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summary:
-    """Run a stage, and say what to do about an artifact that is missing although its stage was run."""
+    """Run a stage, and say what to do about an artifact that is missing although its
+    stage was run.
+    """
     try:
         summary = stage.run(jobs)
     except MissingArtifactError as error:
         if error.stage not in stages_run:
             raise
         raise MissingArtifactError(
-            f"{error} The stage {error.stage} has run for the settings as they are, so that another model of them "
-            "needs it, such as the teacher of a training: run it with that choice."
+            f"{error} The stage {error.stage} has run for the settings as they are, so that "
+            "another model of them needs it, such as the teacher of a training: run it with that "
+            "choice."
         ) from error
     stages_run.append(stage.name)
     return summary

@@ -1,4 +1,5 @@
-"""Compute from finished cells how many questions it takes to order two settings, and how many a planned comparison needs.
+"""Compute from finished cells how many questions it takes to order two settings, and how many a
+planned comparison needs.
 
 python -m flows.power experiment=quick_start
 python -m flows.power experiment=quick_start 'power.effects=[2,5]' 'power.sizes=[100,500,3610]'
@@ -23,7 +24,9 @@ def power(jobs: Sequence[Settings]) -> Summary:
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
     results = read_results(jobs, specs)
-    sizes = sorted(set(settings.power.sizes or choose_sizes(max(result.num_questions for result in results))))
+    sizes = sorted(
+        set(settings.power.sizes or choose_sizes(max(result.num_questions for result in results)))
+    )
     provenance = describe_provenance(settings, specs)
     page = build_power_report(
         f"Winnow: power of {settings.sweep.name}",
@@ -35,7 +38,11 @@ def power(jobs: Sequence[Settings]) -> Summary:
     )
     out = open_report_folder(settings)
     write_texts(out, {"power.html": page.render_html(), "power.md": page.render_markdown()})
-    rows = [dict(zip(page.tables[0].columns, row, strict=True)) for row in page.tables[0].rows] if page.tables else []
+    rows = (
+        [dict(zip(page.tables[0].columns, row, strict=True)) for row in page.tables[0].rows]
+        if page.tables
+        else []
+    )
     return Summary(page.title, rows, "\n".join([*page.notes, f"Page: {out / 'power.html'}"]))
 
 

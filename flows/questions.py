@@ -1,8 +1,10 @@
-"""Convert questions from a public format into the questions artifact, assign splits, and label answerable questions.
+"""Convert questions from a public format into the questions artifact, assign splits, and label
+answerable questions.
 
-A question is answerable if one of BM25's top 20 passages contains an answer of at least 3 characters, as in DPR's filter.
-The training split keeps only answerable questions, or all with answerable=none. Dev and test keep all questions.
-Where no split of the questions is filtered, nothing is searched and there are no labels.
+A question is answerable if one of BM25's top 20 passages contains an answer of at least 3
+characters, as in DPR's filter. The training split keeps only answerable questions, or all with
+answerable=none. Dev and test keep all questions. Where no split of the questions is filtered,
+nothing is searched and there are no labels.
 
     python -m flows.questions
     python -m flows.questions dataset=nq_open dataset.parser.path=/data/NQ-open.dev.jsonl
@@ -33,7 +35,9 @@ def questions(jobs: Sequence[Settings]) -> Summary:
     for project in projects:
         if not project.questions.is_finished:
             _write_questions(project)
-        rows += _build_rows(project.questions.folder / "questions.parquet", _read_reported_counts(project.settings))
+        rows += _build_rows(
+            project.questions.folder / "questions.parquet", _read_reported_counts(project.settings)
+        )
     return Summary("Questions", rows, artifacts=[project.questions.folder for project in projects])
 
 
@@ -43,40 +47,67 @@ def _write_questions(project: Project) -> None:
     parsed = list(settings.parser.build())
     if not parsed:
         raise InputError(
-            f"dataset={settings.name}: {settings.parser.get('path')} contains no question. Correct dataset.parser.path."
+            f"dataset={settings.name}: {settings.parser.get('path')} contains no question. Correct "
+            "dataset.parser.path."
         )
-    selection: Iterable[Question] = (replace(question, answerable=None) for question in settings.split.build().assign(parsed))
+    selection: Iterable[Question] = (
+        replace(question, answerable=None) for question in settings.split.build().assign(parsed)
+    )
     if project.needs_labels:
         required = project.settings.answerable.required
         labeled = _label_answerable(project, list(selection))
-        selection = (question for question in labeled if question.answerable or question.split not in required)
-    artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(selection)))
+        selection = (
+            question
+            for question in labeled
+            if question.answerable or question.split not in required
+        )
+    artifact.finish(
+        parquet.write(
+            artifact.folder / "questions.parquet",
+            contracts.QUESTIONS,
+            build_question_rows(selection),
+        )
+    )
 
 
 def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
-    """Yield the questions with `answerable` set: whether a passage of the labeling retriever contains an answer."""
+    """Yield the questions with `answerable` set: whether a passage of the labeling retriever
+    contains an answer.
+    """
     settings = project.settings.answerable
     searcher = settings.retriever.build().open(project.resolve_index(settings.retriever).require())
     rankings = searcher.search(parsed, settings.depth)
     ids = {hit.passage_id for hits in rankings for hit in hits}
     corpus = project.corpus.require() / "passages.parquet"
-    texts = {passage.passage_id: passage.text for passage in read_passages(corpus) if passage.passage_id in ids}
+    texts = {
+        passage.passage_id: passage.text
+        for passage in read_passages(corpus)
+        if passage.passage_id in ids
+    }
     with progress("labeling questions", len(parsed)) as advance:
         for question, hits in zip(parsed, rankings, strict=True):
             advance()
-            answers = [answer for answer in question.answers if len(answer) >= settings.min_answer_chars]
-            contains_answer = has_answers([texts[hit.passage_id] for hit in hits], answers) if answers else []
+            answers = [
+                answer for answer in question.answers if len(answer) >= settings.min_answer_chars
+            ]
+            contains_answer = (
+                has_answers([texts[hit.passage_id] for hit in hits], answers) if answers else []
+            )
             yield replace(question, answerable=any(contains_answer))
 
 
 def _read_reported_counts(settings: Settings) -> Mapping[str, int]:
-    """Return the number of questions per split that the paper of the settings reports, or nothing without a paper."""
+    """Return the number of questions per split that the paper of the settings reports, or nothing
+    without a paper.
+    """
     paper = settings.report.paper
     return load_reported_question_counts(paper.name, paper.dataset) if paper else {}
 
 
 def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return a row per split with the numbers of questions and of answerable ones, beside the reported numbers."""
+    """Return a row per split with the numbers of questions and of answerable ones, beside the
+    reported numbers.
+    """
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
     total = Counter(row["split"] for row in table)
     answerable = Counter(row["split"] for row in table if row["answerable"])
@@ -92,7 +123,10 @@ def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, objec
     ]
     if not reported:
         return rows
-    return [row | {"paper (not verified here)": reported.get(str(row["split"]), UNDEFINED)} for row in rows]
+    return [
+        row | {"paper (not verified here)": reported.get(str(row["split"]), UNDEFINED)}
+        for row in rows
+    ]
 
 
 STAGE = Stage(

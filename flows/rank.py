@@ -1,9 +1,12 @@
-"""Rank passages by the retrieval plan of a retriever: by queries that a model writes, or in an order that a model chooses.
+r"""Rank passages by the retrieval plan of a retriever: by queries that a model writes, or in an
+order that a model chooses.
 
-The plan rests on the rankings of the retriever itself, beside which its own are shown. Whatever reads rankings (k, placement,
-distractors, `rank_by`, every strategy) then reads these. Calls go through the ledger.
+The plan rests on the rankings of the retriever itself, beside which its own are shown. Whatever
+reads rankings (k, placement, distractors, `rank_by`, every strategy) then reads these. Calls go
+through the ledger.
 
-python -m flows.rank retriever=rank_gpt reader@reranker=openai reranker.base=gpt-4o-mini dry_run=true
+python -m flows.rank retriever=rank_gpt reader@reranker=openai reranker.base=gpt-4o-mini \
+    dry_run=true
 python -m flows.rank retriever=hyde rank.limit=50
 """
 
@@ -44,12 +47,19 @@ from winnow.sweeps.shards import Shard
 
 
 def rank(jobs: Sequence[Settings]) -> Summary:
-    """Rank the passages of each job, and compare the rankings with those of the retriever itself."""
+    """Rank the passages of each job, and compare the rankings with those of the
+    retriever itself.
+    """
     if jobs[0].dry_run:
-        return Summary("Dry run: no call was made", [row for project in map(Project, jobs) for row in _dry_run(project)])
+        return Summary(
+            "Dry run: no call was made",
+            [row for project in map(Project, jobs) for row in _dry_run(project)],
+        )
     if shard := get_shard(jobs[0]):
         return _run_shard(divide_limits(jobs, shard), shard)
-    use_finished_shards(jobs[0], "rank", [resolve_planned_rankings(project) for project in map(Project, jobs)])
+    use_finished_shards(
+        jobs[0], "rank", [resolve_planned_rankings(project) for project in map(Project, jobs)]
+    )
     rows: list[dict[str, Any]] = []
     notes, folders = [], []
     for project in map(Project, jobs):
@@ -64,13 +74,20 @@ def rank(jobs: Sequence[Settings]) -> Summary:
         quality = _compute_quality(project, artifact, questions)
         if is_new:
             with track(
-                project, "rank", artifact, {"k": project.settings.depth, "retriever": project.settings.retriever.name}
+                project,
+                "rank",
+                artifact,
+                {"k": project.settings.depth, "retriever": project.settings.retriever.name},
             ) as run:
-                run.log_metrics(select_logged_values([row for row in quality if row["retriever"] != _BEFORE]))
+                run.log_metrics(
+                    select_logged_values([row for row in quality if row["retriever"] != _BEFORE])
+                )
         rows += [format_intervals(row) for row in quality]
         notes.append(_describe_comparison(project, artifact, questions))
         folders.append(artifact.folder)
-    return Summary("Rankings before and after the plan, % [95 % interval]", rows, "\n".join(notes), folders)
+    return Summary(
+        "Rankings before and after the plan, % [95 % interval]", rows, "\n".join(notes), folders
+    )
 
 
 _BEFORE = "without the plan"
@@ -81,21 +98,32 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
-        selections = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        selections = [
+            [q for q in _read_questions(project) if shard.contains(q.question_id)]
+            for project in projects
+        ]
         for project, questions in zip(projects, selections, strict=True):
             list(_run_plans(project, questions))
         return f"Passages of {sum(map(len, selections))} questions were ranked."
 
-    return run_shard(jobs[0], shard, "rank", [resolve_planned_rankings(p).key for p in projects], make_calls)
+    return run_shard(
+        jobs[0], shard, "rank", [resolve_planned_rankings(p).key for p in projects], make_calls
+    )
 
 
 def _read_questions(project: Project) -> list[Question]:
     own = project.settings.rank
-    return [question for split in own.splits for question in read_questions(project.questions_file, [split])[: own.limit]]
+    return [
+        question
+        for split in own.splits
+        for question in read_questions(project.questions_file, [split])[: own.limit]
+    ]
 
 
 def _write(project: Project, artifact: Artifact) -> None:
-    """Run the plan of every question, and write the rankings, what they cost, and which models replied."""
+    """Run the plan of every question, and write the rankings, what they cost, and which models
+    replied.
+    """
     questions = _read_questions(project)
     models: Counter[tuple[Role, str]] = Counter()
     hits: dict[str, list[Hit]] = {}
@@ -103,8 +131,13 @@ def _write(project: Project, artifact: Artifact) -> None:
     for outcome in count_models_of(_run_plans(project, questions), models):
         hits[str(outcome.tag)], usage[str(outcome.tag)] = outcome.result, outcome.usage
     write_models(artifact.folder, models)
-    write_usage(artifact.folder, {question.question_id: usage[question.question_id] for question in questions})
-    stored = StoredRankings(hits, lambda missing, _: f"The plan ranked nothing for question {missing[0]!r}.")
+    write_usage(
+        artifact.folder,
+        {question.question_id: usage[question.question_id] for question in questions},
+    )
+    stored = StoredRankings(
+        hits, lambda missing, _: f"The plan ranked nothing for question {missing[0]!r}."
+    )
     parts = artifact.folder / "shards"
     for _ in write_parts(parts, "rest", stored, questions, project.settings.depth):
         pass
@@ -116,7 +149,11 @@ def _run_plans(project: Project, questions: Sequence[Question]) -> Iterator[Outc
     engines = resolve_ranking_engines(project)
     with open_ledger(project.settings) as ledger:
         yield from iter_outcomes(
-            lambda: open_engines(engines), ledger, lambda: _build_jobs(project, questions), len(questions), "ranking passages"
+            lambda: open_engines(engines),
+            ledger,
+            lambda: _build_jobs(project, questions),
+            len(questions),
+            "ranking passages",
         )
 
 
@@ -124,34 +161,55 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
     rankings = read_rankings(project.rankings.require(), questions)
     plan: RetrievalPlan = project.settings.retriever.plan.build()
     for question in questions:
-        retrieved = [context for context in build_ranked_contexts(rankings, question) if context.rank]
+        retrieved = [
+            context for context in build_ranked_contexts(rankings, question) if context.rank
+        ]
         yield Job(question.question_id, plan.plan(question, retrieved, project.settings.depth))
 
 
-def _compute_quality(project: Project, artifact: Artifact, questions: Sequence[Question]) -> list[dict[str, Any]]:
+def _compute_quality(
+    project: Project, artifact: Artifact, questions: Sequence[Question]
+) -> list[dict[str, Any]]:
     """Return the rows of quality of both rankings, for the same questions."""
-    folders = {_BEFORE: project.rankings.require(), project.settings.retriever.name: artifact.folder}
+    folders = {
+        _BEFORE: project.rankings.require(),
+        project.settings.retriever.name: artifact.folder,
+    }
     return [
         {"retriever": name, **row}
         for name, folder in folders.items()
-        for row in compute_quality_rows(read_rankings(folder, questions), questions, project.settings.depth)
+        for row in compute_quality_rows(
+            read_rankings(folder, questions), questions, project.settings.depth
+        )
     ]
 
 
-def _describe_comparison(project: Project, artifact: Artifact, questions: Sequence[Question]) -> str:
+def _describe_comparison(
+    project: Project, artifact: Artifact, questions: Sequence[Question]
+) -> str:
     """Describe the paired difference in top-k accuracy, and what the plan cost."""
     former = project.rankings.require()
     ks = [k for k in KS if k <= project.settings.depth]
     planned = read_rankings(artifact.folder, questions)
-    hits = [[rankings.hits[q.question_id] for q in questions] for rankings in (planned, read_rankings(former, questions))]
-    after, before = ([top_k_accuracy([[hit.has_answer for hit in one] for one in found], k) for k in ks] for found in hits)
+    hits = [
+        [rankings.hits[q.question_id] for q in questions]
+        for rankings in (planned, read_rankings(former, questions))
+    ]
+    after, before = (
+        [top_k_accuracy([[hit.has_answer for hit in one] for one in found], k) for k in ks]
+        for found in hits
+    )
     compared = [compare(*pair) for pair in zip(after, before, strict=True)]
     adjusted = adjust_p_values([one.p_value for one in compared])
     told = "; ".join(map(_describe_difference, ks, compared, adjusted))
-    changed = sum([one.passage_id for one in a] != [one.passage_id for one in b] for a, b in zip(*hits, strict=True))
+    changed = sum(
+        [one.passage_id for one in a] != [one.passage_id for one in b]
+        for a, b in zip(*hits, strict=True)
+    )
     return (
-        f"{artifact.folder.name}: the plan changed the ranking of {changed} of {len(questions)} questions. Top-k accuracy "
-        f"with the plan minus without it: {told}.\n{_describe_cost(planned)}"
+        f"{artifact.folder.name}: the plan changed the ranking of {changed} of {len(questions)} "
+        "questions. Top-k accuracy with the plan minus without it: "
+        f"{told}.\n{_describe_cost(planned)}"
     )
 
 
@@ -161,27 +219,38 @@ def _describe_cost(rankings: Rankings) -> str:
     for used in itertools.chain(*rankings.usage.values()):
         by_role.setdefault(used.role, []).append(used)
     return " ".join(
-        f"The {role} was called {sum(one.calls for one in used)} times, read {sum(one.tokens_in for one in used)} tokens and "
-        f"wrote {sum(one.tokens_out for one in used)}; {sum(one.cut for one in used)} replies were cut and "
-        f"{sum(one.empty for one in used)} were empty."
+        f"The {role} was called {sum(one.calls for one in used)} times, read "
+        f"{sum(one.tokens_in for one in used)} tokens and wrote "
+        f"{sum(one.tokens_out for one in used)}; {sum(one.cut for one in used)} replies were cut "
+        f"and {sum(one.empty for one in used)} were empty."
         for role, used in by_role.items()
         if role in MODEL_ROLES
     )
 
 
 def _describe_difference(k: int, compared: Comparison, adjusted: float) -> str:
-    interval = f"{100 * compared.difference:+.1f} [{100 * compared.low:.1f}, {100 * compared.high:.1f}]"
+    interval = (
+        f"{100 * compared.difference:+.1f} [{100 * compared.low:.1f}, {100 * compared.high:.1f}]"
+    )
     return f"@{k} {interval}, p = {compared.p_text} ({format_p(adjusted)} by Holm)"
 
 
 def _dry_run(project: Project) -> list[dict[str, Any]]:
     questions = _read_questions(project)
-    return build_dry_run_rows(project.settings, resolve_ranking_engines(project), lambda: _build_jobs(project, questions))
+    return build_dry_run_rows(
+        project.settings, resolve_ranking_engines(project), lambda: _build_jobs(project, questions)
+    )
 
 
 def _list_needs(settings: Settings) -> list[str]:
-    """Return the stages whose artifacts the plan reads: the retriever's, and trainings of its models."""
-    readers = [settings.get_model(role) or settings.reader for role in settings.retriever.engines if role in MODEL_ROLES]
+    """Return the stages whose artifacts the plan reads: the retriever's, and trainings of its
+    models.
+    """
+    readers = [
+        settings.get_model(role) or settings.reader
+        for role in settings.retriever.engines
+        if role in MODEL_ROLES
+    ]
     is_trained = "estimator" in settings.retriever.engines and settings.estimator.trained
     trainings = {*list_trainings_of(readers, settings), *(["train_joint"] if is_trained else [])}
     return ["corpus", "index", "questions", "retrieve", *sorted(trainings)]

@@ -1,8 +1,10 @@
-"""Compute the tables of an archive again from its recorded calls, without a model, and compare them with those in it.
+"""Compute the tables of an archive again from its recorded calls, without a model, and compare them
+with those in it.
 
-`python -m flows.export export.format=replay` writes the archive of a finished sweep. Every answer is replayed: the strategy
-runs anew on the recorded rankings, with the recorded replies, and must give the stored answer. Then the metrics, intervals
-and tests are computed anew, and each file of tables must be the same, byte by byte. The page is written, too.
+`python -m flows.export export.format=replay` writes the archive of a finished sweep. Every answer
+is replayed: the strategy runs anew on the recorded rankings, with the recorded replies, and must
+give the stored answer. Then the metrics, intervals and tests are computed anew, and each file of
+tables must be the same, byte by byte. The page is written, too.
 
 python -m flows.replay exports/replay/quick_start.zip
 python -m flows.replay quick_start.zip --out replays/mine
@@ -41,12 +43,14 @@ from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 from winnow.sweeps.spec import CellSpec
 
 _COMPARED = (
-    "answer", "unknown", "candidates", "reply", "trace", "passage_ids", "used_ids", "gold_position", "provenance",
-    "truncated_passages",
+    "answer", "unknown", "candidates", "reply", "trace", "passage_ids", "used_ids", "gold_position",
+    "provenance", "truncated_passages",
 )  # fmt: skip
 """Fields of a prediction that a replay gives again, beside the usage."""
 _NOTE = re.compile(rf"(?:> )?\d+ of \d+ {CHANGED_CODE}: [^|\n]*\n(?:>?\n)?")
-"""The note on changed code, which is the only line of the tables that depends on the code of this machine."""
+"""The note on changed code, which is the only line of the tables that depends on the code of this
+machine.
+"""
 _MOST_LINES = 12
 """Number of differing lines that are printed of a table, and of answers."""
 _CONTEXT = 60
@@ -56,16 +60,28 @@ _CONTEXT = 60
 def main() -> None:
     """Replay the archive of the command line; the exit status is 0 if everything is the same."""
     parser = argparse.ArgumentParser(
-        prog="python -m flows.replay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m flows.replay",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("archive", type=Path, help="file that `python -m flows.export export.format=replay` wrote")
-    parser.add_argument("--out", type=Path, help="folder to unpack it to (replays/NAME); it must be new")
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="MODULE", help="module outside Winnow whose components may run"
+        "archive", type=Path, help="file that `python -m flows.export export.format=replay` wrote"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder to unpack it to (replays/NAME); it must be new"
+    )
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="module outside Winnow whose components may run",
     )
     options = parser.parse_args()
     with exit_on_errors():
-        replay(options.archive, options.out or Path("replays", options.archive.stem), options.allow).show()
+        replay(
+            options.archive, options.out or Path("replays", options.archive.stem), options.allow
+        ).show()
 
 
 def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
@@ -81,24 +97,36 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
 
     """
     if not file.is_file():
-        raise InputError(f"There is no archive {file}. `python -m flows.export export.format=replay` writes one.")
+        raise InputError(
+            f"There is no archive {file}. `python -m flows.export export.format=replay` writes one."
+        )
     unpack_archive(file, folder)
     settings, specs, record = load_archive(folder, allowed)
     tables = [folder / TABLES / name for name in sorted(TABLE_FILES)]
     if not specs or not all(table.is_file() for table in tables):
-        raise InputError(f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive again.")
+        raise InputError(
+            f"{file} lacks cells or tables; expected {', '.join(TABLE_FILES)}. Get the archive "
+            "again."
+        )
     with SqliteStore(Path(settings.paths.ledger)) as ledger:
         import_calls(ledger, folder / CALLS)
     num_answers, differing = _replay_answers(settings, specs)
     if differing:
         raise ArtifactError(
-            f"{len(differing)} of {num_answers} answers are not those that the recorded calls give. {_advise(record)}\n"
-            + "\n".join([*differing[:_MOST_LINES], *(["..."] if len(differing) > _MOST_LINES else [])])
+            f"{len(differing)} of {num_answers} answers are not those that the recorded calls "
+            f"give. {_advise(record)}\n"
+            + "\n".join(
+                [*differing[:_MOST_LINES], *(["..."] if len(differing) > _MOST_LINES else [])]
+            )
         )
     summary = report_cells([settings], specs)
     computed = [folder / "report" / table.name for table in tables]
-    differences = [text for table, own in zip(tables, computed, strict=True) if (text := _compare(table, own))]
-    is_exact = all(table.read_bytes() == own.read_bytes() for table, own in zip(tables, computed, strict=True))
+    differences = [
+        text for table, own in zip(tables, computed, strict=True) if (text := _compare(table, own))
+    ]
+    is_exact = all(
+        table.read_bytes() == own.read_bytes() for table, own in zip(tables, computed, strict=True)
+    )
     code = (
         ""
         if record["code"] == get_running_revision()
@@ -106,15 +134,17 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
     )
     if differences:
         raise ArtifactError(
-            f"{len(differences)} of {len(tables)} files of tables differ from those of the archive. {_advise(record)}\n"
-            + "\n".join(differences)
+            f"{len(differences)} of {len(tables)} files of tables differ from those of the "
+            f"archive. {_advise(record)}\n" + "\n".join(differences)
         )
     note = (
-        f"{num_answers} answers of {len(specs)} cells were replayed from their calls, and all are the recorded ones. "
-        f"{len(tables)} files of tables are the same, {'byte by byte' if is_exact else 'but for the note on changed code'}: "
-        f"{', '.join(table.name for table in tables)}.{code}\n"
-        f"Page: {folder / 'report' / PAGE}\n"
-        + "".join(f"Command of the sweep: python -m flows.pipeline {words}\n" for words in record["words"])
+        f"{num_answers} answers of {len(specs)} cells were replayed from their calls, and all are "
+        f"the recorded ones. {len(tables)} files of tables are the same, "
+        f"{'byte by byte' if is_exact else 'but for the note on changed code'}: "
+        f"{', '.join(table.name for table in tables)}.{code}\nPage: {folder / 'report' / PAGE}\n"
+        + "".join(
+            f"Command of the sweep: python -m flows.pipeline {words}\n" for words in record["words"]
+        )
         + "Its calls for a checkout with models, where they cost nothing then: "
         f"winnow ledger import data/ledger.sqlite {folder / CALLS}"
     )
@@ -122,7 +152,9 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
 
 
 def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int, list[str]]:
-    """Replay every answer; return their number, and the cells and questions of those that differ."""
+    """Replay every answer; return their number, and the cells and questions of those
+    that differ.
+    """
     count, differing = 0, []
     cells = load_cells(specs)
     total = sum(len(cell.questions) for cell in cells)
@@ -132,13 +164,17 @@ def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int,
             where = f"{labels.strategy} k={labels.k} {labels.gold}"
             for question_id, difference in _iter_answers(cell, ledger):
                 count += 1
-                differing += [f"{where}, question {question_id!r}: {difference}"] if difference else []
+                differing += (
+                    [f"{where}, question {question_id!r}: {difference}"] if difference else []
+                )
                 advance()
     return count, differing
 
 
 def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, str]]:
-    """Yield the id of each question of a cell, and how its answer differs from the stored one, "" if it does not."""
+    """Yield the id of each question of a cell, and how its answer differs from the stored one, ""
+    if it does not.
+    """
     spec = cell.spec
     identities = identify_engine_specs(spec.engines)
     stored = {one.question_id: one for one in read_predictions(spec.predictions)}
@@ -148,28 +184,49 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, st
         recorded = steps[question_id].steps if question_id in steps else ()
         try:
             replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
-        except LedgerError as error:  # a call is missing, or the request is another one than was recorded
+        except (
+            LedgerError
+        ) as error:  # a call is missing, or the request is another one than was recorded
             yield question_id, str(error).partition(". ")[0]
             continue
         calls = [call for calls in replayed.rounds for call in calls]
         dropped = sum(call.dropped for call in calls)
-        outcome = Outcome(question_id, replayed.result, tuple(map(count_usage, calls)), dropped, tuple(replayed.steps))
-        built = build_prediction(question, cell.placed.pop(question_id), outcome, cell.get_ranking_usage(question_id))
-        difference = _describe_difference(stored[question_id], built) if question_id in stored else "no answer is stored"
+        outcome = Outcome(
+            question_id,
+            replayed.result,
+            tuple(map(count_usage, calls)),
+            dropped,
+            tuple(replayed.steps),
+        )
+        built = build_prediction(
+            question, cell.placed.pop(question_id), outcome, cell.get_ranking_usage(question_id)
+        )
+        difference = (
+            _describe_difference(stored[question_id], built)
+            if question_id in stored
+            else "no answer is stored"
+        )
         has_other_steps = bool(recorded) and list(recorded) != replayed.steps
-        yield question_id, difference or ("the recorded steps are others" if has_other_steps else "")
+        yield (
+            question_id,
+            difference or ("the recorded steps are others" if has_other_steps else ""),
+        )
     for question_id in stored.keys() - {question.question_id for question in cell.questions}:
         yield question_id, "the cell does not have this question"
 
 
 def _describe_difference(stored: Prediction, built: Prediction) -> str:
-    """Say in which fields two predictions differ, but for the time of their calls; "" if in none."""
+    """Say in which fields two predictions differ, but for the time of their calls; ""
+    if in none.
+    """
     before, after = (
-        {name: getattr(one, name) for name in _COMPARED} | {"usage": [replace(used, seconds=0.0) for used in one.usage]}
+        {name: getattr(one, name) for name in _COMPARED}
+        | {"usage": [replace(used, seconds=0.0) for used in one.usage]}
         for one in (stored, built)
     )
     return "; ".join(
-        f"{name} {_shorten(repr(before[name]))} in the archive, {_shorten(repr(after[name]))} by the calls"
+        f"{name} {_shorten(repr(before[name]))} in the archive, {_shorten(repr(after[name]))} by "
+        "the calls"
         for name in before
         if before[name] != after[name]
     )
@@ -180,8 +237,12 @@ def _shorten(text: str) -> str:
 
 
 def _compare(recorded: Path, computed: Path) -> str:
-    """Return the first places in which two files differ, or "" if they are the same but for the note on changed code."""
-    before, after = (_NOTE.sub("", file.read_text(encoding="utf-8"), count=1) for file in (recorded, computed))
+    """Return the first places in which two files differ, or "" if they are the same but for the
+    note on changed code.
+    """
+    before, after = (
+        _NOTE.sub("", file.read_text(encoding="utf-8"), count=1) for file in (recorded, computed)
+    )
     if before == after:
         return ""
     lines = list(_iter_values(before, after)) if recorded.suffix == ".json" else []
@@ -191,7 +252,9 @@ def _compare(recorded: Path, computed: Path) -> str:
 
 
 def _iter_values(before: str, after: str) -> Iterator[str]:
-    """Yield the cells and metrics whose values differ between two files of them, or nothing if they have other cells."""
+    """Yield the cells and metrics whose values differ between two files of them, or nothing if they
+    have other cells.
+    """
     pairs = list(zip(json.loads(before), json.loads(after), strict=False))
     for one, other in pairs:
         where = " ".join(str(one.get(name, "")) for name in ("strategy", "k", "gold"))
@@ -201,7 +264,9 @@ def _iter_values(before: str, after: str) -> Iterator[str]:
 
 
 def _iter_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that differ between two texts, from shortly before the first character that does."""
+    """Yield the lines that differ between two texts, from shortly before the first character that
+    does.
+    """
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, own_start, own_end in matcher.get_opcodes():
         if kind == "equal":
@@ -218,7 +283,10 @@ def _advise(record: Mapping[str, Any]) -> str:
     code, here = record["code"], get_running_revision()
     if code == here:
         return f"The code is that of the archive ({code}); compare the versions of the libraries."
-    return f"The archive was written by the code {code}, and this is {here}: check that revision out to repeat it exactly."
+    return (
+        f"The archive was written by the code {code}, and this is {here}: check that revision out "
+        "to repeat it exactly."
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""Write the page of a sweep: the answer, charts, tables, and every question with its prompts, replies and votes.
+"""Write the page of a sweep: the answer, charts, tables, and every question with its prompts,
+replies and votes.
 
-The page is one file, which needs no server and no network. Prompts are replayed from the ledger, and no model is loaded. The
-tables are also Markdown and LaTeX (booktabs), and the numbers of each cell and each question files that `winnow.load_report`
-reads. The sweep with the same settings must be finished; without settings, it is the last one.
+The page is one file, which needs no server and no network. Prompts are replayed from the ledger,
+and no model is loaded. The tables are also Markdown and LaTeX (booktabs), and the numbers of each
+cell and each question files that `winnow.load_report` reads. The sweep with the same settings must
+be finished; without settings, it is the last one.
 
 python -m flows.report
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
-python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # plots as files, or svg, png
-python -m flows.report experiment=quick_start report.questions=500              # prompts of more questions than 200
+# Plots as files, or svg, png
+python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'
+# Prompts of more questions than 200
+python -m flows.report experiment=quick_start report.questions=500
 python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out=reports/mine
 """
 
@@ -47,7 +51,17 @@ from winnow.reports.report import PLOTTED_METRICS, build_report, draw_plots
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
 
-_GROUPS_OF_READERS = ("strategy", "reader", "training", "prompt", "joint", "dataset", "corpus", "retriever", "encoder")
+_GROUPS_OF_READERS = (
+    "strategy",
+    "reader",
+    "training",
+    "prompt",
+    "joint",
+    "dataset",
+    "corpus",
+    "retriever",
+    "encoder",
+)
 """Settings on which the weights of a reader depend."""
 _LONGEST_NAME = 150
 """Number of bytes of the name of a cell in the name of its file."""
@@ -70,9 +84,19 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     require_finished(specs)
     paper = settings.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
-    hidden_metrics = [*PLOTTED_METRICS, settings.report.cost, *(part.metrics if part else ()), *_list_difference_metrics(part)]
-    results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"), hidden=hidden_metrics)
-    chosen, texts = choose_questions(results, settings.report.questions, settings.report.seed), Texts()
+    hidden_metrics = [
+        *PLOTTED_METRICS,
+        settings.report.cost,
+        *(part.metrics if part else ()),
+        *_list_difference_metrics(part),
+    ]
+    results = read_results(
+        jobs, specs, inputs=("placed", "shown", "ranking"), hidden=hidden_metrics
+    )
+    chosen, texts = (
+        choose_questions(results, settings.report.questions, settings.report.seed),
+        Texts(),
+    )
     cases = build_cases(settings, specs, results, chosen, texts) if chosen else {}
     breakdown = build_breakdown(settings)
     family = Family(results, settings.report.seed)
@@ -92,7 +116,9 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     )
     keys = [spec.key for spec in specs]
     curves = {folder.name: curves for folder in made_of if (curves := read_curves(folder))}
-    page = Page(tables, family, texts, cases, settings.report.cost, describe_bias(specs), keys, curves)
+    page = Page(
+        tables, family, texts, cases, settings.report.cost, describe_bias(specs), keys, curves
+    )
     out = open_report_folder(settings)
     files = {
         PAGE: page.render(),
@@ -107,13 +133,20 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
         for extension in settings.report.figures:
             plot.save(out, extension)
-    note = f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server and no network)"
+    note = (
+        f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server "
+        "and no network)"
+    )
     rows = build_cell_rows(results, page.story.best)
     return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
 
 
-def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult], made_of: Sequence[Path]) -> list[str]:
-    """Return notes on the models that answered and judged, unless settings allow several, and on code that was changed."""
+def _build_notes(
+    specs: Sequence[CellSpec], results: Sequence[CellResult], made_of: Sequence[Path]
+) -> list[str]:
+    """Return notes on the models that answered and judged, unless settings allow several, and on
+    code that was changed.
+    """
     filters = _list_filters(specs)
     models = [
         {
@@ -131,7 +164,9 @@ def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult], made_
 
 
 def _allows_changes(spec: CellSpec, role: str) -> bool:
-    """Return whether the settings of a role allow replies of several models; a judge without any has the reader's."""
+    """Return whether the settings of a role allow replies of several models; a judge without any
+    has the reader's.
+    """
     node = spec.config.get(role) or spec.config["reader"]
     return bool(node["engine"].get("model_change") == "allow")
 
@@ -142,7 +177,8 @@ def _list_difference_metrics(part: object) -> list[str]:
 
 
 def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], seed: int) -> str:
-    """Return the keys and labels of all cells and [mean, low, high, n] of their metrics, null where undefined, as JSON.
+    """Return the keys and labels of all cells and [mean, low, high, n] of their metrics, null where
+    undefined, as JSON.
 
     n is the number of questions of the value.
 
@@ -152,10 +188,19 @@ def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], se
     for cell, spec, result in zip(name_cells(results), specs, results, strict=True):
         labels = result.labels
         names = {"cell": cell, "key": spec.key}
-        names |= {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
-        intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
+        names |= {
+            name: getattr(labels, name)
+            for name in ("strategy", "k", "gold", "samples", "setting", "seed")
+        }
+        intervals = {
+            metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics
+        }
         bounds = {
-            name: [interval.mean, interval.low, interval.high, interval.n] if interval.n else [None, None, None, 0]
+            name: (
+                [interval.mean, interval.low, interval.high, interval.n]
+                if interval.n
+                else [None, None, None, 0]
+            )
             for name, interval in intervals.items()
         }
         body.append({**names, **bounds})
@@ -163,12 +208,17 @@ def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], se
 
 
 def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
-    """Write the headline metrics of each cell to a JSON file with its name, each of which is a row of `dvc metrics show`."""
+    """Write the headline metrics of each cell to a JSON file with its name, each of which is a row
+    of `dvc metrics show`.
+    """
     texts: dict[str, str] = {}
     for name, result in zip(name_cells(results), results, strict=True):
         file = name.replace("/", "_")
         if len(file.encode()) > _LONGEST_NAME:
-            file = f"{file.encode()[:_LONGEST_NAME].decode(errors='ignore')} {compute_key({'cell': name})}"
+            file = (
+                f"{file.encode()[:_LONGEST_NAME].decode(errors='ignore')} "
+                f"{compute_key({'cell': name})}"
+            )
         texts[f"{file}.json"] = json.dumps(_compute_headline_values(result), indent=1)
     write_texts(folder, texts)
     for path in folder.glob("*.json"):
@@ -177,21 +227,32 @@ def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
 
 
 def _format_csv(results: Sequence[CellResult]) -> str:
-    """Return a row per cell with its labels and headline metrics as CSV, which `dvc plots` reads."""
+    """Return a row per cell with its labels and headline metrics as CSV, which `dvc
+    plots` reads.
+    """
     text = io.StringIO()
     rows = []
     for name, result in zip(name_cells(results), results, strict=True):
         labels = result.labels
-        names = {"cell": name, "strategy": labels.strategy, "k": labels.k, "gold": labels.gold, "setting": labels.setting}
+        names = {
+            "cell": name,
+            "strategy": labels.strategy,
+            "k": labels.k,
+            "gold": labels.gold,
+            "setting": labels.setting,
+        }
         rows.append(names | _compute_headline_values(result) | {"questions": result.num_questions})
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
 
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
-    """Return the means of the defined headline metrics, rates in percent, rounded as tables show them.
+    """Return the means of the defined headline metrics, rates in percent, rounded as tables show
+    them.
 
     A mean over a part of the questions has their number beside it, as `<metric>_n`.
     """
@@ -213,7 +274,10 @@ def describe_provenance(
         **_describe_strategies(specs),
         "Data": _join(map(_describe_data, _select_distinct(specs, ("corpus", "dataset", "sweep")))),
         "Retriever": _join(
-            map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
+            map(
+                _describe_retriever,
+                _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")),
+            )
         ),
         "Reader": _join(map(_describe_reader, _select_first(specs, _GROUPS_OF_READERS))),
         "Models that answered": _describe_models(count_models(spec.folder) for spec in specs),
@@ -227,12 +291,17 @@ def describe_provenance(
 
 def _describe_strategies(specs: Iterable[CellSpec]) -> dict[str, str]:
     """Return what each strategy in conf/strategy does."""
-    texts = {f"Strategy {name}": describe_option("strategy", name) for name in (spec.labels.strategy for spec in specs)}
+    texts = {
+        f"Strategy {name}": describe_option("strategy", name)
+        for name in (spec.labels.strategy for spec in specs)
+    }
     return {title: text for title, text in texts.items() if text}
 
 
 def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[Settings]:
-    """Return the settings of the first cell with each combination of the settings of these groups."""
+    """Return the settings of the first cell with each combination of the settings of
+    these groups.
+    """
     return [Settings.load(dict(spec.config)) for spec in _select_first(specs, groups)]
 
 
@@ -253,12 +322,21 @@ def _describe_data(cell: Settings) -> str:
     limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
     reader = cell.closed_book.reader.name if cell.closed_book.reader else "the reader"
     which = "only" if cell.sweep.closed_book_keeps == "known" else "without"
-    filtered = f", {which} those that {reader} answers closed-book" if cell.sweep.closed_book_filter else ""
-    return f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split {cell.sweep.split}{limit}{filtered}"
+    filtered = (
+        f", {which} those that {reader} answers closed-book"
+        if cell.sweep.closed_book_filter
+        else ""
+    )
+    return (
+        f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split "
+        f"{cell.sweep.split}{limit}{filtered}"
+    )
 
 
 def _describe_retriever(cell: Settings) -> str:
-    """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without passages."""
+    """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without
+    passages.
+    """
     if not cell.k:
         return ""
     encoders = [
@@ -279,7 +357,9 @@ def _iter_encoders(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _describe_reader(spec: CellSpec) -> str:
-    """Return the reader of a cell with its weights, and its precision or server, as they are recorded in the cell's key."""
+    """Return the reader of a cell with its weights, and its precision or server, as they are
+    recorded in the cell's key.
+    """
     cell, inputs = spec.config, spec.identity["inputs"]
     if not Settings.load(dict(cell)).strategy.uses_reader:
         return ""
@@ -288,19 +368,31 @@ def _describe_reader(spec: CellSpec) -> str:
 
 
 def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
-    """Return the models of all replies, by the names that servers report, and the runtimes of local ones."""
+    """Return the models of all replies, by the names that servers report, and the runtimes of local
+    ones.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for one in models:
         counts.update(one)
-    return "; ".join(f"{role}: {model} ({count} replies)" for (role, model), count in sorted(counts.items()))
+    return "; ".join(
+        f"{role}: {model} ({count} replies)" for (role, model), count in sorted(counts.items())
+    )
 
 
 def _list_filters(specs: Sequence[CellSpec]) -> list[Path]:
-    """Return the folders of the closed-book artifacts by which the questions of the cells were selected."""
-    return list(dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book))
+    """Return the folders of the closed-book artifacts by which the questions of the cells were
+    selected.
+    """
+    return list(
+        dict.fromkeys(
+            spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book
+        )
+    )
 
 
-def _describe_other_models(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> dict[str, str]:
+def _describe_other_models(
+    specs: Sequence[CellSpec], results: Sequence[CellResult]
+) -> dict[str, str]:
     """Return the models of the closed-book filter and of judged metrics, if there are any."""
     judges = {id(result.judges): result.judges for result in results if result.judges}
     lines = {
@@ -319,7 +411,9 @@ def _describe_decoding(cell: Settings) -> str:
 
 def _describe_seeds(settings: Settings, specs: Sequence[CellSpec]) -> str:
     """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
-    cells = _select_distinct(specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting"))
+    cells = _select_distinct(
+        specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting")
+    )
     seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
     labeled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
     if labeled:
@@ -327,7 +421,9 @@ def _describe_seeds(settings: Settings, specs: Sequence[CellSpec]) -> str:
     else:
         readers = _join(str(cell.training.seed) for cell in cells if is_trained(cell, cell.reader))
         estimators = _join(
-            str(cell.joint.settings.build().seed) for cell in cells if needs_relevance(cell) and cell.estimator.trained
+            str(cell.joint.settings.build().seed)
+            for cell in cells
+            if needs_relevance(cell) and cell.estimator.trained
         )
         seeds += [f"training of the reader {readers}"] if readers else []
         seeds += [f"training of the estimator {estimators}"] if estimators else []
@@ -339,7 +435,9 @@ def _describe_code(specs: Sequence[CellSpec]) -> str:
     manifests = [read_manifest(spec.folder) for spec in specs]
     counts = Counter(describe_code(manifests))
     if len(counts) > 1:
-        return "mixed: " + "; ".join(f"revision {code} ({count} cells)" for code, count in counts.items())
+        return "mixed: " + "; ".join(
+            f"revision {code} ({count} cells)" for code, count in counts.items()
+        )
     libraries = ", ".join(f"{name} {number}" for name, number in manifests[0]["versions"].items())
     return f"revision {manifests[0]['git']}; {libraries}"
 

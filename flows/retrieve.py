@@ -16,7 +16,13 @@ from flows.project.shards import get_shard, hold
 from flows.settings.components import Component
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
-from flows.stages.hits import list_parts, read_found_questions, read_unranked_questions, write_parts, write_rankings
+from flows.stages.hits import (
+    list_parts,
+    read_found_questions,
+    read_unranked_questions,
+    write_parts,
+    write_rankings,
+)
 from flows.stages.registry import Stage
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals, progress
@@ -37,7 +43,9 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 
 def retrieve(jobs: Sequence[Settings]) -> Summary:
-    """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the rankings."""
+    """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the
+    rankings.
+    """
     if shard := get_shard(jobs[0]):
         return _run_shard(jobs, shard)
     rows, notes, folders = [], [], []
@@ -50,10 +58,16 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
                 continue
             is_new = not artifact.is_finished
             if is_new:
-                write_rankings(project, artifact, _retrieve(project, retriever, artifact, questions, "rest"), questions)
+                write_rankings(
+                    project,
+                    artifact,
+                    _retrieve(project, retriever, artifact, questions, "rest"),
+                    questions,
+                )
             rankings = read_rankings(artifact.folder, questions)
             quality = [
-                {"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions, settings.depth)
+                {"retrieval": artifact.folder.name, **row}
+                for row in compute_quality_rows(rankings, questions, settings.depth)
             ]
             if is_new:
                 with track(project, "retrieve", artifact, {"k": settings.depth}) as run:
@@ -65,7 +79,10 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
             notes += note_contradictions(rankings, questions)
             notes += note_unspaced_answers(questions)
             if settings.depth < DEPTHS[-1]:
-                notes.append(f"Rankings have at most depth={settings.depth} passages, to which nDCG@10, MRR and MAP refer.")
+                notes.append(
+                    f"Rankings have at most depth={settings.depth} passages, to which nDCG@10, MRR "
+                    "and MAP refer."
+                )
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
@@ -74,18 +91,27 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     rows: dict[Path, dict[str, Any]] = {}
     with hold(jobs[0], shard, "retrieve"):
         for project in map(Project, jobs):
-            questions = [q for q in read_questions(project.questions_file) if shard.contains(q.question_id)]
+            questions = [
+                q for q in read_questions(project.questions_file) if shard.contains(q.question_id)
+            ]
             for retriever in list_retrievers(project):
                 artifact = project.resolve_retrieval(retriever)
                 if artifact.folder not in rows:
                     if not artifact.is_finished:
                         _retrieve(project, retriever, artifact, questions, shard.name)
-                    rows[artifact.folder] = {"retrieval": artifact.folder, "questions": len(questions)}
+                    rows[artifact.folder] = {
+                        "retrieval": artifact.folder,
+                        "questions": len(questions),
+                    }
     return Summary(f"Shard {shard.number} of {shard.count} of retrieve", list(rows.values()))
 
 
 def _retrieve(
-    project: Project, retriever: Component, artifact: Artifact, questions: Sequence[Question], name: str
+    project: Project,
+    retriever: Component,
+    artifact: Artifact,
+    questions: Sequence[Question],
+    name: str,
 ) -> list[Path]:
     """Retrieve for the questions that are in no part yet, and return all parts."""
     folder = artifact.folder / "shards"
@@ -102,38 +128,51 @@ def _retrieve(
 
 
 def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
-    """Return a note if answers are in scripts without spaces between words, which a search for words does not find."""
+    """Return a note if answers are in scripts without spaces between words, which a search for
+    words does not find.
+    """
     answers = [answer for question in questions for answer in question.answers]
     unspaced = count_unspaced(answers)
     if unspaced * 20 < len(answers):
         return []
     return [
-        f"{unspaced} of {len(answers)} accepted answers are in scripts without spaces between words (Chinese, Thai). "
-        "Whether a passage contains an answer is decided by words, as in DPR, which does not find one inside a sentence: "
-        "top-k accuracy, has_answer and what rests on it mean little. docs/rules.md says what holds for which language."
+        f"{unspaced} of {len(answers)} accepted answers are in scripts without spaces between "
+        "words (Chinese, Thai). Whether a passage contains an answer is decided by words, as in "
+        "DPR, which does not find one inside a sentence: top-k accuracy, has_answer and what "
+        "rests on it mean little. docs/rules.md says what holds for which language."
     ]
 
 
 def note_contradictions(rankings: Rankings, questions: Sequence[Question]) -> list[str]:
-    """Return a note where two measures of one thing differ so much that ids or answers are likely to be read wrongly.
+    """Return a note where two measures of one thing differ so much that ids or answers are likely
+    to be read wrongly.
 
-    Annotated gold passages and accepted answers say the same: where most questions have an answer in their best passages and
-    hardly one has a gold passage there, or the reverse, the ids or the answers of the files do not belong together.
+    Annotated gold passages and accepted answers say the same: where most questions have an answer
+    in their best passages and hardly one has a gold passage there, or the reverse, the ids or the
+    answers of the files do not belong together.
     """
-    both = [question for question in questions if question.gold_passage_ids and question.answers != (question.text,)]
+    both = [
+        question
+        for question in questions
+        if question.gold_passage_ids and question.answers != (question.text,)
+    ]
     if len(both) < _MIN_COMPARED:
         return []
     tops = [rankings.hits[question.question_id][:_COMPARED_DEPTH] for question in both]
     with_answer = sum(any(hit.has_answer for hit in top) for top in tops)
     pairs = zip(both, tops, strict=True)
-    with_gold = sum(not {hit.passage_id for hit in top}.isdisjoint(question.gold_passage_ids) for question, top in pairs)
+    with_gold = sum(
+        not {hit.passage_id for hit in top}.isdisjoint(question.gold_passage_ids)
+        for question, top in pairs
+    )
     low, high = sorted([with_answer / len(both), with_gold / len(both)])
     if high < _CONTRADICTION_HIGH or low > _CONTRADICTION_LOW:
         return []
     return [
-        f"Of {len(both)} questions with annotated gold passages, {with_answer} have an answer among their first "
-        f"{_COMPARED_DEPTH} passages and {with_gold} a gold passage. Two measures of one thing should not differ so: check "
-        "that the ids of dataset.parser.gold are those of the corpus (corpus.parser.id), and that answers are read as meant."
+        f"Of {len(both)} questions with annotated gold passages, {with_answer} have an answer "
+        f"among their first {_COMPARED_DEPTH} passages and {with_gold} a gold passage. Two "
+        "measures of one thing should not differ so: check that the ids of dataset.parser.gold "
+        "are those of the corpus (corpus.parser.id), and that answers are read as meant."
     ]
 
 
@@ -144,28 +183,35 @@ def _note_unranked(folder: Path, questions: Sequence[Question]) -> list[str]:
         return []
     first = next(question for question in questions if question.question_id in unranked)
     return [
-        f"{folder.name}: no passage was found for {len(unranked)} of {len(questions)} questions, such as "
-        f"{first.question_id!r} ({first.text[:80]!r}), which count as not found and are answered without passages."
+        f"{folder.name}: no passage was found for {len(unranked)} of {len(questions)} questions, "
+        f"such as {first.question_id!r} ({first.text[:80]!r}), which count as not found and are "
+        "answered without passages."
     ]
 
 
 def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
-    """Return a note if some scores are missing, as can be the case for rankings that were read from a file."""
+    """Return a note if some scores are missing, as can be the case for rankings that were read from
+    a file.
+    """
     scores = [hit.score for hits in rankings.hits.values() for hit in hits]
     missing = scores.count(None)
     if not missing:
         return []
     return [
-        f"{missing} of {len(scores)} contexts of {name} have no retriever score, so weighting.by=retriever and "
-        "strategies that need scores will reject them."
+        f"{missing} of {len(scores)} contexts of {name} have no retriever score, so "
+        "weighting.by=retriever and strategies that need scores will reject them."
     ]
 
 
-def compute_quality_rows(rankings: Rankings, questions: Sequence[Question], depth: int) -> list[dict[str, Any]]:
-    """Compute the retrieval metrics of each split, with confidence intervals, at depths of at most `depth`.
+def compute_quality_rows(
+    rankings: Rankings, questions: Sequence[Question], depth: int
+) -> list[dict[str, Any]]:
+    """Compute the retrieval metrics of each split, with confidence intervals, at depths of at most
+    `depth`.
 
-    Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it has a second row with
-    recall@k, nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, count as having no answer.
+    Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it
+    has a second row with recall@k, nDCG@10, MRR and MAP. Questions whose only answer is their own
+    text, as in BEIR, count as having no answer.
     """
     hits, rows, depths = rankings.hits, [], [k for k in DEPTHS if k <= depth]
     for split in dict.fromkeys(question.split for question in questions):
@@ -173,29 +219,54 @@ def compute_quality_rows(rankings: Rankings, questions: Sequence[Question], dept
         undefined = dict.fromkeys(RANK_MEASURES, build_undefined_interval())
         answered = [question for question in selected if question.answers != (question.text,)]
         if answered:
-            contains_answer = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
-            accuracies = {f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in depths}
-            rows.append({"split": split, "measure": "top-k accuracy", "questions": len(answered), **accuracies, **undefined})
-        gold_ids = {question.question_id: question.gold_passage_ids for question in selected if question.gold_passage_ids}
+            contains_answer = [
+                [hit.has_answer for hit in hits[question.question_id]] for question in answered
+            ]
+            accuracies = {
+                f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in depths
+            }
+            rows.append(
+                {
+                    "split": split,
+                    "measure": "top-k accuracy",
+                    "questions": len(answered),
+                    **accuracies,
+                    **undefined,
+                }
+            )
+        gold_ids = {
+            question.question_id: question.gold_passage_ids
+            for question in selected
+            if question.gold_passage_ids
+        }
         if gold_ids:
-            ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in gold_ids}
+            ranked = {
+                question_id: [hit.passage_id for hit in hits[question_id]]
+                for question_id in gold_ids
+            }
             measures = {
                 name: compute_mean_interval(values)
                 for name, values in compute_ranking_measures(gold_ids, ranked, depths).items()
             }
             columns = {name.removeprefix("recall"): interval for name, interval in measures.items()}
-            rows.append({"split": split, "measure": "recall", "questions": len(gold_ids), **columns})
+            rows.append(
+                {"split": split, "measure": "recall", "questions": len(gold_ids), **columns}
+            )
     return rows
 
 
 def select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the defined values by their MLflow names, such as "test_recall_at_10" and "test_nDCG_at_10"."""
+    """Return the defined values by their MLflow names, such as "test_recall_at_10" and
+    "test_nDCG_at_10".
+    """
     values = {}
     for row in rows:
         for name, value in row.items():
             if isinstance(value, Interval) and value.n:
                 heading = f"{row['measure']}{name}" if name.startswith("@") else name
-                values[f"{row['split']}_{heading}".replace(" ", "_").replace("@", "_at_")] = value.mean
+                values[f"{row['split']}_{heading}".replace(" ", "_").replace("@", "_at_")] = (
+                    value.mean
+                )
     return values
 
 

@@ -1,4 +1,5 @@
-"""Score the retrieved contexts with the relevance estimator, and compare top-k accuracy before and after reranking.
+"""Score the retrieved contexts with the relevance estimator, and compare top-k accuracy before and
+after reranking.
 
 The scores are log-odds that a context is relevant; they are stored in the ledger.
 
@@ -42,10 +43,14 @@ KS = (1, 5, 10, 20)
 
 
 def score(jobs: Sequence[Settings]) -> Summary:
-    """Score the contexts of each job, and compare the ranking of the estimator with that of the retriever."""
+    """Score the contexts of each job, and compare the ranking of the estimator with that of the
+    retriever.
+    """
     if shard := get_shard(jobs[0]):
         return _run_shard(jobs, shard)
-    use_finished_shards(jobs[0], "score", [resolve_relevance(project) for project in map(Project, jobs)])
+    use_finished_shards(
+        jobs[0], "score", [resolve_relevance(project) for project in map(Project, jobs)]
+    )
     rows: list[dict[str, Any]] = []
     folders: list[Path] = []
     notes: list[str] = []
@@ -61,19 +66,32 @@ def score(jobs: Sequence[Settings]) -> Summary:
         if is_new:
             with track(project, "score", artifact, {"k": settings.depth}) as run:
                 run.log_metrics({"truncated_texts": float(num_truncated)})
-                run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in ks})
+                run.log_metrics(
+                    {
+                        f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean
+                        for row in comparison[:2]
+                        for k in ks
+                    }
+                )
         folders.append(artifact.folder)
         rows += [format_intervals(row) for row in comparison]
         if num_truncated:
-            notes.append(f"{artifact.folder.name}: {num_truncated} texts were truncated to the estimator's maximum length.")
+            notes.append(
+                f"{artifact.folder.name}: {num_truncated} texts were truncated to the estimator's "
+                "maximum length."
+            )
         elif not is_new:
             notes.append(f"{artifact.folder.name}: the contexts were scored already.")
         if len(comparison) > 2:
             notes.append(
-                f"{artifact.folder.name}: answerable questions have their answer in the first {settings.answerable.depth} "
-                "passages of answerable.retriever, which favors that retriever's own ranking there."
+                f"{artifact.folder.name}: answerable questions have their answer in the first "
+                f"{settings.answerable.depth} passages of answerable.retriever, which favors that "
+                "retriever's own ranking there."
             )
-    title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
+    title = (
+        "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 "
+        "% interval]"
+    )
     return Summary(title, rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
@@ -82,31 +100,46 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
-        scored = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        scored = [
+            [q for q in _read_questions(project) if shard.contains(q.question_id)]
+            for project in projects
+        ]
         for project, questions in zip(projects, scored, strict=True):
             _estimate(project, questions, _read_contexts(project, questions))
         return f"The contexts of {sum(map(len, scored))} questions were scored."
 
-    return run_shard(jobs[0], shard, "score", [resolve_relevance(p).key for p in projects], make_calls)
+    return run_shard(
+        jobs[0], shard, "score", [resolve_relevance(p).key for p in projects], make_calls
+    )
 
 
 def _read_questions(project: Project) -> list[Question]:
     own = project.settings.score
-    return [question for split in own.splits for question in read_questions(project.questions_file, [split])[: own.limit]]
+    return [
+        question
+        for split in own.splits
+        for question in read_questions(project.questions_file, [split])[: own.limit]
+    ]
 
 
 def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str, list[Context]]:
     """Return the contexts to score, by question id."""
     rankings = read_rankings(resolve_rankings(project).require(), questions)
     depth = project.settings.score.depth
-    return {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
+    return {
+        q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions
+    }
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
     """Score the contexts that are not in the ledger, and return the number of truncated texts."""
     contexts = _read_contexts(project, questions)
     log_odds, num_truncated = _estimate(project, questions, contexts)
-    rows = (row for q in questions for row in build_relevance_rows(q, contexts[q.question_id], log_odds[q.question_id]))
+    rows = (
+        row
+        for q in questions
+        for row in build_relevance_rows(q, contexts[q.question_id], log_odds[q.question_id])
+    )
     artifact.finish(parquet.write(artifact.folder / "relevance.parquet", contracts.RELEVANCE, rows))
     return num_truncated
 
@@ -118,26 +151,43 @@ def _estimate(
     engine = EstimatorEngine(open_estimator(project), compute_estimator_identity(project))
 
     def iter_jobs() -> Iterator[Job[tuple[float, ...]]]:
-        return (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
+        return (
+            Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions
+        )
 
     with open_ledger(project.settings) as ledger:
         outcomes = iter_outcomes(
-            lambda: build_engine_map(engine), ledger, iter_jobs, len(questions), "scoring questions' contexts"
+            lambda: build_engine_map(engine),
+            ledger,
+            iter_jobs,
+            len(questions),
+            "scoring questions' contexts",
         )
         return {outcome.tag: outcome.result for outcome in outcomes}, engine.estimator.truncated
 
 
 def _select_top(contexts: Sequence[Context], depth: int | None) -> list[Context]:
-    """Return the first `depth` contexts (all if it is None) and the gold passages that were not retrieved, whose rank is 0."""
+    """Return the first `depth` contexts (all if it is None) and the gold passages that were not
+    retrieved, whose rank is 0.
+    """
     return [context for context in contexts if depth is None or context.rank <= depth]
 
 
-def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question], ks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return two rows with the top-k accuracies of both rankings for all questions, then two for the answerable ones."""
+def _compare(
+    retrieval: Path, relevance: Path, questions: Sequence[Question], ks: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Return two rows with the top-k accuracies of both rankings for all questions, then two for
+    the answerable ones.
+    """
     rankings = read_rankings(retrieval, questions, relevance)
     contains_answer = {
-        "retriever": [[c.has_answer for c in build_ranked_contexts(rankings, q) if c.rank] for q in questions],
-        "estimator": [[c.has_answer for c in build_ranked_contexts(rankings, q, "estimator") if c.rank] for q in questions],
+        "retriever": [
+            [c.has_answer for c in build_ranked_contexts(rankings, q) if c.rank] for q in questions
+        ],
+        "estimator": [
+            [c.has_answer for c in build_ranked_contexts(rankings, q, "estimator") if c.rank]
+            for q in questions
+        ],
     }
     rows = _build_comparison_rows(contains_answer, f"all {len(questions)}", ks)
     answerable = [n for n, question in enumerate(questions) if question.answerable]
@@ -150,27 +200,40 @@ def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question], ks
 def _build_comparison_rows(
     contains_answer: Mapping[str, Sequence[Sequence[bool]]], selection: str, ks: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Compare two rankings by top-k accuracy, with p-values that are also adjusted by Holm's method.
+    """Compare two rankings by top-k accuracy, with p-values that are also adjusted by Holm's
+    method.
 
     Args:
-        contains_answer: For each ranking and question, whether the context at each rank contains an answer.
+        contains_answer: For each ranking and question, whether the context at each rank contains an
+            answer.
         selection: Description of the questions.
         ks: Values of k.
 
     """
-    accuracies = {name: {k: top_k_accuracy(ranked, k) for k in ks} for name, ranked in contains_answer.items()}
+    accuracies = {
+        name: {k: top_k_accuracy(ranked, k) for k in ks} for name, ranked in contains_answer.items()
+    }
     rows: list[dict[str, Any]] = [
-        {"ranking": name, "questions": selection, **{f"top-{k}": compute_mean_interval(values) for k, values in by_k.items()}}
+        {
+            "ranking": name,
+            "questions": selection,
+            **{f"top-{k}": compute_mean_interval(values) for k, values in by_k.items()},
+        }
         for name, by_k in accuracies.items()
     ]
     p_values = [compare(accuracies["estimator"][k], accuracies["retriever"][k]).p_value for k in ks]
     for k, p_value, adjusted in zip(ks, p_values, adjust_p_values(p_values), strict=True):
-        rows[0][f"p@{k} (Holm)"], rows[1][f"p@{k} (Holm)"] = "", f"{format_p(p_value)} ({format_p(adjusted)})"
+        rows[0][f"p@{k} (Holm)"], rows[1][f"p@{k} (Holm)"] = (
+            "",
+            f"{format_p(p_value)} ({format_p(adjusted)})",
+        )
     return rows
 
 
 def _list_needs(settings: Settings) -> list[str]:
-    """Return the stages whose artifacts are read: also the plan of the retriever, and the training of the estimator."""
+    """Return the stages whose artifacts are read: also the plan of the retriever, and the training
+    of the estimator.
+    """
     optional = {"rank": bool(settings.retriever.plan), "train_joint": settings.estimator.trained}
     return ["acquire", "retrieve", *(name for name, is_needed in optional.items() if is_needed)]
 

@@ -1,15 +1,21 @@
-"""Run a stage in shards, processes that each treat a part of the questions, join what they made, and run the stage on it.
+r"""Run a stage in shards, processes that each treat a part of the questions, join what they made,
+and run the stage on it.
 
-Every process has a ledger of its own, so that shards may run on machines without a common database. A shard that failed is
-repeated by the same command; those that are finished are not. Indexes are divided by blocks of the corpus.
+Every process has a ledger of its own, so that shards may run on machines without a common database.
+A shard that failed is repeated by the same command; those that are finished are not. Indexes are
+divided by blocks of the corpus.
 
-    python -m flows.shards experiment=quick_start shards.count=4                        # processes of this machine
-    python -m flows.shards experiment=quick_start shards.count=2 'shards.gpus=[0,1]'    # each with a GPU of its own
-    python -m flows.shards experiment=quick_start shards.count=64 shards.runner=slurm +shards.slurm.slurm_partition=gpu
-    python -m flows.shards experiment=quick_start shards.count=64 shards.runner=slurm shards.wait=false  # end once submitted
-    python -m flows.shards experiment=quick_start shards.count=4 shards.runner=prefect  # flow runs of a Prefect work pool
+    python -m flows.shards experiment=quick_start shards.count=4
     python -m flows.shards experiment=quick_start shards.count=4 shards.stage=closed_book
-    python -m flows.shards experiment=quick_start shards.count=4 shards.runner=merge    # shards that were run by hand
+    # Each process with a GPU of its own
+    python -m flows.shards experiment=quick_start shards.count=2 'shards.gpus=[0,1]'
+    # Jobs of Slurm; with shards.wait=false the command ends once they are submitted
+    python -m flows.shards experiment=quick_start shards.count=64 shards.runner=slurm \
+        +shards.slurm.slurm_partition=gpu
+    # Flow runs of a Prefect work pool
+    python -m flows.shards experiment=quick_start shards.count=4 shards.runner=prefect
+    # Join shards that were run by hand
+    python -m flows.shards experiment=quick_start shards.count=4 shards.runner=merge
 """
 
 from collections.abc import Sequence
@@ -34,10 +40,15 @@ _PLACES = ("shards.runner", "shards.wait", "shards.gpus", "shards.slurm")
 
 
 def shards(jobs: Sequence[Settings]) -> Summary:
-    """Run the stage's shards, merge their ledgers into that of the settings, and run the stage, which replays them."""
+    """Run the stage's shards, merge their ledgers into that of the settings, and run the stage,
+    which replays them.
+    """
     settings = jobs[0]
     if settings.shard is not None:
-        raise ConfigError(f"shard={settings.shard}: flows.shards runs all shards. Remove it, and set shards.count.")
+        raise ConfigError(
+            f"shard={settings.shard}: flows.shards runs all shards. Remove it, and set "
+            "shards.count."
+        )
     stage = choose_stage("shards.stage", settings.shards.stage, lambda stage: bool(stage.shards))
     parts = [Shard(number, settings.shards.count) for number in range(1, settings.shards.count + 1)]
     commands = [_build_words(settings, shard) for shard in parts]
@@ -48,16 +59,24 @@ def shards(jobs: Sequence[Settings]) -> Summary:
     failed = RUNNERS[settings.shards.runner](settings, commands, logs)
     if failed:
         names, log = ", ".join(parts[index].name for index in failed), logs[failed[0]]
-        lines = "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:]) if log.is_file() else ""
+        lines = (
+            "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+            if log.is_file()
+            else ""
+        )
         raise WinnowError(
-            f"{len(failed)} of {len(parts)} shards failed ({names}). The log of the first, {log}, ends with:\n{lines}\n"
-            "Correct the cause and run the same command again; finished shards are kept."
+            f"{len(failed)} of {len(parts)} shards failed ({names}). The log of the first, {log}, "
+            f"ends with:\n{lines}\nCorrect the cause and run the same command again; finished "
+            "shards are kept."
         )
     if stage.shards == "parts" or is_server(str(settings.paths.ledger)):
         merged = f"{len(parts)} shards."
     else:
         _check_finished(stage, jobs, parts)
-        merged = f"{len(parts)} shards, {merge_shards(settings, parts)} calls merged into {settings.paths.ledger}."
+        merged = (
+            f"{len(parts)} shards, {merge_shards(settings, parts)} calls merged into "
+            f"{settings.paths.ledger}."
+        )
     summary = stage.run(jobs)
     return Summary(summary.title, summary.rows, f"{merged}\n{summary.note}", summary.artifacts)
 
@@ -66,12 +85,20 @@ def _submit(settings: Settings, commands: Sequence[list[str]], logs: Sequence[Pa
     """Submit all shards and the joining of them to Slurm, and do not wait for them."""
     if settings.shards.runner != "slurm":
         raise ConfigError(
-            f"shards.wait=false needs shards.runner=slurm; received {settings.shards.runner}. Run it in the background."
+            f"shards.wait=false needs shards.runner=slurm; received {settings.shards.runner}. Run "
+            "it in the background."
         )
     words = [word for word in settings.words if not word.lstrip("+~").startswith(_PLACES)]
     numbers = submit_with_merge(settings, commands, logs, [*words, "shards.runner=merge"])
-    rows = [{"job": number, "": name} for number, name in zip(numbers, (f"{len(commands)} shards", "joins them"), strict=True)]
-    return Summary("Submitted to Slurm", rows, f"The output is in {logs[0].parent}; the last job writes merge.log.")
+    rows = [
+        {"job": number, "": name}
+        for number, name in zip(numbers, (f"{len(commands)} shards", "joins them"), strict=True)
+    ]
+    return Summary(
+        "Submitted to Slurm",
+        rows,
+        f"The output is in {logs[0].parent}; the last job writes merge.log.",
+    )
 
 
 def _build_words(settings: Settings, shard: Shard) -> list[str]:
@@ -81,7 +108,9 @@ def _build_words(settings: Settings, shard: Shard) -> list[str]:
 
 
 def _check_finished(stage: Stage, jobs: Sequence[Settings], parts: Sequence[Shard]) -> None:
-    """Raise ConfigError if a shard was not finished with these settings, which can be so if the shards were run by hand."""
+    """Raise ConfigError if a shard was not finished with these settings, which can be so if the
+    shards were run by hand.
+    """
     settings = jobs[0]
     digest = compute_digest(_resolve_keys(stage, jobs))
     for shard in parts:
@@ -91,8 +120,9 @@ def _check_finished(stage: Stage, jobs: Sequence[Settings], parts: Sequence[Shar
         other = describe_other_settings(settings, shard, stage.name)
         reason = f" It was last run with other settings: {other}." if other is not None else ""
         raise ConfigError(
-            f"Shard {shard.number} of {shard.count} is not finished with these settings.{reason} Run `python -m "
-            f"flows.{stage.name} {words}` and copy {shard.find_ledger(get_folder(settings))} and the marker beside it here."
+            f"Shard {shard.number} of {shard.count} is not finished with these settings.{reason} "
+            f"Run `python -m flows.{stage.name} {words}` and copy "
+            f"{shard.find_ledger(get_folder(settings))} and the marker beside it here."
         )
 
 

@@ -1,6 +1,8 @@
-"""Show how one question was answered: its contexts, every prompt and reply, the votes and the answer.
+"""Show how one question was answered: its contexts, every prompt and reply, the votes and the
+answer.
 
-The calls are read from the ledger, and no model is loaded. The sweep with the same settings must be finished.
+The calls are read from the ledger, and no model is loaded. The sweep with the same settings must be
+finished.
 
     python -m flows.show question=general-12 strategy=post_fusion k=5
     python -m flows.show question=general-12 strategy=concat_pf k=5 placement=gold_first
@@ -26,7 +28,18 @@ from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, LedgerError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
-from winnow.records import Answer, Estimate, Failed, Generate, Generation, Likelihood, Question, Score, Search, TooLong
+from winnow.records import (
+    Answer,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Likelihood,
+    Question,
+    Score,
+    Search,
+    TooLong,
+)
 from winnow.steps import Outcome
 from winnow.sweeps.replay import Call, Replay, format_message, format_reply, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
@@ -37,7 +50,8 @@ def show(jobs: Sequence[Settings]) -> Summary:
     settings = jobs[0]
     if settings.question is None:
         raise ConfigError(
-            "flows.show needs the id of a question. Set question=ID; the ids are in predictions.parquet and questions.parquet."
+            "flows.show needs the id of a question. Set question=ID; the ids are in "
+            "predictions.parquet and questions.parquet."
         )
     cells = load_cells(resolve_cells(jobs))
     console = Console(soft_wrap=True, highlight=False, markup=False)
@@ -57,45 +71,67 @@ def _find_question(cell: LoadedCell, question_id: str) -> Question:
     if question_id not in questions:
         known = list(questions)
         raise ConfigError(
-            f"question={question_id!r} is not among the {len(known)} questions of {cell.spec.labels.strategy} "
-            f"({', '.join(known[:3])}, ...)." + suggest_name(question_id, known)
+            f"question={question_id!r} is not among the {len(known)} questions of "
+            f"{cell.spec.labels.strategy} ({', '.join(known[:3])}, ...)."
+            + suggest_name(question_id, known)
         )
     return questions[question_id]
 
 
-def _replay_question(settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
+def _replay_question(
+    settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts
+) -> Replay[Answer]:
     """Run the strategy on the question with the results of its calls from the ledger."""
     identities = identify_engine_specs(cell.spec.engines)
-    recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
+    recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(
+        question.question_id
+    )
     try:
         with open_ledger(settings) as ledger:
-            return replay_plan(cell.plan(question, placed.contexts), identities, ledger, recorded.steps if recorded else ())
+            return replay_plan(
+                cell.plan(question, placed.contexts),
+                identities,
+                ledger,
+                recorded.steps if recorded else (),
+            )
     except LedgerError as error:
         if recorded is None:
             raise
-        raise LedgerError(f"{error}\nRecorded with the prediction:\n{_describe_steps(recorded)}") from error
+        raise LedgerError(
+            f"{error}\nRecorded with the prediction:\n{_describe_steps(recorded)}"
+        ) from error
 
 
 def _describe_steps(recorded: QuestionSteps) -> str:
-    """Return a line per step: what was requested, which passages were shown or found, and how it ended."""
+    """Return a line per step: what was requested, which passages were shown or found, and how it
+    ended.
+    """
     lines = [
         f"  round {step.round}: {step.calls} x {step.kind}, role {step.role}"
         + (f", query {step.query!r}" if step.query else "")
-        + (f", passages {', '.join(passage.passage_id for passage in step.passages)}" if step.passages else "")
+        + (
+            f", passages {', '.join(passage.passage_id for passage in step.passages)}"
+            if step.passages
+            else ""
+        )
         + (f": {step.finish}" if step.finish else "")
         for step in recorded.steps
     ]
     return "\n".join([*lines, f"  ended: {recorded.stop}"])
 
 
-def _iter_lines(cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]) -> Iterator[str]:
+def _iter_lines(
+    cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]
+) -> Iterator[str]:
     labels = cell.spec.labels
     yield f"{'=' * 100}\n{labels.line}, k = {labels.k}, gold: {labels.gold}\n"
     yield f"Question  {question.text}\nAccepted  {'; '.join(question.answers)}\n"
     yield from _iter_context_lines(placed)
     for number, calls in enumerate(replayed.rounds, start=1):
         for call_number, call in enumerate(calls, start=1):
-            yield from _iter_call_lines(f"Round {number}, request {call_number} of {len(calls)}", call)
+            yield from _iter_call_lines(
+                f"Round {number}, request {call_number} of {len(calls)}", call
+            )
     answer = replayed.result
     yield f"{'-' * 100}\nAnswer      {answer.text}{' (unknown)' if answer.unknown else ''}"
     yield f"Candidates  {'; '.join(answer.candidates) or '-'}"
@@ -104,7 +140,11 @@ def _iter_lines(cell: LoadedCell, question: Question, placed: PlacedContexts, re
 
 def _iter_context_lines(placed: PlacedContexts) -> Iterator[str]:
     for position, context in enumerate(placed.contexts, start=1):
-        flags = [name for name, flag in (("gold", context.is_gold), ("has answer", context.has_answer)) if flag]
+        flags = [
+            name
+            for name, flag in (("gold", context.is_gold), ("has answer", context.has_answer))
+            if flag
+        ]
         scores = "no score" if context.score is None else f"score {context.score:.3g}"
         if context.log_odds is not None:
             scores += f", log-odds {context.log_odds:.3g}"
@@ -112,7 +152,16 @@ def _iter_context_lines(placed: PlacedContexts) -> Iterator[str]:
             scores += f", log-weight {context.log_weight:.3g}"
         rank = f"rank {context.rank}" if context.rank else "not retrieved"
         notes = ", ".join([rank, scores, *flags])
-        yield " ".join(filter(None, [f"[{position}]", context.passage.title, f"({notes})\n    {context.passage.text}\n"]))
+        yield " ".join(
+            filter(
+                None,
+                [
+                    f"[{position}]",
+                    context.passage.title,
+                    f"({notes})\n    {context.passage.text}\n",
+                ],
+            )
+        )
 
 
 def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
@@ -121,9 +170,13 @@ def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
     yield f"{'-' * 100}\n{title}: {type(request).__name__}, role {request.role}{dropped}"
     match request:
         case Generate():
-            yield from (f"<{message.role}>\n{format_message(message)}" for message in request.messages)
+            yield from (
+                f"<{message.role}>\n{format_message(message)}" for message in request.messages
+            )
         case Likelihood():
-            yield from (f"<{message.role}>\n{format_message(message)}" for message in request.messages)
+            yield from (
+                f"<{message.role}>\n{format_message(message)}" for message in request.messages
+            )
             yield f"<continuation>\n{request.continuation}"
         case Estimate():
             yield f"<question> {request.question}\n<text> {request.title}: {request.text}"
@@ -135,7 +188,10 @@ def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
 def _format_result(call: Call) -> str:
     match call.result:
         case Generation():
-            return f"<reply> {format_reply(call.result)}   [{call.result.finish}, {call.result.usage.tokens_out} tokens]\n"
+            return (
+                f"<reply> {format_reply(call.result)}   [{call.result.finish}, "
+                f"{call.result.usage.tokens_out} tokens]\n"
+            )
         case Score():
             return f"<score> {call.result.value:.4f}\n"
         case Failed() | TooLong():
@@ -145,7 +201,11 @@ def _format_result(call: Call) -> str:
 
 
 def _build_row(
-    settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]
+    settings: Settings,
+    cell: LoadedCell,
+    question: Question,
+    placed: PlacedContexts,
+    replayed: Replay[Answer],
 ) -> dict[str, Any]:
     labels = cell.spec.labels
     answer, steps = replayed.result, replayed.steps
@@ -154,7 +214,9 @@ def _build_row(
     shown = build_shown(question, steps, answer.used, known)
     sample = Sample(question, prediction, placed.contexts, shown=shown)
     metrics = [
-        metric for metric in build_metrics(settings) if metric.unit == "percent" and not isinstance(metric, JudgedMetric)
+        metric
+        for metric in build_metrics(settings)
+        if metric.unit == "percent" and not isinstance(metric, JudgedMetric)
     ]
     rows = {metric.heading: metric.compute_row(sample) for metric in metrics}
     values = {metric.heading: _format_value(metric, rows[metric.heading]) for metric in metrics}

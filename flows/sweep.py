@@ -6,7 +6,8 @@ python -m flows.sweep strategy=post_fusion k=5
 python -m flows.sweep -m strategy=concatenation,post_fusion k=1,5,10
 python -m flows.sweep -m k=5,10,20 dry_run=true
 python -m flows.sweep experiment=quick_start
-python -m flows.sweep experiment=quick_start shard=2/4   # the calls of every fourth question; see flows.shards
+# The calls of every fourth question; see flows.shards
+python -m flows.sweep experiment=quick_start shard=2/4
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,13 @@ from flows.project.cells import (
     resolve_cells,
 )
 from flows.project.checks import check_ahead
-from flows.project.engines import build_dry_run_rows, describe_usage, iter_outcomes, open_cell_engines, render_first_prompts
+from flows.project.engines import (
+    build_dry_run_rows,
+    describe_usage,
+    iter_outcomes,
+    open_cell_engines,
+    render_first_prompts,
+)
 from flows.project.ledger import open_ledger
 from flows.project.metrics import compare_rows, read_results
 from flows.project.shards import get_shard
@@ -41,15 +48,28 @@ from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
 from winnow.steps import Outcome
-from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, group_by_models, iter_jobs, load_cells, run_cells
+from winnow.sweeps.run import (
+    JobFactory,
+    LoadedCell,
+    group_by_engines,
+    group_by_models,
+    iter_jobs,
+    load_cells,
+    run_cells,
+)
 from winnow.sweeps.spec import CellSpec
 
-_FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
+_FILTER_PENDING_NOTE = (
+    "The closed-book filter has not run yet, so the first questions of the split are counted "
+    "without it."
+)
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
 def sweep(jobs: Sequence[Settings]) -> Summary:
-    """Run the unfinished cells of all jobs, with one driver per set of language models, and log every cell to MLflow."""
+    """Run the unfinished cells of all jobs, with one driver per set of language models, and log
+    every cell to MLflow.
+    """
     if shard := get_shard(jobs[0]):
         return run_sweep_shard(jobs, shard)
     specs = resolve_cells(jobs)
@@ -58,7 +78,11 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     unfinished = [_select_unfinished(jobs[0], group) for group in groups]
     if jobs[0].dry_run:
         counted: set[bytes] = set()
-        rows = [row for group, left in zip(groups, unfinished, strict=True) for row in _dry_run(jobs[0], group, left, counted)]
+        rows = [
+            row
+            for group, left in zip(groups, unfinished, strict=True)
+            for row in _dry_run(jobs[0], group, left, counted)
+        ]
         notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
         for left in filter(None, unfinished):
             notes += render_first_prompts(left[0].spec.engines, iter_jobs(left))
@@ -67,26 +91,41 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
         check_ahead(jobs)
         print_equivalent_cell(jobs)
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
-    notes = [_run_cells(jobs[0], group) for group in group_by_models([cell for left in unfinished for cell in left])]
+    notes = [
+        _run_cells(jobs[0], group)
+        for group in group_by_models([cell for left in unfinished for cell in left])
+    ]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
     rows, sentences = compare_rows(results, jobs[0].report, describe_bias(specs))
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
-    notes = [*sentences, *(notes or [_ALL_FINISHED_NOTE]), *build_code_notes(folders), _describe_passages(results)]
+    notes = [
+        *sentences,
+        *(notes or [_ALL_FINISHED_NOTE]),
+        *build_code_notes(folders),
+        _describe_passages(results),
+    ]
     return Summary(title, rows, "\n".join(filter(None, notes)), folders, group="strategy")
 
 
 def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """Return the cells to run: those that are not finished, and those that the settings of the sweep ask for again.
+    """Return the cells to run: those that are not finished, and those that the settings of the
+    sweep ask for again.
 
-    `sweep.retry_empty` asks for cells with replies without text, and `sweep.record_steps` for cells without recorded steps.
+    `sweep.retry_empty` asks for cells with replies without text, and `sweep.record_steps` for cells
+    without recorded steps.
     """
     again = settings.sweep
     return [
         cell
         for cell in cells
         if not cell.spec.is_finished
-        or (again.retry_empty and any(one.empty for row in read_predictions(cell.spec.predictions) for one in row.usage))
+        or (
+            again.retry_empty
+            and any(
+                one.empty for row in read_predictions(cell.spec.predictions) for one in row.usage
+            )
+        )
         or (again.record_steps and not has_steps(cell.spec.folder))
     ]
 
@@ -95,14 +134,20 @@ def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same language models, and return a summary of the calls and their cost."""
     stats = RunStats()
     for cell in cells:
-        (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
+        (cell.spec.folder / MANIFEST).unlink(
+            missing_ok=True
+        )  # so that they count as unfinished if the run is killed
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
 
         def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:
-            return iter_outcomes(lambda: open_cell_engines(cells), ledger, jobs, total, "sweeping", stats)
+            return iter_outcomes(
+                lambda: open_cell_engines(cells), ledger, jobs, total, "sweeping", stats
+            )
 
         run_cells(cells, run_jobs, _finish_cell)
-    return describe_usage(stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines})
+    return describe_usage(
+        stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
+    )
 
 
 def _finish_cell(cell: LoadedCell, rows: int) -> None:
@@ -115,35 +160,54 @@ def _finish_cell(cell: LoadedCell, rows: int) -> None:
 
 
 def _check_one_model(spec: CellSpec) -> None:
-    """Raise ConfigError if several models of the reader answered the questions of a cell, in this run or an earlier one."""
-    models = {model: count for (role, model), count in count_models(spec.folder).items() if role == "reader"}
+    """Raise ConfigError if several models of the reader answered the questions of a cell, in this
+    run or an earlier one.
+    """
+    models = {
+        model: count
+        for (role, model), count in count_models(spec.folder).items()
+        if role == "reader"
+    }
     if len(models) > 1:
         listed = ", ".join(f"{model} ({count} replies)" for model, count in sorted(models.items()))
         raise ConfigError(
-            f"{spec.folder.name}: several models answered: {listed}. The cell is not finished, and its calls are stored. Pin "
-            "a snapshot with reader.base, or accept them with reader.engine.model_change=mark."
+            f"{spec.folder.name}: several models answered: {listed}. The cell is not finished, and "
+            "its calls are stored. Pin a snapshot with reader.base, or accept them with "
+            "reader.engine.model_change=mark."
         )
 
 
 def _describe_passages(results: Sequence[CellResult]) -> str:
-    """Say how many passages did not fit into prompts and where fewer than k were retrieved, or return "" if nowhere."""
+    """Say how many passages did not fit into prompts and where fewer than k were retrieved, or
+    return "" if nowhere.
+    """
     dropped = sum(sum(result.columns.truncated) for result in results)
     notes = [f"{dropped} passages did not fit into prompts."] if dropped else []
     return " ".join([*notes, *build_short_context_notes(results)])
 
 
 def _dry_run(
-    settings: Settings, cells: Sequence[LoadedCell], unfinished: Sequence[LoadedCell], counted: set[bytes]
+    settings: Settings,
+    cells: Sequence[LoadedCell],
+    unfinished: Sequence[LoadedCell],
+    counted: set[bytes],
 ) -> list[dict[str, Any]]:
-    """Return the estimated calls and costs of a group of cells, one row per role, without calls that other groups counted."""
+    """Return the estimated calls and costs of a group of cells, one row per role, without calls
+    that other groups counted.
+    """
     counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
-    rows = build_dry_run_rows(settings, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
+    rows = build_dry_run_rows(
+        settings,
+        cells[0].spec.engines,
+        lambda: iter_jobs(unfinished) if unfinished else (),
+        counted,
+    )
     return [counts | row for row in rows]
 
 
 _SETTINGS = (
-    "strategy", "placement", "distractors", "context", "k", "rank_by", "weighting", "metric", "breakdown", "search",
-    "rewriting", "sweep", "grid", *MODEL_ROLES[1:], "nli", "prices",
+    "strategy", "placement", "distractors", "context", "k", "rank_by", "weighting", "metric",
+    "breakdown", "search", "rewriting", "sweep", "grid", *MODEL_ROLES[1:], "nli", "prices",
 )  # fmt: skip
 STAGE = Stage(
     sweep,

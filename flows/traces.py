@@ -1,8 +1,10 @@
-"""Log traces of single questions to MLflow: what was retrieved, placed, asked, replied and voted, with an assessment.
+"""Log traces of single questions to MLflow: what was retrieved, placed, asked, replied and voted,
+with an assessment.
 
-A trace takes about 0.1 seconds and 30 kB, so that tracking.traces, the number of questions per cell, is 0 unless it is set.
-Questions on which cells disagree come first, then errors. Prompts are replayed from the ledger, and no model is loaded; the
-sweep with the same settings must be finished. MLflow shows the traces of an experiment under "Traces".
+A trace takes about 0.1 seconds and 30 kB, so that tracking.traces, the number of questions per
+cell, is 0 unless it is set. Questions on which cells disagree come first, then errors. Prompts are
+replayed from the ledger, and no model is loaded; the sweep with the same settings must be finished.
+MLflow shows the traces of an experiment under "Traces".
 
     python -m flows.traces experiment=quick_start tracking.traces=20
 """
@@ -32,11 +34,14 @@ from winnow.tracking import Tracker
 
 
 def traces(jobs: Sequence[Settings]) -> Summary:
-    """Log the traces of the chosen questions in every cell; those that are there already are kept."""
+    """Log the traces of the chosen questions in every cell; those that are there
+    already are kept.
+    """
     settings, specs = jobs[0], resolve_cells(jobs)
     if not settings.tracking.traces:
         raise ConfigError(
-            "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as tracking.traces=20."
+            "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as "
+            "tracking.traces=20."
         )
     require_finished(specs)
     results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"))
@@ -44,11 +49,18 @@ def traces(jobs: Sequence[Settings]) -> Summary:
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)
     rows = []
-    with open_ledger(settings) as ledger, progress("logging traces", len(specs) * len(question_ids)) as advance:
+    with (
+        open_ledger(settings) as ledger,
+        progress("logging traces", len(specs) * len(question_ids)) as advance,
+    ):
         for spec, result in zip(specs, results, strict=True):
             tracker = trackers[get_place(spec)]
             rows.append(_log_cell(cells[spec.key], result, question_ids, tracker, ledger, advance))
-    return Summary("Traces", rows, 'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.')
+    return Summary(
+        "Traces",
+        rows,
+        'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.',
+    )
 
 
 def _log_cell(
@@ -64,8 +76,8 @@ def _log_cell(
     run = tracker.find_run(config_hash=spec.key, sweep=str(spec.config["sweep"]["name"]))
     if run is None:
         raise MissingArtifactError(
-            f"MLflow at {tracker.uri} has no run of the cell {spec.folder.name}. Run `python -m flows.sweep` with the same "
-            "settings, which logs it without a call.",
+            f"MLflow at {tracker.uri} has no run of the cell {spec.folder.name}. Run `python -m "
+            "flows.sweep` with the same settings, which logs it without a call.",
             "sweep",
         )
     samples = {sample.question.question_id: sample for sample in result.samples}
@@ -78,8 +90,15 @@ def _log_cell(
         return build_trace(cell, samples[question_id], identities, ledger, steps.get(question_id))
 
     started = float(read_manifest(spec.folder)["started"])
-    logged, kept = log_traces(tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance)
-    return {"cell": spec.folder.name, "logged": logged, "kept": kept, "not replayed": len(ids) - logged - kept}
+    logged, kept = log_traces(
+        tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance
+    )
+    return {
+        "cell": spec.folder.name,
+        "logged": logged,
+        "kept": kept,
+        "not replayed": len(ids) - logged - kept,
+    }
 
 
 STAGE = Stage(

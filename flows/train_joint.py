@@ -1,11 +1,16 @@
-"""Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG, fusion-in-decoder).
+"""Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG,
+fusion-in-decoder).
 
-RE-RAG uses no relevance labels: the estimator learns from the generator's likelihood of the answer given each context. The
-evaluator of CRAG (joint=crag_evaluator) is an estimator that learns from labels.
+RE-RAG uses no relevance labels: the estimator learns from the generator's likelihood of the answer
+given each context. The evaluator of CRAG (joint=crag_evaluator) is an estimator that learns from
+labels.
 
-    python -m flows.train_joint estimator=cross_encoder                       # a frozen teacher (conf/joint/frozen.yaml)
-    python -m flows.train_joint estimator=cross_encoder joint=crag_evaluator  # labels: passages with and without the answer
-    python -m flows.train_joint joint=re_rag estimator=t5                     # both are trained
+    # A frozen teacher (conf/joint/frozen.yaml)
+    python -m flows.train_joint estimator=cross_encoder
+    # Labels: passages with and without the answer
+    python -m flows.train_joint estimator=cross_encoder joint=crag_evaluator
+    # Both are trained
+    python -m flows.train_joint joint=re_rag estimator=t5
     torchrun --nproc_per_node=4 -m flows.train_joint joint=re_rag estimator=t5
 """
 
@@ -41,14 +46,20 @@ from winnow.sweeps.shards import Shard
 
 
 def train_joint(jobs: Sequence[Settings]) -> Summary:
-    """Train the models of each job, and show the best epoch's metrics on the development questions."""
+    """Train the models of each job, and show the best epoch's metrics on the
+    development questions.
+    """
     if shard := get_shard(jobs[0]):
         return _run_shard(divide_limits(jobs, shard), shard)
-    use_finished_shards(jobs[0], "train_joint", [_resolve_taught(Project(settings)) for settings in jobs])
+    use_finished_shards(
+        jobs[0], "train_joint", [_resolve_taught(Project(settings)) for settings in jobs]
+    )
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []
-    for settings, training in [(whole, training) for whole in jobs for training in _list_trainings(whole)]:
+    for settings, training in [
+        (whole, training) for whole in jobs for training in _list_trainings(whole)
+    ]:
         project = _select_training(settings, training)
         artifact = resolve_joint_models(project)
         folders.append(artifact.folder)
@@ -60,8 +71,12 @@ def train_joint(jobs: Sequence[Settings]) -> Summary:
             print_equivalent(artifact)
             _train(project, artifact)
         questions = training.data.dev_questions or "all"
-        rows.append({"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)})
-    return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
+        rows.append(
+            {"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)}
+        )
+    return Summary(
+        "Joint training, development questions of the best epoch", rows, "\n".join(notes), folders
+    )
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
@@ -75,15 +90,21 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     teachers = [training.teacher for training in taught if training.teacher is not None]
     if len(teachers) < len(taught):
         raise ConfigError(
-            f"shard={shard.number}/{shard.count}: joint={taught[0].name} has no teacher whose calls shards could make. "
-            "Remove `shard`; torchrun trains on several GPUs."
+            f"shard={shard.number}/{shard.count}: joint={taught[0].name} has no teacher whose "
+            "calls shards could make. Remove `shard`; torchrun trains on several GPUs."
         )
-    projects = [_select_training(settings, training) for settings, training in zip(jobs, taught, strict=True)]
+    projects = [
+        _select_training(settings, training)
+        for settings, training in zip(jobs, taught, strict=True)
+    ]
 
     def make_calls() -> str:
         count = 0
         for project, teacher in zip(projects, teachers, strict=True):
-            groups = [[group for group in part if shard.contains(group.question.question_id)] for part in _load_data(project)]
+            groups = [
+                [group for group in part if shard.contains(group.question.question_id)]
+                for part in _load_data(project)
+            ]
             _add_teacher_outputs(project, teacher, *groups)
             count += sum(map(len, groups))
         return f"The teacher was asked about {count} questions."
@@ -93,7 +114,9 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
 
 def _train(project: Project, artifact: Artifact) -> None:
-    """Train the models of a joint training and log its metrics. Under torchrun only the first process logs."""
+    """Train the models of a joint training and log its metrics. Under torchrun only the first
+    process logs.
+    """
     from winnow.training.loop import count_optimizer_steps, fit
 
     settings = project.settings
@@ -107,7 +130,9 @@ def _train(project: Project, artifact: Artifact) -> None:
         return
     params = {"joint": settings.joint.plain, "questions": len(train)}
     with track(project, "train_joint", artifact, params) as run:
-        with progress("training", count_optimizer_steps(len(train), loop, method.updates)) as advance:
+        with progress(
+            "training", count_optimizer_steps(len(train), loop, method.updates)
+        ) as advance:
             report = fit(method, train, dev, loop, artifact.folder, run.log_metrics, advance)
         run.log_metrics(
             {
@@ -123,11 +148,18 @@ def _train(project: Project, artifact: Artifact) -> None:
 
 
 def _build_models(settings: Settings) -> dict[str, Any]:
-    """Build the models that the method trains, in float32 because mixed precision needs float32 master weights."""
+    """Build the models that the method trains, in float32 because mixed precision needs float32
+    master weights.
+    """
     models: dict[str, Any] = {}
     device = settings.joint.settings.build().device
     if "estimator" in settings.joint.trainable:
-        engine = {"path": str(settings.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
+        engine = {
+            "path": str(settings.estimator.base),
+            "dtype": "float32",
+            "device": device,
+            "runtime": "torch",
+        }
         models["estimator"] = settings.estimator.engine.build(**engine)
     if "generator" in settings.joint.trainable:
         models["generator"] = settings.joint.generator.build(dtype="float32", device=device)
@@ -145,15 +177,21 @@ def _load_data(project: Project) -> tuple[list[Any], list[Any]]:
     return pairs.select(train), pairs.select(dev)
 
 
-def _load_groups(project: Project, split: str, max_questions: int | None, max_contexts: int | None) -> list[Any]:
-    """Load the first questions of a split, each grouped with its first retrieved contexts; None means all."""
+def _load_groups(
+    project: Project, split: str, max_questions: int | None, max_contexts: int | None
+) -> list[Any]:
+    """Load the first questions of a split, each grouped with its first retrieved contexts; None
+    means all.
+    """
     from winnow.training.groups import Group
 
     questions = read_questions(project.questions_file, [split])[:max_questions]
     rankings = read_rankings(project.rankings.require(), questions)
     groups = []
     for question in questions:
-        retrieved = [context for context in build_ranked_contexts(rankings, question) if context.rank]
+        retrieved = [
+            context for context in build_ranked_contexts(rankings, question) if context.rank
+        ]
         groups.append(Group(question, tuple(retrieved[:max_contexts])))
     return groups
 
@@ -161,9 +199,11 @@ def _load_groups(project: Project, split: str, max_questions: int | None, max_co
 def _add_teacher_outputs(
     project: Project, taught_by: sections.Teacher, train: Sequence[Any], dev: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Add the teacher's likelihoods of the answers to the training groups, and its replies to the development groups.
+    """Add the teacher's likelihoods of the answers to the training groups, and its replies to the
+    development groups.
 
-    Its calls are stored in the ledger, so that trainings with another estimator, objective or seed reuse them.
+    Its calls are stored in the ledger, so that trainings with another estimator, objective or seed
+    reuse them.
     """
     teacher = Teacher(open_prompt(project, taught_by.prompt), taught_by.decoding.build())
 
@@ -174,7 +214,9 @@ def _add_teacher_outputs(
             yield Job(("dev", n), teacher.request_scored_replies(group.question, group.contexts))
 
     specs = [resolve_reader_spec(project, taught_by.reader, taught_by.prompt)]
-    results = collect_results(project.settings, specs, jobs, len(train) + len(dev), "querying the frozen generator")
+    results = collect_results(
+        project.settings, specs, jobs, len(train) + len(dev), "querying the frozen generator"
+    )
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],
         [replace(group, replies=results["dev", n]) for n, group in enumerate(dev)],
@@ -184,16 +226,31 @@ def _add_teacher_outputs(
 def _build_row(artifact: Artifact) -> dict[str, Any]:
     """Return the best epoch, its metrics and the speed of a finished training."""
     report = json.loads((artifact.folder / "training.json").read_text())
-    best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
+    best: dict[str, float] = next(
+        (row for row in report["history"] if row["epoch"] == report["best_epoch"]), {}
+    )
     metrics = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
-    counts = ((report.get(name, 0), what) for name, what in (("truncated", "pairs"), ("truncated_answers", "answers")))
-    truncation = "".join(f", {count} {what} truncated to the maximum length" for count, what in counts if count)
-    speed = format_training_speed(report["seconds"], report["tokens_per_second"], report["peak_memory"])
-    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
+    counts = (
+        (report.get(name, 0), what)
+        for name, what in (("truncated", "pairs"), ("truncated_answers", "answers"))
+    )
+    truncation = "".join(
+        f", {count} {what} truncated to the maximum length" for count, what in counts if count
+    )
+    speed = format_training_speed(
+        report["seconds"], report["tokens_per_second"], report["peak_memory"]
+    )
+    return {
+        "best epoch": f"{report['best_epoch']} of {len(report['history'])}",
+        **metrics,
+        "training": speed + truncation,
+    }
 
 
 def _list_trainings(settings: Settings) -> list[Joint]:
-    """Return the settings of the trainings of the estimator and of the generator, or `joint` if neither is trained."""
+    """Return the settings of the trainings of the estimator and of the generator, or `joint` if
+    neither is trained.
+    """
     trainings = [settings.joint] if settings.estimator.trained else []
     if settings.generator and any(reader.joint for reader in list_readers(settings)):
         trainings.append(settings.generator)
@@ -206,7 +263,9 @@ def _select_training(settings: Settings, training: Joint) -> Project:
 
 
 def _find_taught(settings: Settings) -> Joint:
-    """Return the settings of the first training with a teacher, whose calls shards make, or of the first one."""
+    """Return the settings of the first training with a teacher, whose calls shards make, or of the
+    first one.
+    """
     trainings = _list_trainings(settings)
     return next((training for training in trainings if training.teacher is not None), trainings[0])
 
@@ -217,12 +276,18 @@ def _resolve_taught(project: Project) -> Artifact:
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the trainings of the estimator and of the generator, or that of the settings if neither is trained."""
-    yield from (resolve_joint_models(project, training) for training in _list_trainings(project.settings))
+    """Yield the trainings of the estimator and of the generator, or that of the settings if neither
+    is trained.
+    """
+    yield from (
+        resolve_joint_models(project, training) for training in _list_trainings(project.settings)
+    )
 
 
 def _list_needs(settings: Settings) -> list[str]:
-    """Return the stages that a training needs: also the training of its teacher, if that is fine-tuned here."""
+    """Return the stages that a training needs: also the training of its teacher, if that is
+    fine-tuned here.
+    """
     is_taught = any(is_trained(settings, teacher.reader) for teacher in list_teachers(settings))
     return ["acquire", "retrieve", *(["train_reader"] if is_taught else [])]
 

@@ -1,10 +1,12 @@
-"""Train the reader on the training split: on replies that follow from labels or that a teacher wrote, or on rewards.
+r"""Train the reader on the training split: on replies that follow from labels or that a teacher
+wrote, or on rewards.
 
 A training that starts with the reader of another one (`training.start`) runs that one first.
 
     python -m flows.train_reader
     python -m flows.train_reader training=cite_sft_rewarded prompt=rage_short
-    torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true training.settings.lora_rank=16
+    torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true \
+        training.settings.lora_rank=16
 """
 
 import os
@@ -16,7 +18,13 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.checks import check_ahead
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import EVALUATED, collect_results, iter_outcomes, open_reader, resolve_reader_spec
+from flows.project.engines import (
+    EVALUATED,
+    collect_results,
+    iter_outcomes,
+    open_reader,
+    resolve_reader_spec,
+)
 from flows.project.ledger import open_ledger
 from flows.project.models import (
     check_training_split,
@@ -54,15 +62,20 @@ Log = Callable[[Mapping[str, float], int], None]
 def train_reader(jobs: Sequence[Settings]) -> Summary:
     """Train the reader of each job with reader.tuned=true, and compare it with its base model.
 
-    The training passages come from the retriever `training.retriever`, by default the one that labels questions, so that
-    sweeps over retrievers share one reader.
+    The training passages come from the retriever `training.retriever`, by default the one that
+    labels questions, so that sweeps over retrievers share one reader.
     """
     rows: list[dict[str, Any]] = []
     folders = []
     for settings in jobs:
         project = Project(settings)
         if not is_trained(settings, settings.reader):
-            rows.append({"reader": settings.reader.name, "": "reader.tuned is false or training=none: nothing to train"})
+            rows.append(
+                {
+                    "reader": settings.reader.name,
+                    "": "reader.tuned is false or training=none: nothing to train",
+                }
+            )
             continue
         for training in list_trainings(settings):
             artifact = resolve_trained_reader(project, settings.reader, settings.prompt, training)
@@ -80,7 +93,9 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
 
 
 def _train(project: Project, artifact: Artifact, training: Training) -> list[dict[str, Any]]:
-    """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
+    """Train a reader and return its rows of the summary. Under torchrun only the first process
+    evaluates and logs.
+    """
     settings = project.settings
     base = str(settings.reader.base)
     check_model(base)
@@ -92,9 +107,15 @@ def _train(project: Project, artifact: Artifact, training: Training) -> list[dic
     if os.environ.get("RANK", "0") != "0":
         train(project, training, prompt, base, artifact.folder, discard_metrics)
         return []
-    logged = {name: training.plain[name] for name in ("mix", "settings", "method") if name in training.plain}
+    logged = {
+        name: training.plain[name]
+        for name in ("mix", "settings", "method")
+        if name in training.plain
+    }
     with track(project, "train_reader", artifact, {"training": logged}) as run:
-        num_examples, report = train(project, training, prompt, base, artifact.folder, run.log_metrics)
+        num_examples, report = train(
+            project, training, prompt, base, artifact.folder, run.log_metrics
+        )
         rows = _evaluate(project, training, base, find_weights(artifact.folder, training), prompt)
         run.log_metrics(
             {
@@ -106,7 +127,10 @@ def _train(project: Project, artifact: Artifact, training: Training) -> list[dic
         )
         run.log_metrics({name: value for name, value in report.items() if isinstance(value, float)})
     artifact.finish(num_examples)
-    return [{**format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""} for row in rows]
+    return [
+        {**format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""}
+        for row in rows
+    ]
 
 
 def _train_on_replies(
@@ -118,7 +142,9 @@ def _train_on_replies(
     ranked = _load_ranked_questions(project, training, training.split)
     mix: Any = training.mix.build()
     if training.teacher is not None:
-        mix = replace(mix, replies=_ask_teacher(project, training, training.teacher, mix, ranked, prompt))
+        mix = replace(
+            mix, replies=_ask_teacher(project, training, training.teacher, mix, ranked, prompt)
+        )
     examples = mix.build_examples(ranked, prompt, training.seed)
     report = fine_tune(base, examples, training.settings.build(), out, log, mix.new_tokens)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
@@ -128,8 +154,12 @@ def _train_on_replies(
 
 
 def _format_number(number: int, unit: str, citable: Sequence[Any] | None) -> str:
-    """Format how many examples or prompts were used and, for citations, how many questions there are that have any."""
-    return f"{number} {unit}" + ("" if citable is None else f" of {len(citable)} questions with a relevant document")
+    """Format how many examples or prompts were used and, for citations, how many questions there
+    are that have any.
+    """
+    return f"{number} {unit}" + (
+        "" if citable is None else f" of {len(citable)} questions with a relevant document"
+    )
 
 
 def _ask_teacher(
@@ -140,15 +170,22 @@ def _ask_teacher(
     ranked: Sequence[tuple[Question, Sequence[Context]]],
     prompt: Prompt,
 ) -> dict[str, str]:
-    """Return the teacher's reply to each question of a mix, by question id. Its calls are stored in the ledger."""
+    """Return the teacher's reply to each question of a mix, by question id. Its calls are stored in
+    the ledger.
+    """
     questions = mix.select_questions(ranked, training.seed)
     strategy = mix.build_strategy(prompt, teacher.decoding.build())
 
     def iter_jobs() -> Iterator[Job[Answer]]:
-        return (Job(question.question_id, strategy.plan(question, contexts)) for question, contexts in questions)
+        return (
+            Job(question.question_id, strategy.plan(question, contexts))
+            for question, contexts in questions
+        )
 
     specs = [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
-    answers = collect_results(project.settings, specs, iter_jobs, len(questions), "asking the teacher")
+    answers = collect_results(
+        project.settings, specs, iter_jobs, len(questions), "asking the teacher"
+    )
     return {str(question_id): answer.reply for question_id, answer in answers.items()}
 
 
@@ -165,42 +202,64 @@ def _train_on_rewards(
     metrics = [node.build() for node in training.metrics]
     task = RewardedTask(mix.build_strategy(prompt, decoding), training.reward.build(), metrics)
     ranked, held_out = (
-        _load_ranked_questions(project, training, split) for split in (training.split, training.evaluation.split)
+        _load_ranked_questions(project, training, split)
+        for split in (training.split, training.evaluation.split)
     )
-    train, dev = (_build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out))
+    train, dev = (
+        _build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out)
+    )
     settings = training.settings.build()
-    method = training.method.build(base=base, task=task, decoding=decoding, device=str(settings.device))
+    method = training.method.build(
+        base=base, task=task, decoding=decoding, device=str(settings.device)
+    )
     if isinstance(method, TrlMethod):
         report = method.fit(train, settings, out, log)
     else:
-        with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
-            report = fit(method, train, dev[: training.evaluation.limit], settings, out, log, advance)
+        with progress(
+            "training", count_optimizer_steps(len(train), settings, method.updates)
+        ) as advance:
+            report = fit(
+                method, train, dev[: training.evaluation.limit], settings, out, log, advance
+            )
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {
-        f"train_{name}": float(getattr(report, name)) for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
+        f"train_{name}": float(getattr(report, name))
+        for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
     }
     number = _format_number(len(train), "prompts", list_citable(ranked))
     return len(train), {**values, "text": f"{number}, {report.steps} steps, {speed}"}
 
 
-def _build_groups(ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any, seed: int, task: Any) -> list[Any]:
-    """Build the prompts of a mix as groups, without those for whose replies no reward is defined."""
+def _build_groups(
+    ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any, seed: int, task: Any
+) -> list[Any]:
+    """Build the prompts of a mix as groups, without those for whose replies no reward
+    is defined.
+    """
     from winnow.training.groups import Group
 
     questions = mix.select_questions(ranked, seed)
     return [
-        group for group in (Group(question, tuple(contexts)) for question, contexts in questions) if task.has_reward(group)
+        group
+        for group in (Group(question, tuple(contexts)) for question, contexts in questions)
+        if task.has_reward(group)
     ]
 
 
-def _load_ranked_questions(project: Project, training: Training, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
-    """Load the questions of a split, each with its contexts as ranked by the retriever of the training."""
+def _load_ranked_questions(
+    project: Project, training: Training, split: str
+) -> list[tuple[Question, tuple[Context, ...]]]:
+    """Load the questions of a split, each with its contexts as ranked by the retriever of the
+    training.
+    """
     questions = read_questions(project.questions_file, [split])
     rankings = read_rankings(project.resolve_retrieval(training.retriever).require(), questions)
     return [(question, build_ranked_contexts(rankings, question)) for question in questions]
 
 
-def _evaluate(project: Project, training: Training, base: str, trained: str, prompt: Prompt) -> list[dict[str, Any]]:
+def _evaluate(
+    project: Project, training: Training, base: str, trained: str, prompt: Prompt
+) -> list[dict[str, Any]]:
     """Evaluate a reader before and after its training on held-out questions."""
     ranked = _load_ranked_questions(project, training, training.evaluation.split)
     mix: Any = training.mix.build()
@@ -212,25 +271,37 @@ def _evaluate(project: Project, training: Training, base: str, trained: str, pro
     for model, path in (("base", base), ("tuned", trained)):
 
         def open_all(path: str = path) -> Engines:
-            return build_engine_map(open_reader(project.settings.reader, path, price=Price(), name=EVALUATED))
+            return build_engine_map(
+                open_reader(project.settings.reader, path, price=Price(), name=EVALUATED)
+            )
 
         def iter_jobs() -> Iterator[Job[Answer]]:
-            return (Job(n, strategy.plan(question, contexts)) for n, (question, contexts) in enumerate(cases))
+            return (
+                Job(n, strategy.plan(question, contexts))
+                for n, (question, contexts) in enumerate(cases)
+            )
 
         with open_ledger(project.settings) as ledger:
-            outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
+            outcomes = iter_outcomes(
+                open_all, ledger, iter_jobs, len(cases), "evaluating the reader"
+            )
             by_number = {outcome.tag: outcome for outcome in outcomes}
         rows.append({"model": model, **compute_metrics([by_number[n] for n in range(len(cases))])})
     return rows
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the fine-tuned readers of all roles, the configured one first, each before those with which its training began.
+    """Yield the fine-tuned readers of all roles, the configured one first, each before those with
+    which its training began.
 
     If no role has one, they are those of the configured reader, which the settings could have.
     """
     settings = project.settings
-    readers = [reader for reader in list_readers(settings) if is_trained(settings, reader) and not reader.joint]
+    readers = [
+        reader
+        for reader in list_readers(settings)
+        if is_trained(settings, reader) and not reader.joint
+    ]
     for reader in readers or ([settings.reader] if settings.training.mix is not None else []):
         for training in reversed(list_trainings(settings)):
             yield resolve_trained_reader(project, reader, settings.prompt, training)

@@ -1,6 +1,8 @@
-"""Open one page from which all others are reached: those of the sweeps, MLflow's over the runs, and Prefect's.
+"""Open one page from which all others are reached: those of the sweeps, MLflow's over the runs, and
+Prefect's.
 
-All are served on 127.0.0.1 until Ctrl-C. A cell in a sweep's page leads to its MLflow run, and the run's description back.
+All are served on 127.0.0.1 until Ctrl-C. A cell in a sweep's page leads to its MLflow run, and the
+run's description back.
 
 python -m flows.ui
 python -m flows.ui --port 5001 tracking.uri=sqlite:////data/mlflow.db
@@ -27,9 +29,13 @@ _LOG = Path(".mlflow/server.log")
 
 
 def main() -> None:
-    """Start the server, print the addresses of the pages, and open the start page if there is a browser."""
+    """Start the server, print the addresses of the pages, and open the start page if there is a
+    browser.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m flows.ui", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m flows.ui",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--port",
@@ -37,7 +43,11 @@ def main() -> None:
         default=MLFLOW_PORT,
         help=f"port of MLflow on 127.0.0.1 ({MLFLOW_PORT}); the sweeps' pages have the next one",
     )
-    parser.add_argument("settings", nargs="*", help="settings of the store, such as tracking.uri=sqlite:////data/mlflow.db")
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        help="settings of the store, such as tracking.uri=sqlite:////data/mlflow.db",
+    )
     options = parser.parse_args()
     try:
         _serve(options.port, options.settings)
@@ -60,16 +70,22 @@ def _serve(port: int, overrides: list[str]) -> None:
         return
     for one in (port, port + 1):
         if not is_port_free(one):
-            raise ConfigError(f"Port {one} is taken, perhaps by pages that are open already. Choose another with --port.")
+            raise ConfigError(
+                f"Port {one} is taken, perhaps by pages that are open already. Choose another with "
+                "--port."
+            )
     server_url = f"http://127.0.0.1:{port}"
     command = [
-        sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-        "--backend-store-uri", uri, "--artifacts-destination", str(Path(tracking.artifacts).resolve()),
+        sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
+        "--workers", "1", "--backend-store-uri", uri, "--artifacts-destination",
+        str(Path(tracking.artifacts).resolve()),
     ]  # fmt: skip
     # Winnow uses none of the server's background jobs, for which it would start ten processes.
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     reports, start = Path("reports"), f"http://127.0.0.1:{port + 1}"
-    addresses = {name: _format_address(server_url, experiment_id) for name, experiment_id in views.items()}
+    addresses = {
+        name: _format_address(server_url, experiment_id) for name, experiment_id in views.items()
+    }
     write_start_page(reports, server_url, addresses)
 
     def find_run(key: str) -> str | None:
@@ -82,15 +98,24 @@ def _serve(port: int, overrides: list[str]) -> None:
         suppress(KeyboardInterrupt),
     ):
         print(f"{_format_pages(server_url, views)}\nAll pages: {start}", flush=True)
-        if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        if (
+            sys.platform == "darwin"
+            or os.environ.get("DISPLAY")
+            or os.environ.get("WAYLAND_DISPLAY")
+        ):
             webbrowser.open(start)
         server.wait()
 
 
 def _format_pages(server_url: str, views: Mapping[str, str]) -> str:
     """Return a line with the address of the page of each sweep."""
-    lines = [f"{name}: {_format_address(server_url, experiment_id)}" for name, experiment_id in views.items()]
-    return "\n".join([f"MLflow at {server_url} (Ctrl-C ends it)", *(lines or ["No sweep has been run yet."])])
+    lines = [
+        f"{name}: {_format_address(server_url, experiment_id)}"
+        for name, experiment_id in views.items()
+    ]
+    return "\n".join(
+        [f"MLflow at {server_url} (Ctrl-C ends it)", *(lines or ["No sweep has been run yet."])]
+    )
 
 
 def _format_address(server_url: str, experiment_id: str) -> str:

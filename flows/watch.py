@@ -1,11 +1,14 @@
-"""Watch a sweep while it runs: questions answered, first numbers with intervals, calls made and shared, and the time left.
+"""Watch a sweep while it runs: questions answered, first numbers with intervals, calls made and
+shared, and the time left.
 
-Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not slowed down. The settings
-are those of the sweep. A number over the questions that are answered so far is not the result: the others may be harder.
+Everything is read from the ledger and from finished cells: no model is loaded, and the sweep is not
+slowed down. The settings are those of the sweep. A number over the questions that are answered so
+far is not the result: the others may be harder.
 
-python -m flows.watch                                            # the last sweep
-python -m flows.watch experiment=quick_start                     # a table every half minute, until all cells are finished
-python -m flows.watch experiment=quick_start watch.every=null    # once
+python -m flows.watch  # the last sweep
+# A table every half minute, until all cells are finished
+python -m flows.watch experiment=quick_start
+python -m flows.watch experiment=quick_start watch.every=null  # once
 """
 
 import sys
@@ -39,14 +42,16 @@ class WatchedCell:
 
     Args:
         cell: Cell, which may be finished, running, or not started.
-        metric: Metric of its answers, which needs nothing but the predictions and the placed contexts.
+        metric: Metric of its answers, which needs nothing but the predictions and the placed
+            contexts.
 
     Attributes:
         samples: The answered questions by their ids.
-        calls: What each of their calls used, by its key in the ledger; those of rankings are not among them.
+        calls: What each of their calls used, by its key in the ledger; those of rankings are not
+            among them.
         num_requested: Number of calls that they request, shared ones included.
-        has_all_calls: Whether the ledger has the calls of all answered questions; those of a finished cell may have been
-            made on another machine.
+        has_all_calls: Whether the ledger has the calls of all answered questions; those of a
+            finished cell may have been made on another machine.
 
     """
 
@@ -63,12 +68,20 @@ class WatchedCell:
         return len(self.cell.questions)
 
     def look(self, ledger: CallStore) -> None:
-        """Add the questions that were answered since the last look: all of whose calls the ledger has."""
-        left = [question for question in self.cell.questions if question.question_id not in self.samples]
+        """Add the questions that were answered since the last look: all of whose calls the ledger
+        has.
+        """
+        left = [
+            question for question in self.cell.questions if question.question_id not in self.samples
+        ]
         if not left:
             return
         spec = self.cell.spec
-        stored = {one.question_id: one for one in read_predictions(spec.predictions)} if spec.is_finished else {}
+        stored = (
+            {one.question_id: one for one in read_predictions(spec.predictions)}
+            if spec.is_finished
+            else {}
+        )
         steps = read_steps(spec.folder, self.cell.rankings.passages, list(stored)) if stored else {}
         if self._identities is None:
             self._identities = identify_engine_specs(spec.engines)
@@ -77,22 +90,30 @@ class WatchedCell:
             try:
                 recorded = steps.get(question.question_id)
                 plan = self.cell.plan(question, placed.contexts)
-                replay = replay_plan(plan, self._identities, ledger, recorded.steps if recorded else ())
+                replay = replay_plan(
+                    plan, self._identities, ledger, recorded.steps if recorded else ()
+                )
             except LedgerError:
                 if question.question_id not in stored:
                     continue
                 prediction, self.has_all_calls = stored[question.question_id], False
             else:
                 self.num_requested += sum(map(len, replay.rounds))
-                self.calls |= {call.key: count_usage(call) for calls in replay.rounds for call in calls}
+                self.calls |= {
+                    call.key: count_usage(call) for calls in replay.rounds for call in calls
+                }
                 usage = tuple(count_usage(call) for calls in replay.rounds for call in calls)
                 outcome = Outcome(question.question_id, replay.result, usage)
-                replayed = build_prediction(question, placed, outcome, self.cell.get_ranking_usage(question.question_id))
+                replayed = build_prediction(
+                    question, placed, outcome, self.cell.get_ranking_usage(question.question_id)
+                )
                 prediction = stored.get(question.question_id, replayed)
             self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
 
     def build_row(self, seed: int) -> dict[str, Any]:
-        """Return a row of the table: the labels, how far the cell is, and its metric over the answered questions."""
+        """Return a row of the table: the labels, how far the cell is, and its metric over the
+        answered questions.
+        """
         labels = self.cell.spec.labels
         result = CellResult(labels, list(self.samples.values()), [self.metric])
         return {
@@ -116,8 +137,14 @@ def watch(jobs: Sequence[Settings]) -> Summary:
                 cell.look(ledger)
         done = sum(len(cell.samples) for cell in cells)
         first = done if first is None else first
-        note = _describe_progress(done, total, done - first, time.monotonic() - started) + _describe_usage(cells)
-        summary = Summary(f"Sweep {settings.sweep.name}", [cell.build_row(settings.report.seed) for cell in cells], note)
+        note = _describe_progress(
+            done, total, done - first, time.monotonic() - started
+        ) + _describe_usage(cells)
+        summary = Summary(
+            f"Sweep {settings.sweep.name}",
+            [cell.build_row(settings.report.seed) for cell in cells],
+            note,
+        )
         if settings.watch.every is None or done == total:
             return summary
         summary.show()
@@ -136,27 +163,43 @@ def _choose_metric(metrics: Sequence[Metric]) -> Metric:
 
     """
     for metric in metrics:
-        if metric.inputs <= {"prediction", "placed"} and metric.unit == "percent" and not isinstance(metric, JudgedMetric):
+        if (
+            metric.inputs <= {"prediction", "placed"}
+            and metric.unit == "percent"
+            and not isinstance(metric, JudgedMetric)
+        ):
             return metric
     names = ", ".join(metric.name for metric in metrics)
-    raise ConfigError(f"flows.watch needs a metric of answers alone, such as em; received metric=[{names}].")
+    raise ConfigError(
+        f"flows.watch needs a metric of answers alone, such as em; received metric=[{names}]."
+    )
 
 
 def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
-    """Say how many questions are answered, and about how long the others take at the pace since the first look."""
+    """Say how many questions are answered, and about how long the others take at the pace since the
+    first look.
+    """
     text = f"{done:,} of {total:,} questions answered in all cells"
     if done == total:
         return f"{text}."
     if not new:
         return f"{text}; none since this command began."
-    return f"{text}; {new:,} in {seconds / 60:.1f} minutes, about {(total - done) * seconds / new / 60:.0f} minutes left."
+    return (
+        f"{text}; {new:,} in {seconds / 60:.1f} minutes, about "
+        f"{(total - done) * seconds / new / 60:.0f} minutes left."
+    )
 
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:
-    """Say how many calls the answered questions request, and what those cost that had to be made because none was shared."""
+    """Say how many calls the answered questions request, and what those cost that had to be made
+    because none was shared.
+    """
     requested = sum(watched.num_requested for watched in cells)
     if not all(watched.has_all_calls for watched in cells):
-        return "\nThis ledger lacks calls of finished cells, so that it is not known how many were shared."
+        return (
+            "\nThis ledger lacks calls of finished cells, so that it is not known how many were "
+            "shared."
+        )
     if not requested:
         return ""
     tokens, dollars, made = 0, 0.0, set[bytes]()
@@ -169,7 +212,10 @@ def _describe_usage(cells: Sequence[WatchedCell]) -> str:
         made |= watched.calls.keys()
     shared = 100 * (1 - len(made) / requested)
     money = f", ${dollars:.2f}" if dollars else ""
-    return f"\nThey request {requested:,} calls: {len(made):,} made, {shared:.0f} % shared; {tokens:,} tokens{money}."
+    return (
+        f"\nThey request {requested:,} calls: {len(made):,} made, {shared:.0f} % shared; "
+        f"{tokens:,} tokens{money}."
+    )
 
 
 STAGE = Stage(watch, grid=True, seeds="each", last_sweep="used")

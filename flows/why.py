@@ -1,4 +1,5 @@
-"""Show from which settings, inputs and code an artifact was made, and how they differ from the current settings.
+"""Show from which settings, inputs and code an artifact was made, and how they differ from the
+current settings.
 
 Without `artifact=FOLDER` it shows the predictions of the current settings.
 
@@ -17,18 +18,28 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage, get_stage
 from flows.tools.summary import Summary
-from winnow.artifacts.provenance import find_changed_modules, flatten, get_git_revision, get_installed_versions, read_manifest
+from winnow.artifacts.provenance import (
+    find_changed_modules,
+    flatten,
+    get_git_revision,
+    get_installed_versions,
+    read_manifest,
+)
 from winnow.artifacts.steps import count_models
 from winnow.errors import ConfigError, MissingArtifactError
 
 
 def why(jobs: Sequence[Settings]) -> Summary:
-    """Print how each job's artifact and its inputs were made, and return a table of the differences from the settings."""
+    """Print how each job's artifact and its inputs were made, and return a table of the differences
+    from the settings.
+    """
     rows: list[dict[str, Any]] = []
     titles = []
     for settings in jobs:
         project = Project(settings)
-        folder = Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
+        folder = (
+            Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
+        )
         for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), set()):
             print(line)
         rows += _build_difference_rows(project, folder)
@@ -37,14 +48,18 @@ def why(jobs: Sequence[Settings]) -> Summary:
     return Summary(title if rows else f"{title}: no difference", rows)
 
 
-def _iter_history(folder: Path, index: ArtifactIndex, described: set[Path], user: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield lines about an artifact and, indented below it, about the artifacts from which it was made, each of them once.
+def _iter_history(
+    folder: Path, index: ArtifactIndex, described: set[Path], user: str = "", depth: int = 0
+) -> Iterator[str]:
+    """Yield lines about an artifact and, indented below it, about the artifacts from which it was
+    made, each of them once.
 
     Args:
         folder: Folder of the artifact.
         index: Artifacts of the project.
         described: Folders that were described before, to which this one is added.
-        user: Code and libraries of the artifact that was made from this one, which are not said again.
+        user: Code and libraries of the artifact that was made from this one, which are not said
+            again.
         depth: Number of artifacts above this one.
 
     """
@@ -52,9 +67,15 @@ def _iter_history(folder: Path, index: ArtifactIndex, described: set[Path], user
     described.add(folder)
     manifest = _read_finished_manifest(folder)
     settings = manifest["settings"]
-    code = f"code {manifest['git']}; {', '.join(f'{name} {number}' for name, number in manifest['versions'].items())}"
+    code = (
+        f"code {manifest['git']}; "
+        f"{', '.join(f'{name} {number}' for name, number in manifest['versions'].items())}"
+    )
     yield f"{indent}{folder}"
-    yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {manifest['content']}, {manifest['rows']} rows"
+    yield (
+        f"{indent}  made by flows.{settings.get('stage', '?')}, content {manifest['content']}, "
+        f"{manifest['rows']} rows"
+    )
     if code != user:
         yield f"{indent}  {code}"
     for (role, model), count in sorted(count_models(folder).items()):
@@ -80,32 +101,51 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
     """
     manifest = read_manifest(folder)
     if "content" not in manifest:
-        raise MissingArtifactError(f"{folder} is not a finished artifact: it has no manifest.json of this version of Winnow.")
+        raise MissingArtifactError(
+            f"{folder} is not a finished artifact: it has no manifest.json of this version of "
+            "Winnow."
+        )
     return manifest
 
 
 def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:
-    """Return a row for each input, library version and revision in which the artifact differs from the current state."""
+    """Return a row for each input, library version and revision in which the artifact differs from
+    the current state.
+    """
     manifest = _read_finished_manifest(folder)
     current = _resolve_artifact(project, manifest["settings"])
     revision = get_git_revision()
     pairs = {
-        **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
+        **_find_changes(
+            flatten(manifest["settings"].get("inputs", {})),
+            flatten(current.settings["inputs"]),
+            "",
+        ),
         **_find_changes(manifest["versions"], get_installed_versions(), "version of "),
         **_find_changes({"code": manifest["git"]}, {"code": revision}, ""),
-        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(folder, revision)},
+        **{
+            f"module {name}": ("as it was", "changed, same revision")
+            for name in find_changed_modules(folder, revision)
+        },
     }
     return [{"what": name, "artifact": then, "now": now} for name, (then, now) in pairs.items()]
 
 
-def _find_changes(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> dict[str, tuple[Any, Any]]:
-    """Return the old and the new value of each name whose values differ; "-" stands for a missing value."""
-    values = {name: (then.get(name, "-"), now.get(name, "-")) for name in dict.fromkeys([*then, *now])}
+def _find_changes(
+    then: Mapping[str, Any], now: Mapping[str, Any], prefix: str
+) -> dict[str, tuple[Any, Any]]:
+    """Return the old and the new value of each name whose values differ; "-" stands for a missing
+    value.
+    """
+    values = {
+        name: (then.get(name, "-"), now.get(name, "-")) for name in dict.fromkeys([*then, *now])
+    }
     return {f"{prefix}{name}": (old, new) for name, (old, new) in values.items() if old != new}
 
 
 def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact:
-    """Return the artifact that the current settings have in place of one: of its stage and, if there are several, its name.
+    """Return the artifact that the current settings have in place of one: of its stage and, if
+    there are several, its name.
 
     Raises:
         ConfigError: If there is no such stage.
@@ -113,8 +153,13 @@ def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact
     """
     artifacts = list(get_stage(str(manifest.get("stage"))).resolve(project))
     if not artifacts:
-        raise ConfigError(f"The stage {manifest['stage']} makes nothing for one cell that could be compared.")
-    return next((artifact for artifact in artifacts if artifact.settings["name"] == manifest.get("name")), artifacts[0])
+        raise ConfigError(
+            f"The stage {manifest['stage']} makes nothing for one cell that could be compared."
+        )
+    return next(
+        (artifact for artifact in artifacts if artifact.settings["name"] == manifest.get("name")),
+        artifacts[0],
+    )
 
 
 STAGE = Stage(why, seeds="one")

@@ -7,19 +7,34 @@ from typing import Any
 from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Pages, Passage, Plan, Request, Search, T
+from winnow.records import (
+    Answer,
+    Decoding,
+    Generate,
+    Message,
+    Pages,
+    Passage,
+    Plan,
+    Request,
+    Search,
+    T,
+)
 from winnow.steps import Outcome
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+PROMPT = Prompt(
+    "{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>"
+)
 
 
 def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
     """A plan that requests given texts, round by round, and answers with the last reply."""
     last = ""
     for texts in rounds:
-        replies = yield [Generate((Message("user", text),), Decoding(), role=role) for text in texts]
+        replies = yield [
+            Generate((Message("user", text),), Decoding(), role=role) for text in texts
+        ]
         last = replies[-1].text if replies else last
     return Answer(last, unknown=False)
 
@@ -38,7 +53,9 @@ def run(
 
 
 def play(plan: Plan[T], serve: Callable[[Any], Any]) -> tuple[T, list[Request]]:
-    """Run a plan with the results that a function gives for its requests, and return its value and the requests."""
+    """Run a plan with the results that a function gives for its requests, and return its value and
+    the requests.
+    """
     served: list[Request] = []
     try:
         requests = next(plan)
@@ -50,7 +67,9 @@ def play(plan: Plan[T], serve: Callable[[Any], Any]) -> tuple[T, list[Request]]:
 
 
 def serve_replies(replies: Iterator[object], found: object = None) -> Callable[[Any], Any]:
-    """A function for `play` that gives replies one after the other, and to a search `found`, or a page named as its query."""
+    """A function for `play` that gives replies one after the other, and to a search `found`, or a
+    page named as its query.
+    """
 
     def serve(request: object) -> object:
         if isinstance(request, Search):

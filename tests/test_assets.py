@@ -64,25 +64,37 @@ def address() -> Iterator[str]:
     server.shutdown()
 
 
-def test_what_is_larger_than_its_size_is_neither_downloaded_nor_unpacked(tmp_path: Path, address: str) -> None:
+def test_what_is_larger_than_its_size_is_neither_downloaded_nor_unpacked(
+    tmp_path: Path, address: str
+) -> None:
     """A server that sends on and on, and an archive of a few bytes with a large member."""
     _Handler.cut = False
-    with pytest.raises(AssetError, match=r"is larger than 1,000 bytes. If that is right, raise `size`"):
+    with pytest.raises(
+        AssetError, match=r"is larger than 1,000 bytes. If that is right, raise `size`"
+    ):
         fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(2**22))
     with pytest.raises(AssetError, match=r"is larger than 100,000 bytes"):
-        fetch_asset(Asset(f"file:{tmp_path / 'bomb.zip'}", str(tmp_path / "b"), size=100_000), tmp_path / "d")
+        fetch_asset(
+            Asset(f"file:{tmp_path / 'bomb.zip'}", str(tmp_path / "b"), size=100_000),
+            tmp_path / "d",
+        )
     assert not (tmp_path / "a").exists()
     assert not (tmp_path / "b").exists()
 
 
 def test_a_redirect_into_a_private_network_is_refused(tmp_path: Path, address: str) -> None:
-    """From an address that the user gave to one that the server gave; on the same host it is followed."""
+    """From an address that the user gave to one that the server gave; on the same host it is
+    followed.
+    """
     _Handler.cut = False
     port = address.rpartition(":")[2].partition("/")[0]
     _Handler.location = f"http://127.0.0.2:{port}/data.bin"
-    with pytest.raises(AssetError, match=r"redirects to http://127\.0\.0\.2:\d+/data.bin, which is in a private network"):
+    with pytest.raises(
+        AssetError,
+        match=r"redirects to http://127\.0\.0\.2:\d+/data.bin, which is in a private network",
+    ):
         fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     _Handler.location = "/elsewhere.bin"
     assert fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
@@ -114,7 +126,10 @@ def test_files_of_one_s_own_are_never_replaced(tmp_path: Path, address: str) -> 
     """A folder that was not fetched is refused before anything is downloaded."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "own").write_text("kept")
-    with pytest.raises(AssetError, match=r"contains files that were not fetched from .* and would be replaced\. Move them"):
+    with pytest.raises(
+        AssetError,
+        match=r"contains files that were not fetched from .* and would be replaced\. Move them",
+    ):
         fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "own").read_text() == "kept"
     assert _Handler.ranges == []
@@ -129,22 +144,35 @@ def test_members_of_an_archive(tmp_path: Path) -> None:
         out.writestr("pkg/code.py", "raise SystemExit")
     asset = Asset(f"file:{archive}", str(tmp_path / "a"), members=["pkg/model/*"], size=len(BODY))
     assert fetch_asset(asset, tmp_path / "d")
-    assert sorted(str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*.*[tn]")) == [
-        ".asset.json", "config.json", "sub/a.txt",
-    ]  # fmt: skip
+    assert sorted(
+        str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*.*[tn]")
+    ) == [
+        ".asset.json",
+        "config.json",
+        "sub/a.txt",
+    ]
     with zipfile.ZipFile(archive, "w") as out:
         out.writestr("../evil", "x")
     with pytest.raises(AssetError, match="has a path outside the folder"):
         fetch_asset(Asset(f"file:{archive}", str(tmp_path / "b"), size=len(BODY)), tmp_path / "d")
     with pytest.raises(AssetError, match="no file that matches"):
-        fetch_asset(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)), tmp_path / "d")
+        fetch_asset(
+            Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)),
+            tmp_path / "d",
+        )
     assert archive.exists()
     folder = tmp_path / "unpacked"
     (folder / "pkg" / "model").mkdir(parents=True)
     (folder / "pkg" / "model" / "config.json").write_text("{}")
     (folder / "pkg" / "code.py").write_text("raise SystemExit")
-    assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "e"), members=["pkg/model/*"], size=len(BODY)), tmp_path / "d")
-    assert sorted(path.name for path in (tmp_path / "e").rglob("*")) == [".asset.json", "config.json"]
+    assert fetch_asset(
+        Asset(f"file:{folder}", str(tmp_path / "e"), members=["pkg/model/*"], size=len(BODY)),
+        tmp_path / "d",
+    )
+    assert sorted(path.name for path in (tmp_path / "e").rglob("*")) == [
+        ".asset.json",
+        "config.json",
+    ]
     (folder / "linked").symlink_to(folder / "pkg")
     assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "g"), size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "g" / "linked" / "model" / "config.json").read_text() == "{}"
@@ -159,21 +187,33 @@ def test_a_link_in_an_archive_is_skipped(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as out:
         out.writestr(link, "/etc/passwd")
         out.writestr("file", "text")
-    fetch_asset(Asset(f"file:{tmp_path / 'x.zip'}", str(tmp_path / "a"), size=len(BODY)), tmp_path / "d")
+    fetch_asset(
+        Asset(f"file:{tmp_path / 'x.zip'}", str(tmp_path / "a"), size=len(BODY)), tmp_path / "d"
+    )
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".asset.json", "file"]
 
 
 class _Hub(http.server.BaseHTTPRequestHandler):
     """The hub's answers for a repository of two files."""
 
-    files: ClassVar[dict[str, bytes]] = {"config.json": b"{}", "model.safetensors": b"weights " * 100, "evil.bin": b"pickle"}
+    files: ClassVar[dict[str, bytes]] = {
+        "config.json": b"{}",
+        "model.safetensors": b"weights " * 100,
+        "evil.bin": b"pickle",
+    }
     downloads: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         """Describe the repository, or send a file."""
         if self.path.startswith("/api/models/"):
             tree = [
-                {"type": "file", "path": name, "rfilename": name, "size": len(body), "oid": "0" * 40}
+                {
+                    "type": "file",
+                    "path": name,
+                    "rfilename": name,
+                    "size": len(body),
+                    "oid": "0" * 40,
+                }
                 for name, body in self.files.items()
             ]
             info = {"id": "owner/name", "sha": COMMIT, "siblings": tree}
@@ -204,7 +244,9 @@ COMMIT = "c" * 40
 def test_a_snapshot_of_the_hub_is_fetched_without_unsafe_files_and_within_its_size(
     tmp_path: Path,
 ) -> None:
-    """A local server gives the hub's answers. What is too large is refused before a byte of it is sent."""
+    """A local server gives the hub's answers. What is too large is refused before a byte of it is
+    sent.
+    """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.server_port}"
@@ -213,7 +255,12 @@ def test_a_snapshot_of_the_hub_is_fetched_without_unsafe_files_and_within_its_si
         f"asset = Asset('hf:owner/name@{COMMIT}', sys.argv[1], size=int(sys.argv[2]))\n"
         "fetch_asset(asset, Path(sys.argv[1]).parent / 'd')"
     )
-    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "0"}
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(tmp_path / "hub"),
+        "HF_HUB_OFFLINE": "0",
+    }
 
     def fetch_in_new_process(folder: str, size: int) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-c", script, str(tmp_path / folder), str(size)]
@@ -224,20 +271,32 @@ def test_a_snapshot_of_the_hub_is_fetched_without_unsafe_files_and_within_its_si
     done = fetch_in_new_process("a", 10_000)
     server.shutdown()
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".asset.json", "config.json", "model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        ".asset.json",
+        "config.json",
+        "model.safetensors",
+    ]
 
 
-def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a folder of wheels: pip checks the hash; nothing is installed, no dependency is pulled."""
+def test_a_package_is_fetched_by_pip_and_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a folder of wheels: pip checks the hash; nothing is installed, no dependency
+    is pulled.
+    """
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     wheel = wheels / "thing-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as out:
         out.writestr("thing/data.json", "{}")
         out.writestr(
-            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\nRequires-Dist: nowhere\n"
+            "thing-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\nRequires-Dist: nowhere\n",
         )
-        out.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        out.writestr(
+            "thing-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         out.writestr("thing-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
@@ -245,9 +304,13 @@ def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypat
     asset = Asset("pypi:thing==1.0", str(tmp_path / "a"), digest, ["thing/*"], size=len(BODY))
     assert fetch_asset(asset, tmp_path / "d")
     assert (tmp_path / "a" / "data.json").is_file()
-    assert subprocess.run([sys.executable, "-c", "import thing"], capture_output=True, check=False).returncode
+    assert subprocess.run(
+        [sys.executable, "-c", "import thing"], capture_output=True, check=False
+    ).returncode
     with pytest.raises(AssetError, match="could not be downloaded with pip"):
-        fetch_asset(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=len(BODY)), tmp_path / "d")
+        fetch_asset(
+            Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=len(BODY)), tmp_path / "d"
+        )
 
 
 def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
@@ -264,8 +327,12 @@ def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
         fetch_asset(Asset("file:/nowhere/at/all", str(tmp_path / "a"), size=1), tmp_path / "d")
 
 
-def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: Path, address: str) -> None:
-    """It is recorded beside the files; a present asset is not fetched again, and its checksum is read from there."""
+def test_the_first_download_s_checksum_counts_where_none_is_published(
+    tmp_path: Path, address: str
+) -> None:
+    """It is recorded beside the files; a present asset is not fetched again, and its checksum is
+    read from there.
+    """
     _Handler.cut = False
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     assert asset.is_unpinned
@@ -296,8 +363,12 @@ def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> No
     assert list((tmp_path / "d").iterdir()) == []
 
 
-@pytest.mark.parametrize(("before", "after"), [('"one"', '"two"'), ("", ""), ('W/"one"', 'W/"one"')])
-def test_two_versions_of_an_unpinned_file_are_never_mixed(tmp_path: Path, address: str, before: str, after: str) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"), [('"one"', '"two"'), ("", ""), ('W/"one"', 'W/"one"')]
+)
+def test_two_versions_of_an_unpinned_file_are_never_mixed(
+    tmp_path: Path, address: str, before: str, after: str
+) -> None:
     """If the server's file has changed, or it does not say, the download starts again."""
     _Handler.version = before
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))

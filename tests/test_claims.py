@@ -20,7 +20,9 @@ def read_claims(paper: str) -> list[tuple[str, str]]:
 def list_anchors(page: str) -> set[str]:
     """Return the anchors of a page's headings, as they are in the site and on GitHub."""
     headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("paper", list(NUMBERS))
@@ -40,4 +42,10 @@ def test_every_claim_is_the_same_or_says_why_not_and_where(paper: str) -> None:
 
 def test_the_rules_have_a_section_for_each_paper() -> None:
     """What a paper leaves open is one row there."""
-    assert {"re-rag", "rage", "crag", "strategies", "placement-srcwinnowcontextsplacementpy"} <= list_anchors("rules.md")
+    assert {
+        "re-rag",
+        "rage",
+        "crag",
+        "strategies",
+        "placement-srcwinnowcontextsplacementpy",
+    } <= list_anchors("rules.md")

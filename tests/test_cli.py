@@ -40,19 +40,31 @@ def test_a_missing_ledger_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_replies_without_text_are_pruned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replies_without_text_are_pruned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Those of white space too; other results stay."""
     path = str(tmp_path / "l.sqlite")
-    results = {b"a": Generation("x"), b"b": Generation(""), b"c": Generation(" \n"), b"d": Generation("0"), b"e": Score(1.0)}
+    results = {
+        b"a": Generation("x"),
+        b"b": Generation(""),
+        b"c": Generation(" \n"),
+        b"d": Generation("0"),
+        b"e": Score(1.0),
+    }
     with SqliteStore(path) as ledger:
-        ledger.put("m", [(key, Generate((), Decoding()), result, 0.0) for key, result in results.items()])
+        ledger.put(
+            "m", [(key, Generate((), Decoding()), result, 0.0) for key, result in results.items()]
+        )
     main(["ledger", "prune", path, "--empty"])
     assert capsys.readouterr().out.strip() == "2 calls deleted"
     with SqliteStore(path) as ledger:
         assert set(ledger.get(list(results))) == {b"a", b"d", b"e"}
 
 
-def test_gc_runs_in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_gc_runs_in_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Elsewhere it says where to run it."""
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as end:

@@ -15,7 +15,13 @@ ROUNDS = (Path(__file__).parents[1] / "docs/rounds.md").read_text()
 TUTORIAL = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
 BLOCKS = {
     **dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT + ROUNDS, flags=re.DOTALL)),
-    **dict(re.findall(r"^cat > (\S+) <<'(?:PYTHON|YAML)'\n(.*?)^(?:PYTHON|YAML)$", TUTORIAL, flags=re.DOTALL | re.MULTILINE)),
+    **dict(
+        re.findall(
+            r"^cat > (\S+) <<'(?:PYTHON|YAML)'\n(.*?)^(?:PYTHON|YAML)$",
+            TUTORIAL,
+            flags=re.DOTALL | re.MULTILINE,
+        )
+    ),
 }
 
 
@@ -36,13 +42,18 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     for test in tests:
         test()
     target = yaml.safe_load(BLOCKS["conf/strategy/second_opinion.yaml"])["plan"]["_target_"]
-    assert (target, len(tests)) == (f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}", 1)
+    assert (target, len(tests)) == (
+        f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}",
+        1,
+    )
 
 
 def test_the_agent_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of docs/rounds.md passes on its agent, which its YAML names."""
     agent = _module("src/winnow/strategies/rounds/search_again.py", monkeypatch).SearchAgain
-    vars(_module("tests/strategies/rounds/test_search_again.py", monkeypatch))["test_the_query_is_the_readers"]()
+    vars(_module("tests/strategies/rounds/test_search_again.py", monkeypatch))[
+        "test_the_query_is_the_readers"
+    ]()
     settings = yaml.safe_load(BLOCKS["conf/strategy/search_again.yaml"])
     assert settings["plan"]["_target_"] == f"winnow.strategies.rounds.search_again.{agent.__name__}"
     assert BLOCKS["src/winnow/strategies/rounds/search_again.py"].count("\n") <= 45
@@ -51,7 +62,9 @@ def test_the_agent_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_retriever_and_its_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The test of the page passes on the retriever of the page, which its YAML names."""
     module = _module("src/winnow/retrievers/titles.py", monkeypatch)
-    vars(_module("tests/retrievers/test_titles.py", monkeypatch))["test_shared_words_rank_passages"](tmp_path)
+    vars(_module("tests/retrievers/test_titles.py", monkeypatch))[
+        "test_shared_words_rank_passages"
+    ](tmp_path)
     settings = yaml.safe_load(BLOCKS["conf/retriever/titles.yaml"])
     assert settings["engine"]["_target_"] == f"winnow.retrievers.titles.{module.Titles.__name__}"
 
@@ -80,7 +93,9 @@ def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It writes its artifact once, under a key that its version and its inputs name, and says what it is."""
+    """It writes its artifact once, under a key that its version and its inputs name, and says what
+    it is.
+    """
     import flows
     from flows.corpus import corpus
     from flows.project.artifacts import Project
@@ -95,7 +110,9 @@ def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     corpus([cfg])
     module.STAGE.run([cfg])
     artifact = module.STAGE.resolve_made(Project(cfg))
-    lines = [json.loads(line) for line in (artifact.folder / "lengths.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (artifact.folder / "lengths.jsonl").read_text().splitlines()
+    ]
     assert lines == [{"id": "a", "words": 2}, {"id": "b", "words": 1}]
     written = (artifact.folder / "manifest.json").stat().st_mtime_ns
     module.STAGE.run([cfg])

@@ -10,7 +10,11 @@ from winnow.errors import ConfigError, InputError, WinnowError, check_fields, su
 
 def test_one_root_and_a_standard_error_each() -> None:
     """Callers may catch either."""
-    kinds = [k for _, k in inspect.getmembers(errors, inspect.isclass) if issubclass(k, WinnowError) and k is not WinnowError]
+    kinds = [
+        k
+        for _, k in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(k, WinnowError) and k is not WinnowError
+    ]
     assert len(kinds) >= 9
     assert all(issubclass(kind, (ValueError, OSError, RuntimeError)) for kind in kinds)
 
@@ -33,7 +37,10 @@ def test_nearest_names_one_or_none() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{title}", r"x must have {text}, may have {title}, and no other field; received '{title}'"),
+        (
+            "{title}",
+            r"x must have {text}, may have {title}, and no other field; received '{title}'",
+        ),
         ("{text} {foo}", "and no other field"),
         ("{text} {}", "and no other field"),
         ("{text[0]}", "must have {text}"),

@@ -41,15 +41,30 @@ def test_keys_tell_apart_all_that_changes_a_result() -> None:
         compute_request_key("m", generate("a", sample=1)),
         compute_request_key("m", generate("a", Decoding(stop=("b",)))),
         compute_request_key("m", generate("a", Decoding(stop=("b", "token_logprobs", "c")))),
-        compute_request_key("m", structs.replace(generate("a", Decoding(stop=("b",))), token_logprobs=("c",))),
+        compute_request_key(
+            "m", structs.replace(generate("a", Decoding(stop=("b",))), token_logprobs=("c",))
+        ),
         compute_request_key("m", Estimate("a", "b")),
         compute_request_key("m", Search("a", 3)),
     ]
     assert len({base, *others}) == 11
-    calls = [(ToolCall("a", "b"),), (ToolCall("ab", ""),), (ToolCall("a", "", "b"),), (ToolCall("a", ""), ToolCall("b", ""))]
-    turns = [Message("user", "a"), *(Message("user", "a", one) for one in calls), Message("user", "a", call_id="a")]
-    pairs = [(one, Message("user", "x")) for one in turns] + [(Message("user", "a"), Message("user", "x", calls[0]))]
-    assert len({compute_request_key("m", Generate(messages, Decoding())) for messages in pairs}) == len(pairs)
+    calls = [
+        (ToolCall("a", "b"),),
+        (ToolCall("ab", ""),),
+        (ToolCall("a", "", "b"),),
+        (ToolCall("a", ""), ToolCall("b", "")),
+    ]
+    turns = [
+        Message("user", "a"),
+        *(Message("user", "a", one) for one in calls),
+        Message("user", "a", call_id="a"),
+    ]
+    pairs = [(one, Message("user", "x")) for one in turns] + [
+        (Message("user", "a"), Message("user", "x", calls[0]))
+    ]
+    assert len(
+        {compute_request_key("m", Generate(messages, Decoding())) for messages in pairs}
+    ) == len(pairs)
     assert compute_request_key("m", generate("a", Decoding(seed=5))) == base
 
 
@@ -61,7 +76,10 @@ REQUESTS: list[Request] = [
         token_logprobs=("yes",),
     ),
     Generate(
-        (Message("assistant", "s", (ToolCall("search", "{}", "1"), ToolCall("a", "b"))), Message("tool", "u", call_id="1")),
+        (
+            Message("assistant", "s", (ToolCall("search", "{}", "1"), ToolCall("a", "b"))),
+            Message("tool", "u", call_id="1"),
+        ),
         Decoding(5, 0.7, 0.9, 3),
         tools=(Tool("search", "Search.", "{}"),),
     ),
@@ -72,10 +90,16 @@ REQUESTS: list[Request] = [
 ]
 NOT_IN_KEYS = {
     ("Decoding", "samples"): "samples are numbered, so that ten reuse the first five",
-    **{(kind, "role"): "the engine's identity is in the key" for kind in ("Generate", "Likelihood", "Estimate", "Search")},
+    **{
+        (kind, "role"): "the engine's identity is in the key"
+        for kind in ("Generate", "Likelihood", "Estimate", "Search")
+    },
     **{(kind, "may_fail"): "the plan's business" for kind in ("Generate", "Estimate")},
     ("Generate", "may_be_too_long"): "the plan's business; such a prompt has no result",
-    **{(kind, "passages"): "the plan's business; the messages contain them" for kind in ("Generate", "Likelihood")},
+    **{
+        (kind, "passages"): "the plan's business; the messages contain them"
+        for kind in ("Generate", "Likelihood")
+    },
     ("Generate", "shorter"): "the driver's business; a shorter request has a key of its own",
 }
 
@@ -97,7 +121,11 @@ def changed(value: Any) -> Iterator[Any]:
         case tuple():
             pass
         case _:
-            names = value.__struct_fields__ if isinstance(value, Struct) else [part.name for part in fields(value)]
+            names = (
+                value.__struct_fields__
+                if isinstance(value, Struct)
+                else [part.name for part in fields(value)]
+            )
             copy = structs.replace if isinstance(value, Struct) else replace
             for name in names:
                 if (type(value).__name__, name) not in NOT_IN_KEYS:
@@ -110,13 +138,18 @@ def changed(value: Any) -> Iterator[Any]:
 def test_every_field_of_a_request_is_part_of_its_key(request_: Request) -> None:
     """By reflection, down to the roles of messages; NOT_IN_KEYS says why some are not."""
     variants = list(changed(request_))
-    keys = {compute_request_key("m", request_), *(compute_request_key("m", variant) for variant in variants)}
+    keys = {
+        compute_request_key("m", request_),
+        *(compute_request_key("m", variant) for variant in variants),
+    }
     assert len(keys) == len(variants) + 1
     assert len(variants) > 1
 
 
 def test_a_key_does_not_depend_on_earlier_ones() -> None:
-    """Equal numbers may be written differently: each writing has a key of its own, in every order of calls."""
+    """Equal numbers may be written differently: each writing has a key of its own, in every order
+    of calls.
+    """
     writings = [
         generate("a", Decoding(max_new_tokens=1)), generate("a", Decoding(max_new_tokens=1.0)),  # type: ignore[arg-type]
         generate("a", Decoding(5, 0.5, 1, 0)), generate("a", Decoding(5, 0.5, 1.0, 0)),
@@ -131,8 +164,9 @@ def test_a_key_does_not_depend_on_earlier_ones() -> None:
 def test_the_keys_are_those_of_former_ledgers() -> None:
     """As revision 9e2125c wrote them: calls that were paid for stay reachable without a migration.
 
-    Likelihoods are the exception: they come from models on this machine, and were stored without their tokens. The last
-    three kinds are newer than that revision; their keys stay what they are now.
+    Likelihoods are the exception: they come from models on this machine, and were stored without
+    their tokens. The last three kinds are newer than that revision; their keys stay what they are
+    now.
     """
     messages = (Message("system", "s"), Message("user", "u"))
     requests = {
@@ -145,20 +179,31 @@ def test_the_keys_are_those_of_former_ledgers() -> None:
         "ab2efcbaa35c4ed8": Generate(messages, Decoding(), token_logprobs=("yes", "no")),
         "f2f96086a1e072fc": FusedGenerate(messages, Decoding()),
     }
-    assert [compute_request_key("m@1/float32", request).hex()[:16] for request in requests.values()] == list(requests)
+    assert [
+        compute_request_key("m@1/float32", request).hex()[:16] for request in requests.values()
+    ] == list(requests)
 
 
 def test_half_a_character_has_a_key() -> None:
     """A lone surrogate, which UTF-8 cannot encode, is told apart from another one."""
-    assert compute_request_key("m", generate("\ud800")) != compute_request_key("m", generate("\ud801"))
+    assert compute_request_key("m", generate("\ud800")) != compute_request_key(
+        "m", generate("\ud801")
+    )
 
 
-@pytest.mark.parametrize("token", ["<|im_end|>", "</s>", "[INST]", "[SEP]", "<end_of_turn>", "<pad>", "<extra_id_0>"])
+@pytest.mark.parametrize(
+    "token", ["<|im_end|>", "</s>", "[INST]", "[SEP]", "<end_of_turn>", "<pad>", "<extra_id_0>"]
+)
 def test_control_tokens_that_passages_spell_out_are_part_of_the_key(token: str) -> None:
-    """They are text there, and tokens if the prompt's template has them: two prompts with the same words."""
+    """They are text there, and tokens if the prompt's template has them: two prompts with the same
+    words.
+    """
     messages = (Message("user", f"Read: Ada {token} lived. Who?"),)
     plain = Generate(messages, Decoding())
-    for passage in (Passage("p", "", f"Ada {token} lived"), Passage("p", f"Ada {token} lived", "x")):
+    for passage in (
+        Passage("p", "", f"Ada {token} lived"),
+        Passage("p", f"Ada {token} lived", "x"),
+    ):
         spelled = Generate(messages, Decoding(), passages=(passage,))
         assert compute_request_key("m", spelled) != compute_request_key("m", plain)
     scored = Likelihood(messages, "Ada", passages=(passage,))
@@ -169,7 +214,9 @@ def test_other_passages_leave_the_key_as_it_is() -> None:
     """The messages have their texts; markup of other kinds is text for every model."""
     plain = Generate((Message("user", "Who?"),), Decoding())
     for text in ("Ada lived", "x < y and y > z", "[1] see <b>here</b>", "a | b"):
-        named = Generate((Message("user", "Who?"),), Decoding(), passages=(Passage("p", text, text),))
+        named = Generate(
+            (Message("user", "Who?"),), Decoding(), passages=(Passage("p", text, text),)
+        )
         assert compute_request_key("m", named) == compute_request_key("m", plain)
 
 

@@ -7,7 +7,11 @@ from winnow.predictions import Prediction, Price, RoleUsage
 
 def test_usage_is_summed_over_roles() -> None:
     """A prediction without calls used nothing."""
-    used = (RoleUsage("reader", 2, 30, 4, tokens_reasoning=3), RoleUsage("search", 3, 0, 0), RoleUsage("judge", 1, 5, 6))
+    used = (
+        RoleUsage("reader", 2, 30, 4, tokens_reasoning=3),
+        RoleUsage("search", 3, 0, 0),
+        RoleUsage("judge", 1, 5, 6),
+    )
     prediction = Prediction("q", "a", False, usage=used)
     assert (prediction.calls, prediction.tokens_in, prediction.tokens_out) == (6, 35, 10)
     assert prediction.tokens_reasoning == 3

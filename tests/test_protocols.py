@@ -9,12 +9,19 @@ from winnow.testing import ScriptedReader, make_search
 
 
 def test_an_engine_serves_its_kinds_in_the_given_roles() -> None:
-    """Without roles, each kind has its own: searches "search", estimates "estimator", texts "reader"."""
+    """Without roles, each kind has its own: searches "search", estimates "estimator", texts
+    "reader".
+    """
     search, reader = make_search(lambda _: []), ScriptedReader()
     assert build_engine_map(search) == {(Search, "search"): search}
-    assert build_engine_map(search, "corpus", "search") == {(Search, "corpus"): search, (Search, "search"): search}
+    assert build_engine_map(search, "corpus", "search") == {
+        (Search, "corpus"): search,
+        (Search, "search"): search,
+    }
     kinds = set(reader.serves)
-    assert set(build_engine_map(reader)) == {(kind, "estimator" if kind is Estimate else "reader") for kind in kinds}
+    assert set(build_engine_map(reader)) == {
+        (kind, "estimator" if kind is Estimate else "reader") for kind in kinds
+    }
     assert set(build_engine_map(reader, "judge")) == {(kind, "judge") for kind in kinds}
     assert kinds <= {Generate, FusedGenerate, Likelihood, Estimate}
 

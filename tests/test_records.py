@@ -8,7 +8,12 @@ from winnow.records import Decoding, Usage
 
 
 @pytest.mark.parametrize(
-    ("bad", "word"), [({"max_new_tokens": 0}, "at least 1"), ({"temperature": -1}, "greedy"), ({"top_p": 0}, "top_p")]
+    ("bad", "word"),
+    [
+        ({"max_new_tokens": 0}, "at least 1"),
+        ({"temperature": -1}, "greedy"),
+        ({"top_p": 0}, "top_p"),
+    ],
 )
 def test_decoding_out_of_range(bad: dict[str, float], word: str) -> None:
     """Each setting is named with its value."""

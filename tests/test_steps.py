@@ -33,9 +33,25 @@ def prompt(*passages: Passage, role: str = "reader") -> Generate:
 
 
 def test_requests_that_agree_are_one_step() -> None:
-    """Samples of a prompt are counted; another passage, end, model, role or kind is another step, in order."""
-    requests = [prompt(ONE), prompt(ONE), prompt(TWO), prompt(ONE), prompt(ONE), prompt(ONE, role="judge"), Estimate("q", "t")]
-    results = [Generation("a"), Generation("b"), Generation("a"), Generation("c", "length"), Generation("d", model="m-1")]
+    """Samples of a prompt are counted; another passage, end, model, role or kind is another step,
+    in order.
+    """
+    requests = [
+        prompt(ONE),
+        prompt(ONE),
+        prompt(TWO),
+        prompt(ONE),
+        prompt(ONE),
+        prompt(ONE, role="judge"),
+        Estimate("q", "t"),
+    ]
+    results = [
+        Generation("a"),
+        Generation("b"),
+        Generation("a"),
+        Generation("c", "length"),
+        Generation("d", model="m-1"),
+    ]
     assert describe_round(3, requests, [*results, Generation("e"), Score(1.0)]) == [
         Step(3, "generate", "reader", (ONE,), finish="stop", calls=2),
         Step(3, "generate", "reader", (TWO,), finish="stop"),
@@ -57,31 +73,56 @@ def test_searches_have_their_query_and_what_they_found() -> None:
 
 
 def test_why_a_plan_ended() -> None:
-    """How its last round ended, unless the answer names a reason; a plan without a request says so."""
-    first, last = Step(1, "generate", "reader", finish="length"), Step(2, "generate", "reader", finish="stop")
+    """How its last round ended, unless the answer names a reason; a plan without a
+    request says so.
+    """
+    first, last = (
+        Step(1, "generate", "reader", finish="length"),
+        Step(2, "generate", "reader", finish="stop"),
+    )
     assert describe_stop([first, last], Answer("a", unknown=False)) == "stop"
-    assert describe_stop([last, Step(2, "generate", "reader", finish="length")], None) == "stop, length"
-    assert describe_stop([first, last], Answer("a", unknown=False, stop="max rounds")) == "max rounds"
+    assert (
+        describe_stop([last, Step(2, "generate", "reader", finish="length")], None)
+        == "stop, length"
+    )
+    assert (
+        describe_stop([first, last], Answer("a", unknown=False, stop="max rounds")) == "max rounds"
+    )
     assert describe_stop([], Answer("a", unknown=False)) == NO_REQUEST
 
 
 def test_the_driver_records_every_round(tmp_path: Path) -> None:
     """One per passage in Post-Fusion, equal in a replay; two rounds of a plan are numbered."""
     contexts = [make_context(n, f"text {n}") for n in (1, 2)]
-    jobs = [Job("pf", PostFusion(PROMPT, Decoding()).plan(make_question(), contexts)), Job("two", ask(["a"], ["b"]))]
+    jobs = [
+        Job("pf", PostFusion(PROMPT, Decoding()).plan(make_question(), contexts)),
+        Job("two", ask(["a"], ["b"])),
+    ]
     outcomes, _ = run(tmp_path, jobs, ScriptedReader())
-    assert [step.passages for step in outcomes["pf"].steps] == [(context.passage,) for context in contexts]
+    assert [step.passages for step in outcomes["pf"].steps] == [
+        (context.passage,) for context in contexts
+    ]
     assert [step.round for step in outcomes["two"].steps] == [1, 2]
     assert outcomes["pf"].stop == "stop"
-    again, _ = run(tmp_path, [Job("two", ask(["a"], ["b"]))], ScriptedReader(lambda _: "must not be asked"))
+    again, _ = run(
+        tmp_path, [Job("two", ask(["a"], ["b"]))], ScriptedReader(lambda _: "must not be asked")
+    )
     assert again["two"].steps == outcomes["two"].steps
 
 
 def test_passages_that_were_dropped_were_not_shown(tmp_path: Path) -> None:
     """The step has the prompt that was served."""
-    contexts = [make_context(1, "a" * 40), make_context(2, "b" * 40), make_context(3, "c" * 40, is_gold=True)]
+    contexts = [
+        make_context(1, "a" * 40),
+        make_context(2, "b" * 40),
+        make_context(3, "c" * 40, is_gold=True),
+    ]
     reader = ScriptedReader(lambda text: text, context_length=110)
-    outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))], reader)
+    outcomes, _ = run(
+        tmp_path,
+        [Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))],
+        reader,
+    )
     (step,) = outcomes[1].steps
     assert [passage.passage_id for passage in step.passages] == ["p1", "p3"]
 
@@ -100,8 +141,14 @@ def test_a_plan_without_a_request(tmp_path: Path) -> None:
 def test_a_likelihood_shows_the_reader_its_passages() -> None:
     """With the library that computed it; prompts of other roles show the reader nothing."""
     scored = Likelihood((Message("user", "?"),), "Ada", passages=(ONE,))
-    generated, likelihood = describe_round(1, [prompt(ONE), scored], [Generation("Ada"), Score(-1.0, model="torch 2")])
-    assert (generated.is_prompt, likelihood.is_prompt, likelihood.kind) == (True, True, "likelihood")
+    generated, likelihood = describe_round(
+        1, [prompt(ONE), scored], [Generation("Ada"), Score(-1.0, model="torch 2")]
+    )
+    assert (generated.is_prompt, likelihood.is_prompt, likelihood.kind) == (
+        True,
+        True,
+        "likelihood",
+    )
     assert (likelihood.passages, likelihood.model) == ((ONE,), "torch 2")
     assert not Step(1, "likelihood", "judge").is_prompt
     assert not Step(1, "estimate", "reader").is_prompt

@@ -17,7 +17,9 @@ from winnow.targets import select_targets, select_writable_answers
     ],
 )
 def test_writable_answers(answers: tuple[str, ...], writable: tuple[str, ...]) -> None:
-    """Symbols and titles of disambiguation pages only if there is nothing else, blank answers never; the order stays."""
+    """Symbols and titles of disambiguation pages only if there is nothing else, blank answers
+    never; the order stays.
+    """
     assert select_writable_answers(Question("q", "who?", answers)) == writable
 
 

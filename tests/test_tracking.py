@@ -21,7 +21,10 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     tracker = Tracker(uri, "winnow", tmp_path / "artifacts")
     assert Tracker(uri, "winnow", tmp_path / "artifacts").experiment_id == tracker.experiment_id
     run = tracker.start_run(
-        "cell", params={"k": 5, "placement": {"gold": "keep"}}, tags={"stage": "sweep"}, data=[DatasetRef("d", "abc", "x")]
+        "cell",
+        params={"k": 5, "placement": {"gold": "keep"}},
+        tags={"stage": "sweep"},
+        data=[DatasetRef("d", "abc", "x")],
     )
     run.log_metrics({"em": 0.5, "f1": 0.6}, step=1)
     run.log_text("hello", "config.yaml")
@@ -57,7 +60,9 @@ if "run" in sys.argv:
 def test_more_parameters_than_a_batch(tmp_path: Path) -> None:
     """MLflow takes 100 at once."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    run = Tracker(uri, "winnow", tmp_path / "artifacts").start_run("r", params={f"p{n}": n for n in range(250)}, tags={})
+    run = Tracker(uri, "winnow", tmp_path / "artifacts").start_run(
+        "r", params={f"p{n}": n for n in range(250)}, tags={}
+    )
     assert len(MlflowClient(uri).get_run(run.run_id).data.params) == 250
 
 
@@ -78,13 +83,19 @@ def test_what_is_not_a_store_is_left_as_it_is(tmp_path: Path) -> None:
     """The error says what to do; no run is lost by it."""
     path = tmp_path / "mlflow.db"
     path.write_bytes(b"garbage" * 1000)
-    with pytest.raises(ConfigError, match=r"MLflow store .* cannot be used: .*not a database.*move the file away"):
+    with pytest.raises(
+        ConfigError, match=r"MLflow store .* cannot be used: .*not a database.*move the file away"
+    ):
         Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
     assert path.read_bytes() == b"garbage" * 1000
 
 
-def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """New runs and their files go to the copy; the former runs stay under another name, and other folders as they are."""
+def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """New runs and their files go to the copy; the former runs stay under another name, and other
+    folders as they are.
+    """
     original, copy, elsewhere = tmp_path / "original", tmp_path / "a copy", tmp_path / "elsewhere"
     for name, artifacts in (("here", original / "mlartifacts"), ("there", elsewhere)):
         tracker = Tracker(f"sqlite:///{original}/mlflow.db", name, artifacts)
@@ -111,13 +122,17 @@ def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(tmp_path: Path
     assert find_views(f"sqlite:///{copy}/mlflow.db", "cells") == {"here": tracker.experiment_id}
 
 
-def test_a_store_of_another_version_is_named_with_the_command_that_mends_it(tmp_path: Path) -> None:
+def test_a_store_of_another_version_is_named_with_the_command_that_mends_it(
+    tmp_path: Path,
+) -> None:
     """The store is left as it is."""
     path = tmp_path / "mlflow.db"
     Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
-    other = Path(shutil.copy(path, tmp_path / "other.db"))  # MLflow checks each address once a process
+    other = Path(
+        shutil.copy(path, tmp_path / "other.db")
+    )  # MLflow checks each address once a process
     with pytest.raises(ConfigError, match="mlflow db upgrade sqlite:///"):
         Tracker(f"sqlite:///{other}", "winnow", tmp_path / "artifacts")
     assert other.read_bytes() == path.read_bytes()
@@ -132,7 +147,9 @@ def test_a_run_has_the_times_of_its_work(tmp_path: Path) -> None:
     assert (info.start_time, info.end_time) == (1_000_500, 1_003_000)
 
 
-def test_a_deleted_experiment_is_restored_and_an_absent_server_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_experiment_is_restored_and_an_absent_server_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sweep whose experiment was deleted on MLflow's page can be run again."""
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     tracker = Tracker(uri, "winnow", tmp_path / "artifacts")
@@ -144,11 +161,15 @@ def test_a_deleted_experiment_is_restored_and_an_absent_server_named(tmp_path: P
 
 
 def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
-    """MLflow's page finds tables by a tag; a second one of the same name takes the place of the first."""
+    """MLflow's page finds tables by a tag; a second one of the same name takes the place of the
+    first.
+    """
     tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db", "winnow", tmp_path / "artifacts")
     run = tracker.start_run("r", params={}, tags={})
     run.log_table(["question", "em"], [["Où?", 1.0]], "answers.json")
     run.log_table(["question", "em"], [["Où?", 0.0], ["Who?", None]], "answers.json")
-    table = json.loads(Path(tracker.client.download_artifacts(run.run_id, "answers.json")).read_text())
+    table = json.loads(
+        Path(tracker.client.download_artifacts(run.run_id, "answers.json")).read_text()
+    )
     assert table == {"columns": ["question", "em"], "data": [["Où?", 0.0], ["Who?", None]]}
     assert run.get_tag("mlflow.loggedArtifacts") == '[{"path": "answers.json", "type": "table"}]'

@@ -1,1 +1,3 @@
-"""What settings lead to: artifacts with their keys, cells, models, engines, metrics, and the checks before a run."""
+"""What settings lead to: artifacts with their keys, cells, models, engines, metrics, and the checks
+before a run.
+"""

@@ -1,7 +1,9 @@
-"""Artifacts of a configuration, each stored in a folder that is named by the hash of its settings and inputs.
+"""Artifacts of a configuration, each stored in a folder that is named by the hash of its settings
+and inputs.
 
-Artifacts of different settings exist side by side. A finished artifact is recognized by its key without reading it, and
-only artifacts that depend on a changed setting get a new key. A `Project` is created once per configuration.
+Artifacts of different settings exist side by side. A finished artifact is recognized by its key
+without reading it, and only artifacts that depend on a changed setting get a new key. A `Project`
+is created once per configuration.
 """
 
 from collections.abc import Mapping
@@ -14,13 +16,20 @@ from typing import Any, Literal
 from flows.settings.components import Component
 from flows.settings.identity import PinnedAssets, divide_search_settings, slugify
 from flows.settings.typed import Settings
-from winnow.artifacts.provenance import check_content, compute_key, is_done, read_content_digest, write_manifest
+from winnow.artifacts.provenance import (
+    check_content,
+    compute_key,
+    is_done,
+    read_content_digest,
+    write_manifest,
+)
 from winnow.errors import MissingArtifactError
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact of one stage, such as an index or the predictions of a cell; it need not exist yet.
+    """An artifact of one stage, such as an index or the predictions of a cell; it need not exist
+    yet.
 
     Attributes:
         folder: Folder of the artifact's files.
@@ -44,14 +53,16 @@ class Artifact:
         """Check that the artifact is finished and unchanged, and return its folder.
 
         Raises:
-            MissingArtifactError: If the artifact is not finished. The message names the command that writes it.
+            MissingArtifactError: If the artifact is not finished. The message names the command
+                that writes it.
             ArtifactError: If one of its files was changed after the stage finished.
 
         """
         if not self.is_finished:
             raise MissingArtifactError(
-                f"{self.folder} does not exist or is not finished. Run `python -m flows.{self.stage}` with the same settings "
-                "first (`python -m flows.pipeline` runs the stages that they need).",
+                f"{self.folder} does not exist or is not finished. Run `python -m "
+                f"flows.{self.stage}` with the same settings first (`python -m flows.pipeline` "
+                "runs the stages that they need).",
                 self.stage,
             )
         check_content(self.folder)
@@ -61,13 +72,15 @@ class Artifact:
     def identity(self) -> str:
         """Return the identity of the artifact as an input of other artifacts.
 
-        The identity is the key and, once the artifact is finished, the digest of its content. A model that is trained
-        again under the same key therefore counts as a different input.
+        The identity is the key and, once the artifact is finished, the digest of its content. A
+        model that is trained again under the same key therefore counts as a different input.
         """
         return f"{self.key}:{read_content_digest(self.folder)}" if self.is_finished else self.key
 
     def finish(self, rows: int) -> None:
-        """Mark the artifact as finished by writing its manifest; `rows` is the number of rows that the stage wrote."""
+        """Mark the artifact as finished by writing its manifest; `rows` is the number of rows that
+        the stage wrote.
+        """
         write_manifest(self.folder, key=self.key, settings=self.settings, rows=rows)
 
 
@@ -92,7 +105,12 @@ class Project:
         self.pinned = PinnedAssets.from_settings(settings.plain)
 
     def resolve_artifact(
-        self, stage: str, kind: str, name: str, inputs: Mapping[str, Any], root: Literal["data", "models"] = "data"
+        self,
+        stage: str,
+        kind: str,
+        name: str,
+        inputs: Mapping[str, Any],
+        root: Literal["data", "models"] = "data",
     ) -> Artifact:
         """Return the artifact of a stage for the given inputs.
 
@@ -104,10 +122,22 @@ class Project:
             root: Name in the settings `paths` of the parent folder.
 
         """
-        identified = {label: self.pinned.identify_settings(value) for label, value in inputs.items()}
-        settings = {"stage": stage, "name": name, "inputs": identified, "version": get_version(stage)}
+        identified = {
+            label: self.pinned.identify_settings(value) for label, value in inputs.items()
+        }
+        settings = {
+            "stage": stage,
+            "name": name,
+            "inputs": identified,
+            "version": get_version(stage),
+        }
         key = compute_key(settings)
-        return Artifact(Path(getattr(self.settings.paths, root)) / kind / f"{slugify(name)}-{key}", key, settings, stage)
+        return Artifact(
+            Path(getattr(self.settings.paths, root)) / kind / f"{slugify(name)}-{key}",
+            key,
+            settings,
+            stage,
+        )
 
     @cached_property
     def corpus(self) -> Artifact:
@@ -120,12 +150,19 @@ class Project:
         node = retriever or self.settings.retriever.engine
         name = node.target.rpartition(".")[2].lower()
         built, _ = divide_search_settings(node)
-        return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": built})
+        return self.resolve_artifact(
+            "index", "index", name, {"corpus": self.corpus.identity, "retriever": built}
+        )
 
     def _identify_search(self, retriever: Component | None) -> dict[str, Any]:
-        """Return the inputs that name a search: its index, and the settings that only searches use, if there are any."""
+        """Return the inputs that name a search: its index, and the settings that only searches use,
+        if there are any.
+        """
         _, searched = divide_search_settings(retriever or self.settings.retriever.engine)
-        return {"index": self.resolve_index(retriever).identity, **({"search": searched} if searched else {})}
+        return {
+            "index": self.resolve_index(retriever).identity,
+            **({"search": searched} if searched else {}),
+        }
 
     @cached_property
     def questions(self) -> Artifact:
@@ -134,24 +171,42 @@ class Project:
         inputs: dict[str, Any] = {"parser": dataset.parser, "split": dataset.split}
         if self.needs_labels:
             rule = {"depth": label.depth, "min_answer_chars": label.min_answer_chars}
-            inputs |= {**self._identify_search(label.retriever), **rule, "required": sorted(label.required)}
+            inputs |= {
+                **self._identify_search(label.retriever),
+                **rule,
+                "required": sorted(label.required),
+            }
         return self.resolve_artifact("questions", "questions", dataset.name, inputs)
 
     @property
     def needs_labels(self) -> bool:
-        """Whether some split may keep answerable questions only, so that the labeling retriever is searched."""
-        only_split, required = self.settings.dataset.split.get("all"), self.settings.answerable.required
+        """Whether some split may keep answerable questions only, so that the labeling retriever is
+        searched.
+        """
+        only_split, required = (
+            self.settings.dataset.split.get("all"),
+            self.settings.answerable.required,
+        )
         return bool(required) and (not only_split or only_split in required)
 
     @property
     def questions_file(self) -> Path:
-        """The parquet file of the questions; raises MissingArtifactError if the stage has not finished."""
+        """The parquet file of the questions; raises MissingArtifactError if the stage has not
+        finished.
+        """
         return self.questions.require() / "questions.parquet"
 
     def resolve_retrieval(self, retriever: Component | None = None) -> Artifact:
-        """Return the rankings of a retriever with the texts of their passages, by default of the configured retriever."""
-        name = f"{self.settings.dataset.name}-{self.resolve_index(retriever).folder.name.partition('-')[0]}"
-        inputs = {**self._identify_search(retriever), "questions": self.questions.identity, "depth": self.settings.depth}
+        """Return the rankings of a retriever with the texts of their passages, by default of the
+        configured retriever.
+        """
+        index = self.resolve_index(retriever).folder.name.partition("-")[0]
+        name = f"{self.settings.dataset.name}-{index}"
+        inputs = {
+            **self._identify_search(retriever),
+            "questions": self.questions.identity,
+            "depth": self.settings.depth,
+        }
         return self.resolve_artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property

@@ -1,4 +1,6 @@
-"""How cells answered single questions, replayed from the ledger for the page of a report; no model is loaded."""
+"""How cells answered single questions, replayed from the ledger for the page of a report; no model
+is loaded.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +17,19 @@ from winnow.sweeps.spec import CellSpec
 
 
 def build_cases(
-    settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult], chosen: Sequence[str], texts: Texts
+    settings: Settings,
+    specs: Sequence[CellSpec],
+    results: Sequence[CellResult],
+    chosen: Sequence[str],
+    texts: Texts,
 ) -> dict[tuple[int, str], Case]:
     """Replay the chosen questions in every cell that answers them."""
     loaded: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
     cases: dict[tuple[int, str], Case] = {}
-    with open_ledger(settings) as ledger, progress("replaying calls", len(specs) * len(chosen)) as advance:
+    with (
+        open_ledger(settings) as ledger,
+        progress("replaying calls", len(specs) * len(chosen)) as advance,
+    ):
         for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
             cell = loaded[spec.key]
             identities = identify_engine_specs(spec.engines)
@@ -29,14 +38,24 @@ def build_cases(
             for question_id in chosen:
                 if question_id in samples:
                     sample, recorded = samples[question_id], steps.get(question_id)
-                    case = build_case(cell, sample.question, sample.prediction, identities, ledger, texts, recorded)
+                    case = build_case(
+                        cell,
+                        sample.question,
+                        sample.prediction,
+                        identities,
+                        ledger,
+                        texts,
+                        recorded,
+                    )
                     cases[index, question_id] = case
                 advance()
     return cases
 
 
 def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
-    """Say which questions the closed-book filter left out, because all closed-book answers are wrong then, or right."""
+    """Say which questions the closed-book filter left out, because all closed-book answers are
+    wrong then, or right.
+    """
     notes = []
     for keeps in dict.fromkeys(spec.questions.keeps for spec in specs):
         own = [spec for spec in specs if spec.questions.keeps == keeps]
@@ -44,10 +63,17 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
         if any(spec.questions.closed_book is None for spec in own) or not any(removed):
             continue
         number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
-        shared = {str(reader["name"]) for spec in own if (reader := spec.config["closed_book"].get("reader"))}
+        shared = {
+            str(reader["name"])
+            for spec in own
+            if (reader := spec.config["closed_book"].get("reader"))
+        }
         whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
         matches = "is no exact match" if keeps == "known" else "is an exact match"
-        because = f", so that its closed-book cell has {'only exact matches' if keeps == 'known' else 'no exact match'}"
+        because = (
+            ", so that its closed-book cell has "
+            f"{'only exact matches' if keeps == 'known' else 'no exact match'}"
+        )
         notes.append(
             f"{number} to which {whose} answer without passages {matches} were left out "
             f"(sweep.closed_book_filter){'' if shared else because}."
@@ -56,36 +82,60 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
 
 
 def describe_bias(specs: Sequence[CellSpec]) -> str:
-    """Say what the closed-book filter does to the values of cells without passages; "" if it left no question out."""
+    """Say what the closed-book filter does to the values of cells without passages; "" if it left
+    no question out.
+    """
     removed = {selection: count for selection, count in _count_removed(specs).items() if count}
     if not removed:
         return ""
     if len({keeps for _, keeps in removed}) > 1:
-        return "low or high by selection, because questions were selected by their answers without passages"
+        return (
+            "low or high by selection, because questions were selected by their answers without "
+            "passages"
+        )
     number = f" ({next(iter(removed.values()))})" if len(removed) == 1 else ""
     if "known" in {keeps for _, keeps in removed}:
-        return f"high by selection, because questions that are answered wrong without passages were left out{number}"
-    return f"low by selection, because questions that are answered right without passages were left out{number}"
+        return (
+            "high by selection, because questions that are answered wrong without passages were "
+            f"left out{number}"
+        )
+    return (
+        "low by selection, because questions that are answered right without passages were left "
+        f"out{number}"
+    )
 
 
 def _count_removed(specs: Sequence[CellSpec]) -> dict[tuple[Path, str], int]:
-    """Count the questions that each closed-book filter left out, by the file of its answers and what it keeps."""
+    """Count the questions that each closed-book filter left out, by the file of its answers and
+    what it keeps.
+    """
     selections = {
-        (spec.questions.closed_book, spec.questions.keeps): spec.questions for spec in specs if spec.questions.closed_book
+        (spec.questions.closed_book, spec.questions.keeps): spec.questions
+        for spec in specs
+        if spec.questions.closed_book
     }
     counts = {key: selection.count_questions() for key, selection in selections.items()}
-    return {(path, keeps): count[0] - count[1] for (path, keeps), count in counts.items() if path and count}
+    return {
+        (path, keeps): count[0] - count[1]
+        for (path, keeps), count in counts.items()
+        if path and count
+    }
 
 
-def describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int) -> list[str]:
+def describe_cases(
+    cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int
+) -> list[str]:
     """Say of how many questions the page holds prompts, and how many replays failed."""
     notes = []
     if num_chosen < num_questions:
         notes.append(
-            f"The page has every answer, but contexts and prompts of only {num_chosen} of {num_questions} questions: first "
-            "those that only some cells answer right, then those that none does. report.questions sets the number."
+            f"The page has every answer, but contexts and prompts of only {num_chosen} of "
+            f"{num_questions} questions: first those that only some cells answer right, then "
+            "those that none does. report.questions sets the number."
         )
     failed = sum(bool(case.note) for case in cases.values())
     if failed:
-        notes.append(f"The calls of {failed} of {len(cases)} answers cannot be shown; each says why.")
+        notes.append(
+            f"The calls of {failed} of {len(cases)} answers cannot be shown; each says why."
+        )
     return notes

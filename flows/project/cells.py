@@ -1,6 +1,8 @@
-"""Resolves configurations into cell specifications, which `winnow` runs without reading a configuration.
+"""Resolves configurations into cell specifications, which `winnow` runs without reading a
+configuration.
 
-A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions are one artifact.
+A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions
+are one artifact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +14,12 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.elsewhere import print_equivalent
 from flows.project.engines import resolve_engine_spec
-from flows.project.models import get_closed_book_reader, identify_reader_weights, is_trained, list_readers
+from flows.project.models import (
+    get_closed_book_reader,
+    identify_reader_weights,
+    is_trained,
+    list_readers,
+)
 from flows.project.prompts import open_prompt
 from flows.project.rankings import resolve_ranking_engines, resolve_rankings, resolve_relevance
 from flows.settings.composition import list_options, load_option
@@ -33,7 +40,9 @@ from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_setting
 
 
 def resolve_cells(jobs: Sequence[Settings]) -> list[CellSpec]:
-    """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells differ."""
+    """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells
+    differ.
+    """
     by_key: dict[str, list[CellSpec]] = {}
     for settings in list_cells(jobs):
         spec = resolve_cell(settings)
@@ -44,7 +53,12 @@ def resolve_cells(jobs: Sequence[Settings]) -> list[CellSpec]:
     ]
     distinct = _name_prompts(distinct)
     return [
-        replace(spec, labels=replace(spec.labels, setting=", ".join(map("=".join, varying)), varying=tuple(varying)))
+        replace(
+            spec,
+            labels=replace(
+                spec.labels, setting=", ".join(map("=".join, varying)), varying=tuple(varying)
+            ),
+        )
         for spec, varying in zip(distinct, list_varying_settings(distinct), strict=True)
     ]
 
@@ -55,14 +69,17 @@ def _remove_seed_label(spec: CellSpec) -> CellSpec:
 
 
 def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
-    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts, or those of trainings, differ.
+    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts, or those
+    of trainings, differ.
 
-    A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is not an option
-    has no name; its cells are described by what differs.
+    A prompt has no name of its own, so that a cell would be described by all its templates. A
+    prompt that is not an option has no name; its cells are described by what differs.
     """
     columns = {
         "prompt": [repr(spec.config["prompt"]) for spec in specs],
-        "trained on": [repr(spec.config["reader"].get("trained_on") or spec.config["prompt"]) for spec in specs],
+        "trained on": [
+            repr(spec.config["reader"].get("trained_on") or spec.config["prompt"]) for spec in specs
+        ],
     }
     varying = {title: column for title, column in columns.items() if len(set(column)) > 1}
     if varying.get("trained on") == varying.get("prompt"):
@@ -71,7 +88,13 @@ def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
         return list(specs)
     names = {repr(load_option("prompt", name)): name for name in list_options("prompt")}
     return [
-        replace(spec, settings={**spec.settings, **{title: names.get(column[at], "own") for title, column in varying.items()}})
+        replace(
+            spec,
+            settings={
+                **spec.settings,
+                **{title: names.get(column[at], "own") for title, column in varying.items()},
+            },
+        )
         for at, spec in enumerate(specs)
     ]
 
@@ -82,7 +105,9 @@ def resolve_cell(settings: Settings) -> CellSpec:
     project = Project(settings)
     artifact = resolve_cell_artifact(project)
     uses_relevance = needs_relevance(settings)
-    relevance = resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
+    relevance = (
+        resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
+    )
     roles, questions = settings.roles, _select_questions(project)
     return CellSpec(
         key=artifact.key,
@@ -119,8 +144,13 @@ def resolve_cell_artifact(project: Project) -> Artifact:
         "relevance": relevance,
         "weights": identify_reader_weights(project, settings.reader, settings.prompt),
         "reader": settings.reader.engine,
-        "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
-        **{name: getattr(settings, name) for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
+        "engines": {
+            role: resolve_engine_spec(project, role).key for role in roles if role != "reader"
+        },
+        **{
+            name: getattr(settings, name)
+            for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")
+        },
     }
     if settings.context.plan:
         inputs["context"] = settings.context
@@ -146,7 +176,9 @@ def resolve_closed_book_artifact(project: Project) -> Artifact:
         "weights": identify_reader_weights(project, reader, settings.prompt),
         "reader": reader.engine,
         "prompt": settings.prompt,
-        "closed_book": {name: value for name, value in settings.closed_book.plain.items() if name != "reader"},
+        "closed_book": {
+            name: value for name, value in settings.closed_book.plain.items() if name != "reader"
+        },
     }
     return project.resolve_artifact("closed_book", "closed_book", reader.name, inputs)
 
@@ -156,8 +188,8 @@ def require_finished(specs: Sequence[CellSpec]) -> None:
     missing = [spec for spec in specs if not spec.is_finished]
     if missing:
         raise MissingArtifactError(
-            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
-            "with the same settings first.",
+            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. "
+            "Run `python -m flows.sweep` with the same settings first.",
             "sweep",
         )
 
@@ -172,7 +204,11 @@ def list_trainings_of(readers: Iterable[Reader], settings: Settings) -> list[str
     readers = list(readers)
     is_tuned = any(is_trained(settings, reader) and not reader.joint for reader in readers)
     is_joint = any(reader.joint for reader in readers)
-    return [name for name, is_needed in (("train_reader", is_tuned), ("train_joint", is_joint)) if is_needed]
+    return [
+        name
+        for name, is_needed in (("train_reader", is_tuned), ("train_joint", is_joint))
+        if is_needed
+    ]
 
 
 def list_stages_of_cell(settings: Settings) -> list[str]:
@@ -189,13 +225,19 @@ def list_stages_of_cell(settings: Settings) -> list[str]:
 
 
 def is_filter_pending(settings: Settings) -> bool:
-    """Return whether this is a dry run that has to count every question, because the closed-book stage has not run yet."""
+    """Return whether this is a dry run that has to count every question, because the closed-book
+    stage has not run yet.
+    """
     is_filtered_dry_run = settings.dry_run and settings.sweep.closed_book_filter
-    return bool(is_filtered_dry_run and not resolve_closed_book_artifact(Project(settings)).is_finished)
+    return bool(
+        is_filtered_dry_run and not resolve_closed_book_artifact(Project(settings)).is_finished
+    )
 
 
 def print_equivalent_cell(jobs: Sequence[Settings]) -> None:
-    """Check the first unfinished cell, and print a line if it exists already with another precision or runtime."""
+    """Check the first unfinished cell, and print a line if it exists already with another precision
+    or runtime.
+    """
     cells = (resolve_cell_artifact(Project(settings)) for settings in list_cells(jobs))
     for artifact in cells:
         if not artifact.is_finished:
@@ -204,71 +246,113 @@ def print_equivalent_cell(jobs: Sequence[Settings]) -> None:
 
 
 def _validate(settings: Settings) -> None:
-    """Check the settings of a cell, and that k does not exceed the number of stored or scored contexts."""
+    """Check the settings of a cell, and that k does not exceed the number of stored or scored
+    contexts.
+    """
     settings.decoding.build()
     weighted_by = settings.weighting.build().by
-    if not settings.k and settings.strategy.uses_passages and "search" not in settings.strategy.engines:
+    if (
+        not settings.k
+        and settings.strategy.uses_passages
+        and "search" not in settings.strategy.engines
+    ):
         raise ConfigError(
-            f"k=0: strategy={settings.strategy.name} shows passages. Set k to 1 or more, or take strategy=closed_book."
+            f"k=0: strategy={settings.strategy.name} shows passages. Set k to 1 or more, or take "
+            "strategy=closed_book."
         )
     if settings.k > settings.depth:
         raise ConfigError(
-            f"k={settings.k} is larger than the stored rankings (depth={settings.depth}). Lower k, or raise depth."
+            f"k={settings.k} is larger than the stored rankings (depth={settings.depth}). Lower k, "
+            "or raise depth."
         )
-    if isinstance(settings.placement.rule.build(), Counterfactual) and settings.search.rules.build().placed:
+    if (
+        isinstance(settings.placement.rule.build(), Counterfactual)
+        and settings.search.rules.build().placed
+    ):
         raise ConfigError(
-            f"placement={settings.placement.name} changes passages of the rankings, and search.rules.placed=true would change "
-            "those of searches, of which no metric knows. Set search.rules.placed=false, or take another placement."
+            f"placement={settings.placement.name} changes passages of the rankings, and "
+            "search.rules.placed=true would change those of searches, of which no metric knows. "
+            "Set search.rules.placed=false, or take another placement."
         )
     if weighted_by != "none" and not _keeps_contexts(settings):
         raise ConfigError(
-            f"weighting.by={weighted_by} needs a score of every context, which distractors={settings.distractors.name} do "
-            "not have. Set weighting.by=none or distractors=retrieved."
+            f"weighting.by={weighted_by} needs a score of every context, which "
+            f"distractors={settings.distractors.name} do not have. Set weighting.by=none or "
+            "distractors=retrieved."
         )
-    if needs_relevance(settings) and settings.score.depth is not None and settings.k > settings.score.depth:
+    if (
+        needs_relevance(settings)
+        and settings.score.depth is not None
+        and settings.k > settings.score.depth
+    ):
         raise ConfigError(
-            f"k={settings.k} is larger than the number of contexts that the estimator scores per question "
-            f"(score.depth={settings.score.depth}). Lower k, or set "
-            "score.depth=null here and for `python -m flows.score`."
+            f"k={settings.k} is larger than the number of contexts that the estimator scores per "
+            f"question (score.depth={settings.score.depth}). Lower k, or set score.depth=null "
+            "here and for `python -m flows.score`."
         )
 
 
 def _identify_questions(project: Project) -> dict[str, Any]:
     """Return the inputs of a cell's key that determine which questions it answers."""
     settings = project.settings
-    selection = {"artifact": project.questions.identity, "split": settings.sweep.split, "limit": settings.sweep.limit}
+    selection = {
+        "artifact": project.questions.identity,
+        "split": settings.sweep.split,
+        "limit": settings.sweep.limit,
+    }
     if not settings.sweep.closed_book_filter:
         return selection
-    keeps = {} if settings.sweep.closed_book_keeps == "unknown" else {"keeps": settings.sweep.closed_book_keeps}
+    keeps = (
+        {}
+        if settings.sweep.closed_book_keeps == "unknown"
+        else {"keeps": settings.sweep.closed_book_keeps}
+    )
     return {**selection, "filter": resolve_closed_book_artifact(project).identity, **keeps}
 
 
 def _select_questions(project: Project) -> QuestionSelection:
     settings = project.settings
     uses_filter = settings.sweep.closed_book_filter and not is_filter_pending(settings)
-    closed_book = resolve_closed_book_artifact(project).require() / "closed_book.parquet" if uses_filter else None
+    closed_book = (
+        resolve_closed_book_artifact(project).require() / "closed_book.parquet"
+        if uses_filter
+        else None
+    )
     own = settings.sweep
-    return QuestionSelection(project.questions_file, own.split, own.limit, closed_book, own.closed_book_keeps)
+    return QuestionSelection(
+        project.questions_file, own.split, own.limit, closed_book, own.closed_book_keeps
+    )
 
 
 def build_placement(settings: Settings, questions: Path) -> PlacementRule:
-    """Build the placement of a cell; one that needs answers of other questions gets those of the questions artifact."""
+    """Build the placement of a cell; one that needs answers of other questions gets those of the
+    questions artifact.
+    """
     rule: PlacementRule = settings.placement.rule.build()
     if isinstance(rule, Counterfactual) and not rule.answers:
-        return replace(rule, answers=tuple(dict.fromkeys(one.answers[0] for one in read_questions(questions) if one.answers)))
+        return replace(
+            rule,
+            answers=tuple(
+                dict.fromkeys(one.answers[0] for one in read_questions(questions) if one.answers)
+            ),
+        )
     return rule
 
 
 def build_strategy(settings: Settings, prompt: Prompt) -> Strategy:
     """Build the strategy of the one cell that a configuration describes."""
-    strategy: Strategy = settings.strategy.plan.build(prompt=prompt, decoding=settings.decoding.build())
+    strategy: Strategy = settings.strategy.plan.build(
+        prompt=prompt, decoding=settings.decoding.build()
+    )
     return strategy
 
 
 def build_labels(settings: Settings, project: Project) -> CellLabels:
     """Return the labels of the one cell that a configuration describes."""
     order, share = settings.placement.rule.get("order"), settings.placement.rule.get("share")
-    gold = f"{settings.placement.name}_{order}" if isinstance(order, int) else settings.placement.name
+    gold = (
+        f"{settings.placement.name}_{order}" if isinstance(order, int) else settings.placement.name
+    )
     if order == "shuffled" and not gold.endswith("shuffled"):
         gold = "shuffled" if settings.placement.rule.get("gold") == "insert" else f"{gold}_shuffled"
     gold = gold if share is None else f"{gold}_{share:g}"
@@ -276,7 +360,9 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
     searches = "search" in settings.strategy.engines
     mixes_gold = getattr(settings.retriever.engine.component_class, "uses_gold", False)
     is_damaged = searches and bool(settings.search.damage)
-    placed = placement.words + (f", distractors {settings.distractors.name}" if distractors.uses_gold else "")
+    placed = placement.words + (
+        f", distractors {settings.distractors.name}" if distractors.uses_gold else ""
+    )
     are_placed = bool(settings.k) or (searches and settings.search.rules.build().placed)
     return CellLabels(
         strategy=settings.strategy.name,
@@ -286,9 +372,15 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         rank_by=settings.rank_by,
         weight_by=settings.weighting.build().by,
         context=settings.context.name,
-        questions="/".join(map(str, (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)))),
+        questions="/".join(
+            map(
+                str,
+                (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)),
+            )
+        ),
         seed=", ".join(str(seed) for seed in settings.seeds or ()),
-        uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold)) or is_damaged,
+        uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold))
+        or is_damaged,
         placed=placed if settings.k else "on passages of its own searches" if searches else "",
     )
 
@@ -305,7 +397,9 @@ def _describe_settings(settings: Settings) -> dict[str, str]:
     decoding: Decoding = settings.decoding.build()
     sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
     by = (settings.rank_by, settings.weighting.build().by)
-    ranking, weighting = (f"{one} {settings.estimator.name}" if one == "estimator" else one for one in by)
+    ranking, weighting = (
+        f"{one} {settings.estimator.name}" if one == "estimator" else one for one in by
+    )
     limit, question_filter = _name_selection(settings)
     return {
         "dataset": settings.dataset.name,

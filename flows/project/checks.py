@@ -1,4 +1,6 @@
-"""What later stages of an experiment will need, checked before a call is paid or a step is trained."""
+"""What later stages of an experiment will need, checked before a call is paid or a step
+is trained.
+"""
 
 import math
 import shutil
@@ -53,7 +55,9 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
 
 def check_splits(cells: Sequence[Settings]) -> None:
-    """Check that the questions have every split that a later stage reads, if they were made already."""
+    """Check that the questions have every split that a later stage reads, if they were made
+    already.
+    """
     splits: dict[Path, list[str]] = {}
     for cell in cells:
         project = Project(cell)
@@ -66,36 +70,49 @@ def check_splits(cells: Sequence[Settings]) -> None:
         for setting, split in _iter_splits(cell):
             if split not in splits[file]:
                 raise ConfigError(
-                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the splits "
-                    f"{', '.join(splits[file])}. Choose one of these, or change dataset.split."
+                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the "
+                    f"splits {', '.join(splits[file])}. Choose one of these, or change "
+                    "dataset.split."
                 )
 
 
 def check_ranked(cells: Sequence[Settings]) -> None:
-    """Check that the plan of a retriever ranks passages for the questions of the sweep, before its calls are made."""
+    """Check that the plan of a retriever ranks passages for the questions of the sweep, before its
+    calls are made.
+    """
     for cell in cells:
         if cell.retriever.plan and cell.sweep.split not in cell.rank.splits:
             raise ConfigError(
-                f"sweep.split={cell.sweep.split}, but the plan of retriever={cell.retriever.name} ranks passages for "
-                f"rank.splits={cell.rank.splits}. Set rank.splits=[{cell.sweep.split}]."
+                f"sweep.split={cell.sweep.split}, but the plan of retriever={cell.retriever.name} "
+                f"ranks passages for rank.splits={cell.rank.splits}. Set "
+                f"rank.splits=[{cell.sweep.split}]."
             )
         limit = cell.rank.limit if cell.retriever.plan else None
         asked = cell.closed_book.limit if cell.sweep.closed_book_filter else cell.sweep.limit
-        if limit is not None and (asked is None or asked > limit) and _count_questions(cell) > limit:
+        if (
+            limit is not None
+            and (asked is None or asked > limit)
+            and _count_questions(cell) > limit
+        ):
             setting = "closed_book.limit" if cell.sweep.closed_book_filter else "sweep.limit"
             raise ConfigError(
-                f"rank.limit={limit}: the plan of retriever={cell.retriever.name} ranks passages for fewer questions than the "
-                f"sweep may answer ({setting}={'null' if asked is None else asked}). Raise rank.limit (null means all), or "
-                f"lower {setting}."
+                f"rank.limit={limit}: the plan of retriever={cell.retriever.name} ranks passages "
+                "for fewer questions than the sweep may answer "
+                f"({setting}={'null' if asked is None else asked}). Raise rank.limit (null means "
+                f"all), or lower {setting}."
             )
 
 
 def _count_questions(cell: Settings) -> float:
-    """Return the number of questions of the sweep's split, or infinity if they were not made yet."""
+    """Return the number of questions of the sweep's split, or infinity if they were not
+    made yet.
+    """
     project = Project(cell)
     if not project.questions.is_finished:
         return math.inf
-    splits: list[str] = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])["split"].to_pylist()
+    splits: list[str] = parquet.read(
+        project.questions_file, contracts.QUESTIONS, columns=["split"]
+    )["split"].to_pylist()
     return splits.count(cell.sweep.split)
 
 
@@ -109,25 +126,36 @@ def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
     if needs_relevance(settings):
         yield from (("score.splits", str(split)) for split in settings.score.splits)
         if settings.estimator.trained:
-            yield from ((f"joint.data.{name}", str(getattr(settings.joint.data, name))) for name in ("split", "dev"))
+            yield from (
+                (f"joint.data.{name}", str(getattr(settings.joint.data, name)))
+                for name in ("split", "dev")
+            )
     if settings.strategy.uses_reader and is_trained(settings, settings.reader):
         for training in list_trainings(settings):
             yield "training.split", str(training.split)
             yield "training.evaluation.split", str(training.evaluation.split)
-    for name, prompt in (("prompt", settings.prompt), ("reader.trained_on", settings.reader.trained_on)):
+    for name, prompt in (
+        ("prompt", settings.prompt),
+        ("reader.trained_on", settings.reader.trained_on),
+    ):
         if prompt and prompt.get("shots"):
             yield f"{name}.shots.split", str(prompt["shots"]["split"])
 
 
 def check_names(cells: Sequence[Settings]) -> None:
-    """Check that no model or data set has the name of the placeholder, for which no hub should be asked."""
+    """Check that no model or data set has the name of the placeholder, for which no hub should be
+    asked.
+    """
     for cell in cells:
         values = flatten(cell.plain)
         own = cell.reader.joint or not cell.strategy.uses_reader  # made by a training, or not used
         for setting in _NAMED[1:] if own else _NAMED:
             name = str(values.get(setting) or "")
             if name.partition("@")[0] == PLACEHOLDER:
-                raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
+                raise ConfigError(
+                    f"{setting}={name} stands for one of yours. Set it to a folder or a name on "
+                    "the hub."
+                )
 
 
 def check_report(cells: Sequence[Settings]) -> None:
@@ -139,25 +167,32 @@ def check_report(cells: Sequence[Settings]) -> None:
             for setting in get_input_file_settings(node.component_class):
                 if node.get(setting) and not Path(node[setting]).exists():
                     raise ConfigError(
-                        f"{name}.{setting}={node[setting]}: there is no such file, and the metric reads it after all "
-                        "answers were made. Provide it, or choose another metric."
+                        f"{name}.{setting}={node[setting]}: there is no such file, and the metric "
+                        "reads it after all answers were made. Provide it, or choose another "
+                        "metric."
                     )
         if paper := cell.report.paper:
             load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
 
 
 def check_engines(cells: Sequence[Settings]) -> None:
-    """Check that API keys and weights of all models are there, but for those that a training has yet to make."""
+    """Check that API keys and weights of all models are there, but for those that a training has
+    yet to make.
+    """
     for engine in _iter_engines(cells):
         engine.close()
 
 
 def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
-    """Open each engine of the cells and of their judges, and check that it can be used. Weights are not loaded."""
+    """Open each engine of the cells and of their judges, and check that it can be used. Weights are
+    not loaded.
+    """
     opened = set[str]()
     for cell in cells:
         project = Project(cell)
-        makers: list[Callable[[], list[EngineSpec]]] = [partial(resolve_judge_specs, project, build_metrics(cell))]
+        makers: list[Callable[[], list[EngineSpec]]] = [
+            partial(resolve_judge_specs, project, build_metrics(cell))
+        ]
         roles = dict.fromkeys([*cell.retriever.engines, *cell.roles])
         makers += [partial(_resolve_role, project, role) for role in roles]
         if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
@@ -187,7 +222,9 @@ def check_servers(cells: Sequence[Settings]) -> None:
 
 
 def check_memory(cells: Sequence[Settings]) -> None:
-    """Check that the weights of all local readers together fit into the memory that is left. GPUs have their own."""
+    """Check that the weights of all local readers together fit into the memory that is left. GPUs
+    have their own.
+    """
     needed: dict[str, int] = {}
     for engine in _iter_engines(cells):
         if isinstance(engine, LocalEngine) and pick_device(engine.device).type == "cpu":
@@ -197,8 +234,8 @@ def check_memory(cells: Sequence[Settings]) -> None:
     if sum(needed.values()) > available:
         models = ", ".join(f"{path} ({size / 2**30:.1f} GiB)" for path, size in needed.items())
         raise ConfigError(
-            f"The weights of {models} do not fit into the {available / 2**30:.1f} GiB of memory that are left. Choose smaller "
-            "models, or end other programs."
+            f"The weights of {models} do not fit into the {available / 2**30:.1f} GiB of memory "
+            "that are left. Choose smaller models, or end other programs."
         )
 
 
@@ -209,7 +246,10 @@ def check_disk(cells: Sequence[Settings]) -> None:
         existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
         free = shutil.disk_usage(existing).free
         if free < _MIN_FREE_BYTES:
-            raise ConfigError(f"paths.{name}={folder}: the disk has {free / 2**30:.1f} GiB left, and 2 are needed. Free some.")
+            raise ConfigError(
+                f"paths.{name}={folder}: the disk has {free / 2**30:.1f} GiB left, and 2 are "
+                "needed. Free some."
+            )
 
 
 CHECKS: dict[str, Callable[[Sequence[Settings]], None]] = {

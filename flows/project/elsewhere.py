@@ -1,6 +1,7 @@
 """Finds finished artifacts from another machine that differ only by what "auto" means there.
 
-Precision and runtime are part of an artifact's key, and "auto" resolves to different values on different machines.
+Precision and runtime are part of an artifact's key, and "auto" resolves to different values on
+different machines.
 """
 
 from flows.project.artifacts import Artifact
@@ -20,21 +21,40 @@ _INPUT_KEYS = {
 
 
 def print_equivalent(artifact: Artifact) -> None:
-    """Print how to use an artifact that is finished with another precision or runtime, if this one is not finished."""
+    """Print how to use an artifact that is finished with another precision or runtime, if this one
+    is not finished.
+    """
     if not artifact.is_finished and (text := _describe_equivalent(artifact)):
         print(text)
 
 
 def _describe_equivalent(artifact: Artifact) -> str:
-    """Return a line that names an equivalent artifact and the overrides that select it, or an empty string."""
+    """Return a line that names an equivalent artifact and the overrides that select it, or an empty
+    string.
+    """
     inputs = flatten(artifact.settings["inputs"])
     prefix = artifact.folder.name.removesuffix(artifact.key)
     for folder in sorted(artifact.folder.parent.glob(f"{prefix}*")):
         stored_inputs = flatten(read_manifest(folder).get("settings", {}).get("inputs", {}))
-        differing = [name for name in {**inputs, **stored_inputs} if inputs.get(name) != stored_inputs.get(name)]
-        if stored_inputs and differing and all(name.rpartition(".")[2] in _MACHINE_DEPENDENT for name in differing):
-            overrides = " ".join(f"{_build_key(name)}={stored_inputs[name]}" for name in differing if name in stored_inputs)
-            return f"{folder} is finished, and differs only by what auto meant where it was made. To use it, set {overrides}."
+        differing = [
+            name
+            for name in {**inputs, **stored_inputs}
+            if inputs.get(name) != stored_inputs.get(name)
+        ]
+        if (
+            stored_inputs
+            and differing
+            and all(name.rpartition(".")[2] in _MACHINE_DEPENDENT for name in differing)
+        ):
+            overrides = " ".join(
+                f"{_build_key(name)}={stored_inputs[name]}"
+                for name in differing
+                if name in stored_inputs
+            )
+            return (
+                f"{folder} is finished, and differs only by what auto meant where it was made. To "
+                f"use it, set {overrides}."
+            )
     return ""
 
 

@@ -34,7 +34,15 @@ from winnow.identity.code import declare_settings, get_ledger_identity
 from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
-from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
+from winnow.protocols import (
+    MODEL_ROLES,
+    CallStore,
+    Engine,
+    Engines,
+    Estimator,
+    PromptRenderer,
+    build_engine_map,
+)
 from winnow.readers.budget import Budget, Spending
 from winnow.records import Generate, Role, T
 from winnow.steps import Outcome
@@ -59,7 +67,9 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
     """
     if role == "estimator":
         identity = compute_estimator_identity(project)
-        return EngineSpec(role, identity, lambda _: _open_estimator_engine(open_estimator(project), identity))
+        return EngineSpec(
+            role, identity, lambda _: _open_estimator_engine(open_estimator(project), identity)
+        )
     if role == "search":
         return resolve_search_spec(project)
     if role == "corpus":
@@ -67,14 +77,19 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
     if role == "nli":
         return _resolve_nli_spec(project)
     if role not in MODEL_ROLES:
-        raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*MODEL_ROLES, *OTHER_ROLES))}.")
+        raise ConfigError(
+            f"engines: there is no role {role!r}; the roles are "
+            f"{', '.join((*MODEL_ROLES, *OTHER_ROLES))}."
+        )
     node = project.settings.get_model(role) or project.settings.reader
     return resolve_reader_spec(project, node, project.settings.prompt, role)
 
 
 def resolve_closed_book_spec(project: Project) -> EngineSpec:
     """Resolve how to open the reader that is asked without passages."""
-    return resolve_reader_spec(project, get_closed_book_reader(project.settings), project.settings.prompt)
+    return resolve_reader_spec(
+        project, get_closed_book_reader(project.settings), project.settings.prompt
+    )
 
 
 def _resolve_nli_spec(project: Project) -> EngineSpec:
@@ -82,28 +97,39 @@ def _resolve_nli_spec(project: Project) -> EngineSpec:
     node = project.settings.nli
     if node is None or node.trained or node.base is None:
         raise ConfigError(
-            "A metric needs a model of entailment. Choose estimator@nli=nli (a classifier) or estimator@nli=nli_t5, and "
-            f"nli.base=FOLDER or a name on the hub; received nli={'null' if node is None else node.name}."
+            "A metric needs a model of entailment. Choose estimator@nli=nli (a classifier) or "
+            "estimator@nli=nli_t5, and nli.base=FOLDER or a name on the hub; received "
+            f"nli={'null' if node is None else node.name}."
         )
     base = node.base
     identity = _compute_estimator_identity(project, node, project.pinned.identify_model(base))
-    return EngineSpec("nli", identity, lambda _: _open_estimator_engine(node.engine.build(path=base), identity))
+    return EngineSpec(
+        "nli", identity, lambda _: _open_estimator_engine(node.engine.build(path=base), identity)
+    )
 
 
-def resolve_reader_spec(project: Project, reader: Reader, prompt: Component, role: Role = "reader") -> EngineSpec:
+def resolve_reader_spec(
+    project: Project, reader: Reader, prompt: Component, role: Role = "reader"
+) -> EngineSpec:
     """Resolve how to open the language model of a role."""
     key = compute_key(
-        identify_reader_weights(project, reader, prompt), project.pinned.identify_settings(reader.engine), reader.name
+        identify_reader_weights(project, reader, prompt),
+        project.pinned.identify_settings(reader.engine),
+        reader.name,
     )
     price = find_price(project.settings, reader)
 
     def open_engine(check: bool) -> Engine:
-        return open_reader(reader, resolve_reader_path(project, reader, prompt), price=price, check=check)
+        return open_reader(
+            reader, resolve_reader_path(project, reader, prompt), price=price, check=check
+        )
 
     return EngineSpec(role, key, open_engine, price, reader.engine.get("budget"))
 
 
-def open_reader(reader: Reader, path: str, *, price: Price, name: str | None = None, check: bool = True) -> Engine:
+def open_reader(
+    reader: Reader, path: str, *, price: Price, name: str | None = None, check: bool = True
+) -> Engine:
     """Open a reader; a local model loads its weights at the first request.
 
     Args:
@@ -118,7 +144,9 @@ def open_reader(reader: Reader, path: str, *, price: Price, name: str | None = N
     engine: Any = reader.engine.build(path=path, name=name or reader.name, **priced)
     if not is_in_winnow(reader.engine.target):
         weights = compute_weights_digest(path) if path else ""
-        declare_settings(engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights))
+        declare_settings(
+            engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights)
+        )
     if priced:
         engine.spending = _spending(engine.identity, engine.budget, engine.price)
     if check:
@@ -129,12 +157,16 @@ def open_reader(reader: Reader, path: str, *, price: Price, name: str | None = N
 
 @cache
 def _spending(identity: str, budget: Budget, price: Price) -> Spending:  # noqa: ARG001 (the cache has an entry per model)
-    """Return the spending of this process on a model, shared by all engines of the model so that they share its budget."""
+    """Return the spending of this process on a model, shared by all engines of the model so that
+    they share its budget.
+    """
     return Spending(budget, price)
 
 
 def find_price(settings: Settings, reader: Reader) -> Price:
-    """Look up the price of a reader in the table of conf/prices; a model that is not listed gets a price of zero."""
+    """Look up the price of a reader in the table of conf/prices; a model that is not listed gets a
+    price of zero.
+    """
     factor = reader.price_factor
     row = next((row for row in settings.prices.table if row.model == reader.base), None)
     return Price() if row is None else Price(factor * row.input, factor * row.output)
@@ -142,7 +174,9 @@ def find_price(settings: Settings, reader: Reader) -> Price:
 
 def compute_estimator_identity(project: Project) -> str:
     """Compute the identity under which the ledger stores the results of the estimator."""
-    return _compute_estimator_identity(project, project.settings.estimator, identify_estimator_weights(project))
+    return _compute_estimator_identity(
+        project, project.settings.estimator, identify_estimator_weights(project)
+    )
 
 
 def _compute_estimator_identity(project: Project, node: sections.Estimator, weights: str) -> str:
@@ -150,7 +184,9 @@ def _compute_estimator_identity(project: Project, node: sections.Estimator, weig
 
 
 def open_estimator(project: Project) -> Estimator:
-    """Open the estimator with its trained weights, or with those of its base model if it is not trained."""
+    """Open the estimator with its trained weights, or with those of its base model if it is not
+    trained.
+    """
     settings = project.settings.estimator
     paths = {"path": resolve_estimator_path(project)} if settings.base is not None else {}
     estimator: Estimator = settings.engine.build(**paths)
@@ -169,11 +205,14 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
     return engines
 
 
-def open_engine_sets(sets: Mapping[Hashable, Iterable[EngineSpec]], *, check: bool = True) -> dict[Hashable, Engines]:
+def open_engine_sets(
+    sets: Mapping[Hashable, Iterable[EngineSpec]], *, check: bool = True
+) -> dict[Hashable, Engines]:
     """Open sets of engines, one engine per key, which all roles of all sets with this key share.
 
     Raises:
-        ConfigError: If two roles share a model and have different budgets, since the model has only one.
+        ConfigError: If two roles share a model and have different budgets, since the model has only
+            one.
 
     """
     by_key: dict[str, Engine] = {}
@@ -186,8 +225,9 @@ def open_engine_sets(sets: Mapping[Hashable, Iterable[EngineSpec]], *, check: bo
         first = by_model.setdefault(engine.identity, spec)
         if spec.budget != first.budget:
             raise ConfigError(
-                f"The roles {first.role} and {spec.role} use the same model, which has one budget, but their budgets are "
-                f"{first.budget} and {spec.budget}. Set {spec.role}.engine.budget and {first.role}.engine.budget alike."
+                f"The roles {first.role} and {spec.role} use the same model, which has one budget, "
+                f"but their budgets are {first.budget} and {spec.budget}. Set "
+                f"{spec.role}.engine.budget and {first.role}.engine.budget alike."
             )
         opened[name] |= build_engine_map(engine, spec.role)
     return dict(opened)
@@ -206,10 +246,12 @@ def iter_outcomes(
     label: str,
     stats: RunStats | None = None,
 ) -> Iterator[Outcome[T]]:
-    """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are retried alone.
+    """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are
+    retried alone.
 
     Args:
-        open_all: Function that opens the engines, or sets of engines by name; they are closed at the end.
+        open_all: Function that opens the engines, or sets of engines by name; they are closed at
+            the end.
         ledger: Store of finished calls.
         jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
         total: Number of jobs, for the progress bar.
@@ -233,14 +275,18 @@ def collect_results(
     label: str,
     models: Counter[tuple[Role, str]] | None = None,
 ) -> dict[Hashable, T]:
-    """Run jobs with the ledger of the settings, and return their results by tag; see `iter_outcomes` and `count_models_of`."""
+    """Run jobs with the ledger of the settings, and return their results by tag; see
+    `iter_outcomes` and `count_models_of`.
+    """
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, label)
         counted = outcomes if models is None else count_models_of(outcomes, models)
         return {outcome.tag: outcome.result for outcome in counted}
 
 
-def count_models_of(outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]) -> Iterator[Outcome[T]]:
+def count_models_of(
+    outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]
+) -> Iterator[Outcome[T]]:
     """Yield outcomes, and count their replies by role and model."""
     for outcome in outcomes:
         for step in outcome.steps:
@@ -266,7 +312,10 @@ def _drive(
 
         def show_counts(counts: RunStats) -> None:
             nonlocal done
-            advance(counts.plans - done, f"calls made: {counts.executed}, shared: {counts.ledger_hits + counts.merged}")
+            advance(
+                counts.plans - done,
+                f"calls made: {counts.executed}, shared: {counts.ledger_hits + counts.merged}",
+            )
             done = counts.plans
 
         driver.on_progress = show_counts
@@ -285,7 +334,8 @@ def build_dry_run_rows(
     jobs: Callable[[], Iterable[Job[Any]]],
     counted: set[bytes] | None = None,
 ) -> list[dict[str, Any]]:
-    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights are needed.
+    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights
+    are needed.
 
     Args:
         settings: Settings, which name the ledger.
@@ -296,13 +346,18 @@ def build_dry_run_rows(
     """
     engines = open_engines(specs, check=False)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty, dry_run=True) as ledger:
-        estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted)
+        estimates = estimate_cost(
+            jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted
+        )
     identities = identify_engines(engines)
-    return [_build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]
+    return [
+        _build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()
+    ]
 
 
 def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) -> list[str]:
-    """Return the first prompt of each role whose server runs and renders prompts, as the server renders it.
+    """Return the first prompt of each role whose server runs and renders prompts, as the server
+    renders it.
 
     A server that changes its chat template changes every score and reports nothing.
     """
@@ -311,15 +366,23 @@ def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) 
     for job in islice(jobs, _MAX_RENDERED):
         for request in next(job.plan, ()):
             engine = engines[type(request), request.role]
-            if isinstance(request, Generate) and isinstance(engine, PromptRenderer) and request.role not in prompts:
+            if (
+                isinstance(request, Generate)
+                and isinstance(engine, PromptRenderer)
+                and request.role not in prompts
+            ):
                 prompts[request.role] = engine.render_prompt(request) or ""
     return [
-        f"The first prompt of the {role}, as its server renders it:\n{prompt}" for role, prompt in prompts.items() if prompt
+        f"The first prompt of the {role}, as its server renders it:\n{prompt}"
+        for role, prompt in prompts.items()
+        if prompt
     ]
 
 
 def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
-    """Return what `identify_engines` does for engines that are only described; no model is loaded."""
+    """Return what `identify_engines` does for engines that are only described; no model
+    is loaded.
+    """
     return identify_engines(open_engines(specs, check=False))
 
 
@@ -340,7 +403,11 @@ def _build_cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[s
         "to be made": _format_range(estimate.missing) + more,
         "prompt tokens, about": _format_range(estimate.tokens) + more,
         "dollars, about": f"{low:.4f} to {high:.4f}{more}" if high else "no price known",
-        "seconds, about": "no earlier call" if seconds is None else _format_range([round(bound) for bound in seconds]) + more,
+        "seconds, about": (
+            "no earlier call"
+            if seconds is None
+            else _format_range([round(bound) for bound in seconds]) + more
+        ),
     }
 
 
@@ -350,13 +417,22 @@ def _format_range(bounds: Sequence[int]) -> str:
 
 
 def describe_usage(stats: RunStats, prices: Mapping[Role, Price]) -> str:
-    """Describe the calls of a run in one sentence, and the tokens and cost of each role in another."""
+    """Describe the calls of a run in one sentence, and the tokens and cost of each role
+    in another.
+    """
     lines = [
-        f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in flight, {stats.ledger_hits} from "
-        f"the ledger, {stats.external} by other processes; {100 * stats.shared:.0f} % cost nothing."
+        f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in "
+        f"flight, {stats.ledger_hits} from the ledger, {stats.external} by other processes; "
+        f"{100 * stats.shared:.0f} % cost nothing."
     ]
     for role, usage in stats.usage.items():
         price = prices.get(role, Price())
-        cost = f", {price.compute_cost(usage.tokens_in, usage.tokens_out):.4f} dollars" if price != Price() else ""
-        lines.append(f"The {role} read {usage.tokens_in} tokens and wrote {usage.tokens_out}{cost}.")
+        cost = (
+            f", {price.compute_cost(usage.tokens_in, usage.tokens_out):.4f} dollars"
+            if price != Price()
+            else ""
+        )
+        lines.append(
+            f"The {role} read {usage.tokens_in} tokens and wrote {usage.tokens_out}{cost}."
+        )
     return " ".join(lines)

@@ -24,18 +24,31 @@ class ArtifactIndex:
                 self._folders.setdefault(folder.name.rpartition("-")[2], []).append(folder)
 
     def find(self, value: Any) -> Path | None:
-        """Return the folder of an input that is an artifact, recorded as "key:content", or None for any other value."""
+        """Return the folder of an input that is an artifact, recorded as "key:content", or None for
+        any other value.
+        """
         key, separator, content = value.partition(":") if isinstance(value, str) else ("", "", "")
         if not separator or len(key) != 12 or len(content) != 12:
             return None
-        return next((one for one in self._folders.get(key, ()) if read_manifest(one).get("content") == content), None)
+        return next(
+            (
+                one
+                for one in self._folders.get(key, ())
+                if read_manifest(one).get("content") == content
+            ),
+            None,
+        )
 
     def collect(self, folders: Sequence[Path]) -> list[Path]:
         """Return these artifacts and all from which they were made, each once."""
         found: dict[Path, None] = dict.fromkeys(folders)
         waiting = list(folders)
         while waiting:
-            new = [folder for folder in self._iter_inputs(read_manifest(waiting.pop())) if folder not in found]
+            new = [
+                folder
+                for folder in self._iter_inputs(read_manifest(waiting.pop()))
+                if folder not in found
+            ]
             found |= dict.fromkeys(new)
             waiting += new
         return list(found)

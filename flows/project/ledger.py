@@ -10,23 +10,33 @@ from winnow.ledger.stores import is_server, open_store
 from winnow.protocols import CallStore
 
 
-def open_ledger(settings: Settings, *, retry_empty: bool = False, dry_run: bool = False) -> CallStore:
-    """Open the ledger of the settings, which reads the base ledgers too; use it as a context manager.
+def open_ledger(
+    settings: Settings, *, retry_empty: bool = False, dry_run: bool = False
+) -> CallStore:
+    """Open the ledger of the settings, which reads the base ledgers too; use it as a context
+    manager.
 
-    The ledger of a shard is its own, and the one that the settings name is a base of it, unless that is a database that all
-    shards can use.
+    The ledger of a shard is its own, and the one that the settings name is a base of it, unless
+    that is a database that all shards can use.
 
     Args:
         settings: Settings, which name the ledger.
-        retry_empty: Whether replies without text count as missing, so that they are requested again.
+        retry_empty: Whether replies without text count as missing, so that they are requested
+            again.
         dry_run: Whether such replies are only counted.
 
     """
-    address, bases = str(settings.paths.ledger), [Path(base) for base in settings.paths.base_ledgers]
+    address, bases = (
+        str(settings.paths.ledger),
+        [Path(base) for base in settings.paths.base_ledgers],
+    )
     shard = get_shard(settings)
     if shard is not None and not is_server(address):
         main = Path(address.removeprefix("sqlite:///"))
-        address, bases = str(shard.find_ledger(get_folder(settings))), [*([main] if main.is_file() else []), *bases]
+        address, bases = (
+            str(shard.find_ledger(get_folder(settings))),
+            [*([main] if main.is_file() else []), *bases],
+        )
     store: CallStore = open_store(address)
     ledger = LayeredStore(store, bases) if bases else store
     return RetryingStore(ledger, keep=dry_run) if retry_empty else ledger

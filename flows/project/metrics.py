@@ -1,4 +1,5 @@
-"""Builds the metrics and the breakdown of a configuration, and computes the metrics of finished cells.
+"""Builds the metrics and the breakdown of a configuration, and computes the metrics of finished
+cells.
 
 A breakdown divides the questions into groups, for each of which the report shows the metrics.
 """
@@ -49,14 +50,21 @@ def build_named_metric(name: str) -> Metric:
         raise ConfigError(f"metric={name}: {describe_missing_option('metric', name)}")
     option = load_option("metric", name)[name]
     refers = "${" in str(option)  # to settings beside the metric
-    metric: Metric = (compose([f"metric=[{name}]"]).metric[name] if refers else Component(option)).build()
+    metric: Metric = (
+        compose([f"metric=[{name}]"]).metric[name] if refers else Component(option)
+    ).build()
     return metric
 
 
 def read_results(
-    jobs: Sequence[Settings], specs: Sequence[CellSpec], *, hidden: Iterable[str] = (), inputs: Iterable[Input] = ()
+    jobs: Sequence[Settings],
+    specs: Sequence[CellSpec],
+    *,
+    hidden: Iterable[str] = (),
+    inputs: Iterable[Input] = (),
 ) -> list[CellResult]:
-    """Read finished cells and compute their metrics. The calls of judged metrics are made now and stored in the ledger.
+    """Read finished cells and compute their metrics. The calls of judged metrics are made now and
+    stored in the ledger.
 
     Each cell is judged by the models of its own settings.
 
@@ -64,16 +72,22 @@ def read_results(
         jobs: Configurations of all jobs, whose metrics and breakdown are the same.
         specs: Specifications of the cells, all of which must be finished.
         hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
-        inputs: Fields of the samples that are needed besides those that the metrics and the breakdown need.
+        inputs: Fields of the samples that are needed besides those that the metrics and the
+            breakdown need.
 
     Raises:
-        ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the judge.
+        ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the
+            judge.
 
     """
     _check_common_settings(jobs)
     settings = jobs[0]
     metrics, breakdown = build_metrics(settings), build_breakdown(settings)
-    extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
+    extra = [
+        build_named_metric(name)
+        for name in hidden
+        if name not in {metric.name for metric in metrics}
+    ]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
     columns: Mapping[str, CellColumns] = {}
     if has_many_predictions(specs, [*metrics, *extra]):
@@ -83,7 +97,11 @@ def read_results(
     samples = {spec.key: reader.read(spec) for spec in specs}
     judged, judges = _judge(settings, specs, metrics, samples)
     is_mixed = is_code_mixed([spec.folder for spec in specs])
-    code_versions = describe_code([read_manifest(spec.folder) for spec in specs]) if is_mixed else [""] * len(specs)
+    code_versions = (
+        describe_code([read_manifest(spec.folder) for spec in specs])
+        if is_mixed
+        else [""] * len(specs)
+    )
     return [
         CellResult(
             replace(spec.labels, code=code_version),
@@ -101,37 +119,49 @@ def read_results(
 
 
 _COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
-"""Settings that a report reads and that are not part of a cell's key, so that cells cannot differ in them."""
+"""Settings that a report reads and that are not part of a cell's key, so that cells cannot differ
+in them.
+"""
 
 
 def _check_common_settings(jobs: Sequence[Settings]) -> None:
-    """Raise ConfigError if jobs differ in settings of which a report has one value for all cells."""
+    """Raise ConfigError if jobs differ in settings of which a report has one value for
+    all cells.
+    """
     for name in _COMMON if len(jobs) > 1 else ():
         values = {str(settings.plain.get(name)) for settings in jobs}
         if len(values) > 1:
             raise ConfigError(
-                f"The jobs differ in {name}, of which a table has one for all cells. Run a command for each, with a "
-                "report.out of its own."
+                f"The jobs differ in {name}, of which a table has one for all cells. Run a command "
+                "for each, with a report.out of its own."
             )
 
 
 def build_cell_rows(results: Sequence[CellResult], best: int | None = None) -> list[dict[str, str]]:
-    """Build the table that a sweep or report prints, a row per cell: the first metric with its interval, others as means.
+    """Build the table that a sweep or report prints, a row per cell: the first metric with its
+    interval, others as means.
 
-    Only the first and the headline metrics are shown, and columns in which no cell has an entry are left out, so that a row
-    fits on one line. The value of the cell with the index `best` has a star.
+    Only the first and the headline metrics are shown, and columns in which no cell has an entry are
+    left out, so that a row fits on one line. The value of the cell with the index `best` has a
+    star.
     """
     rows = []
     for index, result in enumerate(results):
         labels = result.labels
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
-        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
+        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {
+            "n": str(result.num_questions)
+        }
         for number, metric in enumerate(result.headlines):
             format_value = result.format_metric if number == 0 else result.format_mean
-            row[metric.heading] = format_value(metric.name, 0) + (" *" if number == 0 and index == best else "")
+            row[metric.heading] = format_value(metric.name, 0) + (
+                " *" if number == 0 and index == best else ""
+            )
         rows.append(row)
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
+    columns = [
+        name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)
+    ]
     return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
 
 
@@ -139,15 +169,22 @@ _MOST_COMPARED = 50
 """Largest number of cells of which all pairs are tested before the table is printed."""
 
 
-def compare_rows(results: Sequence[CellResult], report: Report, selection: str) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which has a star, with others.
+def compare_rows(
+    results: Sequence[CellResult], report: Report, selection: str
+) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which
+    has a star, with others.
 
-    `selection` says what the selection of the questions does to cells without passages, as in `build_headline`.
+    `selection` says what the selection of the questions does to cells without passages, as in
+    `build_headline`.
     """
     if not 1 < len(results) <= _MOST_COMPARED:
         return build_cell_rows(results), []
     story = build_headline(Family(results, report.seed), report.cost, selection)
-    page = f"Charts, questions and all tests: `python -m flows.report` with the same settings ({report.out}/index.html)."
+    page = (
+        "Charts, questions and all tests: `python -m flows.report` with the same settings "
+        f"({report.out}/index.html)."
+    )
     return build_cell_rows(results, story.best), [f"* {story.headline.text}", story.cost, page]
 
 
@@ -159,7 +196,11 @@ Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
 
 def list_judging_roles(metrics: Sequence[Metric]) -> list[Role]:
     """Return the roles that judged metrics ask."""
-    return list(dict.fromkeys(role for metric in metrics if isinstance(metric, JudgedMetric) for role in metric.roles))
+    return list(
+        dict.fromkeys(
+            role for metric in metrics if isinstance(metric, JudgedMetric) for role in metric.roles
+        )
+    )
 
 
 def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[EngineSpec]:
@@ -168,9 +209,14 @@ def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[Eng
 
 
 def _judge(
-    settings: Settings, specs: Sequence[CellSpec], metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]
+    settings: Settings,
+    specs: Sequence[CellSpec],
+    metrics: Sequence[Metric],
+    samples: Mapping[str, Sequence[Sample]],
 ) -> tuple[Judged, dict[str, ModelCounts]]:
-    """Run the calls of the judged metrics; return their rows, and the number of replies of each model, by cell."""
+    """Run the calls of the judged metrics; return their rows, and the number of replies of each
+    model, by cell.
+    """
     rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
     counts: dict[str, ModelCounts] = {}
     if not any(isinstance(metric, JudgedMetric) for metric in metrics):
@@ -179,20 +225,27 @@ def _judge(
     groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
     for spec in specs:
         engines = [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
-        groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = samples[spec.key]
+        groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = (
+            samples[spec.key]
+        )
     for engines, judged in groups.values():
         models: Counter[tuple[Role, str]] = Counter()
         rows |= _judge_cells(settings, engines, metrics, judged, models)
         _check_one_judge(settings, models)
         first = configs[next(iter(judged))]
-        named = {(role, _name_judge(first, role, model)): number for (role, model), number in models.items()}
+        named = {
+            (role, _name_judge(first, role, model)): number
+            for (role, model), number in models.items()
+        }
         shared = Counter(named)  # one object, which reports count once
         counts |= {key: shared for key in judged}  # noqa: C420 (a shared object is meant)
     return rows, counts
 
 
 def _name_judge(config: Mapping[str, Any], role: Role, model: str) -> str:
-    """Return the name of a model that judged: what its server reports, or a local reader's and the library that ran it."""
+    """Return the name of a model that judged: what its server reports, or a local reader's and the
+    library that ran it.
+    """
     reader = config.get(role) or config["reader"]
     return model if "base_url" in reader["engine"] else f"{reader['name']} by {model}"
 
@@ -204,21 +257,29 @@ def _judge_cells(
     samples: Mapping[str, Sequence[Sample]],
     models: Counter[tuple[Role, str]],
 ) -> Judged:
-    """Judge the cells that the same engines judge; return the rows by cell, and count the replies of each model."""
+    """Judge the cells that the same engines judge; return the rows by cell, and count the replies
+    of each model.
+    """
     total = len(build_judge_jobs(metrics, samples))
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(
-            lambda: open_engines(engines), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
+            lambda: open_engines(engines),
+            ledger,
+            lambda: build_judge_jobs(metrics, samples),
+            total,
+            "judging answers",
         )
         return collect_judged_rows(count_models_of(outcomes, models), samples)
 
 
 def _check_one_judge(settings: Settings, models: ModelCounts) -> None:
-    """Raise ConfigError if several models judged, in this run or an earlier one, and the judge's settings say "stop"."""
+    """Raise ConfigError if several models judged, in this run or an earlier one, and the judge's
+    settings say "stop".
+    """
     node = settings.judge
     names = sorted(model for role, model in models if role == "judge")
     if node and node.engine.get("model_change") == "stop" and len(names) > 1:
         raise ConfigError(
-            f"Several models judged the answers: {', '.join(names)}. Pin a snapshot with judge.base, or accept them with "
-            "judge.engine.model_change=mark."
+            f"Several models judged the answers: {', '.join(names)}. Pin a snapshot with "
+            "judge.base, or accept them with judge.engine.model_change=mark."
         )

@@ -1,4 +1,6 @@
-"""Resolves the artifacts of trainings, of readers and jointly of estimators and generators, and the weights of all models."""
+"""Resolves the artifacts of trainings, of readers and jointly of estimators and generators, and the
+weights of all models.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,15 @@ from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import MODEL_ROLES
 
 _SCORING_ONLY = ("dtype", "runtime")
-"""Settings of an estimator that matter only for scoring: training always uses float32 and PyTorch."""
+"""Settings of an estimator that matter only for scoring: training always uses float32 and PyTorch.
+"""
 _TRAINING_INPUTS = ("split", "seed", "mix", "settings", "reward", "metrics", "decoding", "method")
 """Settings of the training of a reader on which its weights depend."""
 
 
 def resolve_joint_models(project: Project, training: Joint | None = None) -> Artifact:
-    """Return the artifact of a joint training: an estimator, a generator or both, depending on its method.
+    """Return the artifact of a joint training: an estimator, a generator or both, depending on its
+    method.
 
     Args:
         project: Artifacts of the configuration.
@@ -27,14 +31,17 @@ def resolve_joint_models(project: Project, training: Joint | None = None) -> Art
 
     """
     training = training or project.settings.joint
-    return project.resolve_artifact("train_joint", "joint", training.name, _joint_inputs(project, training), root="models")
+    return project.resolve_artifact(
+        "train_joint", "joint", training.name, _joint_inputs(project, training), root="models"
+    )
 
 
 def identify_estimator_weights(project: Project) -> str:
     """Return the identity of the estimator's weights, or "" if its other settings identify them.
 
     Raises:
-        ConfigError: If the estimator is to be trained, but the joint training does not train an estimator.
+        ConfigError: If the estimator is to be trained, but the joint training does not train an
+            estimator.
 
     """
     settings = project.settings
@@ -42,8 +49,9 @@ def identify_estimator_weights(project: Project) -> str:
         return ""
     if settings.estimator.trained and "estimator" not in settings.joint.trainable:
         raise ConfigError(
-            f"estimator={settings.estimator.name} needs a trained estimator, but joint={settings.joint.name} trains none. "
-            "Choose joint=frozen or joint=re_rag, or do without the estimator: rank_by=retriever weighting.by=none."
+            f"estimator={settings.estimator.name} needs a trained estimator, but "
+            f"joint={settings.joint.name} trains none. Choose joint=frozen or joint=re_rag, or do "
+            "without the estimator: rank_by=retriever weighting.by=none."
         )
     return (
         resolve_joint_models(project).identity
@@ -62,11 +70,14 @@ def _joint_inputs(project: Project, training: Joint) -> dict[str, Any]:
     if "estimator" in training.trainable:
         if settings.estimator.base is None:
             raise ConfigError(
-                f"estimator={settings.estimator.name} has nothing to train, but joint={training.name} trains an estimator. "
-                "Choose estimator=cross_encoder, t5 or causal, or joint=rag or fid."
+                f"estimator={settings.estimator.name} has nothing to train, but "
+                f"joint={training.name} trains an estimator. Choose estimator=cross_encoder, t5 "
+                "or causal, or joint=rag or fid."
             )
         engine = project.pinned.identify_settings(settings.estimator.engine)
-        inputs["estimator"] = {name: value for name, value in engine.items() if name not in _SCORING_ONLY}
+        inputs["estimator"] = {
+            name: value for name, value in engine.items() if name not in _SCORING_ONLY
+        }
         inputs["base"] = project.pinned.identify_model(str(settings.estimator.base))
     if training.generator:
         inputs["generator"] = training.generator
@@ -75,28 +86,41 @@ def _joint_inputs(project: Project, training: Joint) -> dict[str, Any]:
     teacher = training.teacher
     if teacher.reader.joint:
         raise ConfigError(
-            f"joint.teacher.reader={teacher.reader.name} is itself trained jointly. Choose a reader that exists already."
+            f"joint.teacher.reader={teacher.reader.name} is itself trained jointly. Choose a "
+            "reader that exists already."
         )
     weights = identify_reader_weights(project, teacher.reader, teacher.prompt)
-    choices = {"reader": teacher.reader.engine, "prompt": teacher.prompt, "decoding": teacher.decoding}
+    choices = {
+        "reader": teacher.reader.engine,
+        "prompt": teacher.prompt,
+        "decoding": teacher.decoding,
+    }
     return {**inputs, "teacher": {"weights": weights, **choices}}
 
 
 def list_readers(settings: Settings) -> list[Reader]:
-    """Return the settings of the models of all roles, and of the reader whose answers filter questions if there is one."""
+    """Return the settings of the models of all roles, and of the reader whose answers filter
+    questions if there is one.
+    """
     filtering = [settings.closed_book.reader] if settings.closed_book.reader else []
     return [*filter(None, map(settings.get_model, MODEL_ROLES)), *filtering]
 
 
 def get_closed_book_reader(settings: Settings) -> Reader:
-    """Return the settings of the reader that is asked without passages: that of `closed_book` if it is set."""
+    """Return the settings of the reader that is asked without passages: that of `closed_book` if it
+    is set.
+    """
     reader: Reader = settings.closed_book.reader or settings.reader
     return reader
 
 
 def list_teachers(settings: Settings) -> list[Teacher]:
     """Return the settings of the teachers of the joint trainings."""
-    return [training.teacher for training in (settings.joint, settings.generator) if training and training.teacher]
+    return [
+        training.teacher
+        for training in (settings.joint, settings.generator)
+        if training and training.teacher
+    ]
 
 
 def is_trained(settings: Settings, reader: Reader) -> bool:
@@ -105,7 +129,9 @@ def is_trained(settings: Settings, reader: Reader) -> bool:
 
 
 def list_trainings(settings: Settings) -> list[Training]:
-    """Return the configured training of a reader after those with whose readers it starts, the first one first."""
+    """Return the configured training of a reader after those with whose readers it starts, the
+    first one first.
+    """
     trainings: list[Training] = []
     training: Training | None = settings.training
     while training is not None:
@@ -114,7 +140,9 @@ def list_trainings(settings: Settings) -> list[Training]:
     return trainings[::-1]
 
 
-def resolve_trained_reader(project: Project, reader: Reader, prompt: Component, training: Training | None = None) -> Artifact:
+def resolve_trained_reader(
+    project: Project, reader: Reader, prompt: Component, training: Training | None = None
+) -> Artifact:
     """Return the artifact of a fine-tuned reader.
 
     Args:
@@ -127,12 +155,14 @@ def resolve_trained_reader(project: Project, reader: Reader, prompt: Component, 
     training, prompt = training or project.settings.training, reader.trained_on or prompt
     if reader.engine.get("template_options"):
         raise ConfigError(
-            f"reader={reader.name} is fine-tuned, and trainings do not know reader.engine.template_options. Remove them, "
-            "or set reader.tuned=false."
+            f"reader={reader.name} is fine-tuned, and trainings do not know "
+            "reader.engine.template_options. Remove them, or set reader.tuned=false."
         )
     inputs: dict[str, Any] = {
         "rankings": project.resolve_retrieval(training.retriever).identity,
-        "training": {name: training.plain[name] for name in _TRAINING_INPUTS if name in training.plain},
+        "training": {
+            name: training.plain[name] for name in _TRAINING_INPUTS if name in training.plain
+        },
         "prompt": prompt,
         "base": _identify_start(project, reader, prompt, training),
     }
@@ -141,8 +171,9 @@ def resolve_trained_reader(project: Project, reader: Reader, prompt: Component, 
     if training.teacher is not None:
         if training.teacher.reader.tuned or training.teacher.reader.joint:
             raise ConfigError(
-                f"training.teacher.reader={training.teacher.reader.name} is itself trained here. Choose a reader that exists "
-                "already, such as reader@training.teacher.reader=openai or folder."
+                f"training.teacher.reader={training.teacher.reader.name} is itself trained here. "
+                "Choose a reader that exists already, such as "
+                "reader@training.teacher.reader=openai or folder."
             )
         weights = identify_reader_weights(project, training.teacher.reader, prompt)
         inputs["teacher"] = {
@@ -168,69 +199,105 @@ def find_weights(folder: Path, training: Training) -> str:
 
 
 def check_training_split(settings: Settings, reader: Reader) -> None:
-    """Raise ConfigError if a reader is fine-tuned on another split than the only one that the data set has."""
+    """Raise ConfigError if a reader is fine-tuned on another split than the only one that the data
+    set has.
+    """
     only_split = settings.dataset.split.get("all")
     if is_trained(settings, reader) and only_split and only_split != settings.training.split:
         raise ConfigError(
-            f"reader={reader.name} is fine-tuned on the split {settings.training.split!r}, but dataset="
-            f"{settings.dataset.name} has only the split {only_split!r} (dataset.split.all). Add reader=smollm2 to use the "
-            "model as it is, or split the data set, as in dataset.split.all='' dataset.split.test=100 dataset.split.dev=50 "
+            f"reader={reader.name} is fine-tuned on the split {settings.training.split!r}, but "
+            f"dataset={settings.dataset.name} has only the split {only_split!r} "
+            "(dataset.split.all). Add reader=smollm2 to use the model as it is, or split the "
+            "data set, as in dataset.split.all='' dataset.split.test=100 dataset.split.dev=50 "
             "dataset.split.seed=13."
         )
 
 
 def identify_reader_weights(project: Project, reader: Reader, prompt: Component) -> str:
-    """Return the identity of a reader's weights: that of its training, or its asset, digest or name on a server."""
+    """Return the identity of a reader's weights: that of its training, or its asset, digest or name
+    on a server.
+    """
     if reader.joint:
         if reader.tuned:
-            raise ConfigError(f"reader={reader.name} is trained jointly and cannot be fine-tuned. Set reader.tuned=false.")
+            raise ConfigError(
+                f"reader={reader.name} is trained jointly and cannot be fine-tuned. Set "
+                "reader.tuned=false."
+            )
         return resolve_generator_training(project, reader).identity
     if is_trained(project.settings, reader):
         return resolve_trained_reader(project, reader, prompt).identity
     if reader.trained_on is not None:
-        raise ConfigError("training=none trains no reader, so that trained_on has no effect. Remove prompt@reader.trained_on.")
-    return str(reader.base) if is_remote(reader) else project.pinned.identify_model(str(reader.base))
+        raise ConfigError(
+            "training=none trains no reader, so that trained_on has no effect. Remove "
+            "prompt@reader.trained_on."
+        )
+    return (
+        str(reader.base) if is_remote(reader) else project.pinned.identify_model(str(reader.base))
+    )
 
 
 def resolve_reader_path(project: Project, reader: Reader, prompt: Component) -> str:
-    """Return the path of a reader's weights; raises MissingArtifactError if its training has not finished."""
+    """Return the path of a reader's weights; raises MissingArtifactError if its training has not
+    finished.
+    """
     if reader.joint:
         return str(resolve_generator_training(project, reader).require() / "generator")
     if not is_trained(project.settings, reader):
         return str(reader.base)
     artifact = resolve_trained_reader(project, reader, prompt)
-    if not artifact.is_finished and reader is project.settings.reader and (others := _list_finished(project, reader, prompt)):
+    if (
+        not artifact.is_finished
+        and reader is project.settings.reader
+        and (others := _list_finished(project, reader, prompt))
+    ):
         raise MissingArtifactError(
-            f"{artifact.folder} does not exist or is not finished: the reader is to be trained on the prompt with which it is "
-            f"asked. It was trained on another one: {' or '.join(f'prompt@reader.trained_on={name}' for name in others)} asks "
-            "it as it is; `python -m flows.train_reader` with the same settings trains a further one.",
+            f"{artifact.folder} does not exist or is not finished: the reader is to be trained on "
+            "the prompt with which it is asked. It was trained on another one: "
+            f"{' or '.join(f'prompt@reader.trained_on={name}' for name in others)} asks it as it "
+            "is; `python -m flows.train_reader` with the same settings trains a further one.",
             artifact.stage,
         )
     return find_weights(artifact.require(), project.settings.training)
 
 
 def _list_finished(project: Project, reader: Reader, prompt: Component) -> list[str]:
-    """Return the names of the prompts in conf/prompt with which the training of a reader is finished."""
+    """Return the names of the prompts in conf/prompt with which the training of a reader is
+    finished.
+    """
     options = {
         name: reader.model_copy(update={"trained_on": Component(load_option("prompt", name))})
         for name in list_options("prompt")
     }
-    return [name for name, other in options.items() if resolve_trained_reader(project, other, prompt).is_finished]
+    return [
+        name
+        for name, other in options.items()
+        if resolve_trained_reader(project, other, prompt).is_finished
+    ]
 
 
 def resolve_estimator_path(project: Project) -> str:
-    """Return the path of the estimator's weights; raises MissingArtifactError if its training has not finished."""
+    """Return the path of the estimator's weights; raises MissingArtifactError if its training has
+    not finished.
+    """
     estimator = project.settings.estimator
-    return str(resolve_joint_models(project).require() / "estimator") if estimator.trained else str(estimator.base)
+    return (
+        str(resolve_joint_models(project).require() / "estimator")
+        if estimator.trained
+        else str(estimator.base)
+    )
 
 
 def resolve_generator_training(project: Project, reader: Reader) -> Artifact:
-    """Return the joint training that produces a generator: `generator` of the configuration if it is set, else `joint`."""
+    """Return the joint training that produces a generator: `generator` of the configuration if it
+    is set, else `joint`.
+    """
     settings = project.settings
-    setting, training = ("joint@generator", settings.generator) if settings.generator else ("joint", settings.joint)
+    setting, training = (
+        ("joint@generator", settings.generator) if settings.generator else ("joint", settings.joint)
+    )
     if "generator" not in training.trainable:
         raise ConfigError(
-            f"reader={reader.name} needs a generator from joint training, but {setting}={training.name} makes none. "
-            f"Choose {setting}=re_rag, rag or fid."
+            f"reader={reader.name} needs a generator from joint training, but "
+            f"{setting}={training.name} makes none. Choose {setting}=re_rag, rag or fid."
         )
     return resolve_joint_models(project, training)

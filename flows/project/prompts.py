@@ -15,7 +15,9 @@ from winnow.strategies.prompt import Prompt
 
 
 def open_prompt(project: Project, node: Component) -> Prompt:
-    """Build a prompt. Demonstrations are drawn from the questions of their split and the passages retrieved for them."""
+    """Build a prompt. Demonstrations are drawn from the questions of their split and the passages
+    retrieved for them.
+    """
     return build_prompt(node, lambda: (project.questions_file, project.rankings.require()))
 
 
@@ -24,8 +26,8 @@ def build_prompt(node: Component, find_artifacts: Callable[[], tuple[Path, Path]
 
     Args:
         node: Settings of the prompt.
-        find_artifacts: Function that returns the file of the questions and the folder of the rankings of demonstrations; it is
-            called for a prompt with demonstrations alone.
+        find_artifacts: Function that returns the file of the questions and the folder of the
+            rankings of demonstrations; it is called for a prompt with demonstrations alone.
 
     """
     prompt: Prompt = node.build()
@@ -35,8 +37,14 @@ def build_prompt(node: Component, find_artifacts: Callable[[], tuple[Path, Path]
 
 
 @lru_cache(maxsize=8)
-def _draw_demonstrations(questions: Path, retrieval: Path, shots: Shots) -> tuple[Demonstration, ...]:
-    """Draw demonstrations once for all cells of a sweep; artifacts of other content have other paths."""
+def _draw_demonstrations(
+    questions: Path, retrieval: Path, shots: Shots
+) -> tuple[Demonstration, ...]:
+    """Draw demonstrations once for all cells of a sweep; artifacts of other content have other
+    paths.
+    """
     candidates = shots.draw_candidates(read_questions(questions, [shots.split]))
     rankings = read_rankings(retrieval, candidates)
-    return shots.build_demonstrations((question, build_ranked_contexts(rankings, question)) for question in candidates)
+    return shots.build_demonstrations(
+        (question, build_ranked_contexts(rankings, question)) for question in candidates
+    )

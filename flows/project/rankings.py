@@ -8,20 +8,26 @@ from winnow.sweeps.spec import EngineSpec
 
 
 def resolve_rankings(project: Project) -> Artifact:
-    """Return the rankings that a configuration uses: those of the plan of its retriever, or of a retriever without one.
+    """Return the rankings that a configuration uses: those of the plan of its retriever, or of a
+    retriever without one.
 
-    Trainings and demonstrations use the rankings of the retriever itself (`Project.rankings`), on which a plan rests too.
+    Trainings and demonstrations use the rankings of the retriever itself (`Project.rankings`), on
+    which a plan rests too.
     """
-    return resolve_planned_rankings(project) if project.settings.retriever.plan else project.rankings
+    return (
+        resolve_planned_rankings(project) if project.settings.retriever.plan else project.rankings
+    )
 
 
 def resolve_planned_rankings(project: Project) -> Artifact:
-    """Return the rankings of the plan of the configured retriever; raise ConfigError if it has none."""
+    """Return the rankings of the plan of the configured retriever; raise ConfigError if it has
+    none.
+    """
     retriever = project.settings.retriever
     if not retriever.plan:
         raise ConfigError(
-            f"retriever={retriever.name} has no plan, so that there is nothing to rank. Choose one that has, such as "
-            "retriever=hyde or rank_gpt, or run `python -m flows.retrieve`."
+            f"retriever={retriever.name} has no plan, so that there is nothing to rank. Choose one "
+            "that has, such as retriever=hyde or rank_gpt, or run `python -m flows.retrieve`."
         )
     inputs = {
         "rankings": project.rankings.identity,
@@ -29,7 +35,9 @@ def resolve_planned_rankings(project: Project) -> Artifact:
         "engines": {spec.role: spec.key for spec in resolve_ranking_engines(project)},
         "rank": project.settings.rank,
     }
-    return project.resolve_artifact("rank", "retrieval", f"{project.settings.dataset.name}-{retriever.name}", inputs)
+    return project.resolve_artifact(
+        "rank", "retrieval", f"{project.settings.dataset.name}-{retriever.name}", inputs
+    )
 
 
 def resolve_ranking_engines(project: Project) -> tuple[EngineSpec, ...]:

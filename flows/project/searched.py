@@ -1,4 +1,6 @@
-"""Search engines: the retriever as one, and that of the role "search", which may search another corpus, or the web."""
+"""Search engines: the retriever as one, and that of the role "search", which may search another
+corpus, or the web.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,82 +27,132 @@ _RETRIEVER = Component({"_target_": f"{LocalSearch.__module__}.{LocalSearch.__na
 
 
 def resolve_searched_project(project: Project) -> Project:
-    """Return the project of the corpus that is searched: that of `search.corpus` if it is set, else the same project."""
+    """Return the project of the corpus that is searched: that of `search.corpus` if it is set, else
+    the same project.
+    """
     search = project.settings.search
     if search.corpus is None:
         return project
-    return Project(project.settings.replace(corpus=search.corpus, retriever=search.retriever or project.settings.retriever))
+    return Project(
+        project.settings.replace(
+            corpus=search.corpus, retriever=search.retriever or project.settings.retriever
+        )
+    )
 
 
 def list_projects(settings: Settings) -> list[Project]:
-    """Return the project of a configuration and, if searches have a corpus of their own, that of the other corpus."""
+    """Return the project of a configuration and, if searches have a corpus of their own, that of
+    the other corpus.
+    """
     project = Project(settings)
-    return [project, resolve_searched_project(project)] if settings.search.corpus is not None else [project]
+    return (
+        [project, resolve_searched_project(project)]
+        if settings.search.corpus is not None
+        else [project]
+    )
 
 
 def list_retrievers(project: Project) -> list[Component]:
-    """Return the retrievers whose rankings a configuration needs: that of the contexts and those of trainings."""
+    """Return the retrievers whose rankings a configuration needs: that of the contexts and those of
+    trainings.
+    """
     settings = project.settings
     nodes = [settings.retriever.engine]
-    nodes += [training.retriever for training in list_trainings(settings)] if settings.reader.tuned else []
+    nodes += (
+        [training.retriever for training in list_trainings(settings)]
+        if settings.reader.tuned
+        else []
+    )
     return _remove_equal(project, nodes)
 
 
 def list_indexed_retrievers(project: Project) -> list[Component]:
-    """Return the retrievers whose indexes a configuration needs: also the one that labels questions, if there are labels."""
+    """Return the retrievers whose indexes a configuration needs: also the one that labels
+    questions, if there are labels.
+    """
     labeling = [project.settings.answerable.retriever] if project.needs_labels else []
     return _remove_equal(project, [*labeling, *list_retrievers(project)])
 
 
 def resolve_search_spec(project: Project) -> EngineSpec:
-    """Resolve how to open the engine of the role "search": over an index of a corpus, or of the web."""
+    """Resolve how to open the engine of the role "search": over an index of a corpus, or of the
+    web.
+    """
     search = project.settings.search
-    searches_rankings = issubclass(search.engine.component_class, LocalSearch) and search.corpus is None
+    searches_rankings = (
+        issubclass(search.engine.component_class, LocalSearch) and search.corpus is None
+    )
     if search.rules.build().placed and not searches_rankings:
         raise ConfigError(
-            f"search={search.name} search.rules.placed=true: gold passages are known by their ids in the corpus of the "
-            "rankings, which is not searched here. Use search=local, or search.rules.placed=false."
+            f"search={search.name} search.rules.placed=true: gold passages are known by their ids "
+            "in the corpus of the rankings, which is not searched here. Use search=local, or "
+            "search.rules.placed=false."
         )
     if issubclass(search.engine.component_class, LocalSearch):
-        return _resolve_local_spec(project, resolve_searched_project(project), "search", search.name, search.engine)
+        return _resolve_local_spec(
+            project, resolve_searched_project(project), "search", search.name, search.engine
+        )
     if search.damage:
         raise ConfigError(
-            f"search={search.name}: search.damage damages the corpus of the rankings, which is not searched here."
+            f"search={search.name}: search.damage damages the corpus of the rankings, which is not "
+            "searched here."
         )
     identified = project.pinned.identify_settings(search.engine)
     identity = name_web_search(search.name, identified["at"], compute_key(identified))
-    return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
+    return EngineSpec(
+        "search", identity, lambda check: _open_web_search(search.engine, identity, check=check)
+    )
 
 
 def resolve_corpus_spec(project: Project) -> EngineSpec:
-    """Resolve how to open the configured retriever as a search engine, whatever the role "search" searches."""
+    """Resolve how to open the configured retriever as a search engine, whatever the role "search"
+    searches.
+    """
     return _resolve_local_spec(project, project, "corpus", "local", _RETRIEVER)
 
 
-def _resolve_local_spec(project: Project, searched: Project, role: Role, name: str, node: Component) -> EngineSpec:
+def _resolve_local_spec(
+    project: Project, searched: Project, role: Role, name: str, node: Component
+) -> EngineSpec:
     """Resolve how to open an engine that searches the corpus of a project with its retriever."""
     index, corpus = searched.resolve_index(), searched.corpus
     _, searched_with = divide_search_settings(searched.settings.retriever.engine)
-    # Equal ids in two corpora are two passages; those of another corpus than that of the rankings have its name before them.
+    # Equal ids in two corpora are two passages; those of another corpus than that of the rankings
+    # have its name before them.
     prefix = "" if corpus.key == project.corpus.key else f"{searched.settings.corpus.name}/"
     identified = project.pinned.identify_settings(node)
-    identity = f"{name}@{compute_key(index.identity, identified, *filter(None, [searched_with, prefix]))}"
+    identity = (
+        f"{name}@{compute_key(index.identity, identified, *filter(None, [searched_with, prefix]))}"
+    )
 
     damage = project.settings.search.damage if role == "search" else NOTHING
     if damage and searched is not project:
         raise ConfigError(
-            f"search={name}: search.damage damages the corpus of the rankings, and search.corpus names another one. Leave out "
-            "one of them."
+            f"search={name}: search.damage damages the corpus of the rankings, and search.corpus "
+            "names another one. Leave out one of them."
         )
     if damage:
-        inputs = (project.rankings.identity, project.settings.sweep.split, project.pinned.identify_settings(damage))
+        inputs = (
+            project.rankings.identity,
+            project.settings.sweep.split,
+            project.pinned.identify_settings(damage),
+        )
         identity = f"{name}@{compute_key(identity, inputs)}"
 
-    def open_engine(check: bool) -> Engine:  # noqa: ARG001 (an index is opened before the first search)
+    def open_engine(
+        check: bool,  # noqa: ARG001 (an index is opened before the first search)
+    ) -> Engine:
         @cache
         def read() -> dict[str, Passage]:
-            found = {passage.passage_id: passage for passage in read_passages(corpus.require() / "passages.parquet")}
-            return {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()} if prefix else found
+            found = {
+                passage.passage_id: passage
+                for passage in read_passages(corpus.require() / "passages.parquet")
+            }
+            return (
+                {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()}
+                if prefix
+                else found
+            )
 
         retriever = searched.settings.retriever.engine
         engine: Engine = node.build(
@@ -114,16 +166,21 @@ def _resolve_local_spec(project: Project, searched: Project, role: Role, name: s
     return EngineSpec(role, identity, open_engine)
 
 
-def _change_passages(project: Project, passages: Mapping[str, Passage]) -> dict[str, Passage | None]:
+def _change_passages(
+    project: Project, passages: Mapping[str, Passage]
+) -> dict[str, Passage | None]:
     """Return what the damaged passages become, by their ids.
 
-    The relevant passages of a question are its annotated ones, and those of its ranking that contain an answer.
+    The relevant passages of a question are its annotated ones, and those of its ranking that
+    contain an answer.
     """
     questions = read_questions(project.questions_file, [project.settings.sweep.split])
     rankings = read_rankings(project.rankings.require(), questions)
     relevant: dict[str, list[Question]] = {}
     for question in questions:
-        answering = [hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer]
+        answering = [
+            hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer
+        ]
         for passage_id in dict.fromkeys([*question.gold_passage_ids, *answering]):
             relevant.setdefault(passage_id, []).append(question)
     damage: SearchDamage = project.settings.search.damage.build()
@@ -138,4 +195,9 @@ def _open_web_search(node: Component, identity: str, *, check: bool) -> Engine:
 
 
 def _remove_equal(project: Project, nodes: Sequence[Component]) -> list[Component]:
-    return list({(project.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())
+    return list(
+        {
+            (project.resolve_index(node).key, str(divide_search_settings(node)[1])): node
+            for node in nodes
+        }.values()
+    )

@@ -1,4 +1,6 @@
-"""Shards of a stage: which questions a process treats, where it stores its calls, and which shards are finished."""
+"""Shards of a stage: which questions a process treats, where it stores its calls, and which shards
+are finished.
+"""
 
 import copy
 import fcntl
@@ -38,7 +40,9 @@ def get_folder(settings: Settings) -> Path:
 
 
 def divide_limits(cells: Sequence[Settings], shard: Shard) -> list[Settings]:
-    """Return the settings of cells whose budgets and rate limits are divided by the number of shards."""
+    """Return the settings of cells whose budgets and rate limits are divided by the number of
+    shards.
+    """
     return [_divide_limits(settings, shard) for settings in cells]
 
 
@@ -55,7 +59,9 @@ def _divide_limits(settings: Settings, shard: Shard) -> Settings:
 
 
 def _iter_engines(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the plain settings of the engines of all roles, and those of the trainings' teachers."""
+    """Yield the plain settings of the engines of all roles, and those of the trainings'
+    teachers.
+    """
     nodes = [plain.get(role) for role in MODEL_ROLES] + [plain["closed_book"].get("reader")]
     teachers = [(plain.get(name) or {}).get("teacher") for name in ("joint", "generator")]
     nodes += [teacher["reader"] for teacher in teachers if teacher]
@@ -78,7 +84,8 @@ def hold(settings: Settings, shard: Shard, stage: str) -> Iterator[None]:
     except OSError:
         os.close(file)
         raise ConfigError(
-            f"shard={shard.number}/{shard.count}: another process is running this shard of {stage}. Wait for it, or stop it."
+            f"shard={shard.number}/{shard.count}: another process is running this shard of "
+            f"{stage}. Wait for it, or stop it."
         ) from None
     try:
         yield
@@ -93,9 +100,15 @@ def compute_digest(keys: Sequence[str]) -> str:
 
 def is_finished(settings: Settings, shard: Shard, stage: str, digest: str) -> bool:
     """Return whether a shard is finished, and its ledger is still there."""
-    has_ledger = is_server(str(settings.paths.ledger)) or shard.find_ledger(get_folder(settings)).is_file()
+    has_ledger = (
+        is_server(str(settings.paths.ledger)) or shard.find_ledger(get_folder(settings)).is_file()
+    )
     marker = _find_marker(settings, shard, stage, digest)
-    return has_ledger and marker.is_file() and json.loads(marker.read_text()).get("ledger") == _name_ledger(settings)
+    return (
+        has_ledger
+        and marker.is_file()
+        and json.loads(marker.read_text()).get("ledger") == _name_ledger(settings)
+    )
 
 
 def finish(settings: Settings, shard: Shard, stage: str, digest: str) -> None:
@@ -105,8 +118,13 @@ def finish(settings: Settings, shard: Shard, stage: str, digest: str) -> None:
     write_texts(
         marker.parent,
         {
-            marker.name: json.dumps({"finished": time.time(), "ledger": _name_ledger(settings), "words": words}, indent=1)
-            + "\n"
+            marker.name: (
+                json.dumps(
+                    {"finished": time.time(), "ledger": _name_ledger(settings), "words": words},
+                    indent=1,
+                )
+                + "\n"
+            )
         },
     )
 
@@ -114,11 +132,13 @@ def finish(settings: Settings, shard: Shard, stage: str, digest: str) -> None:
 def find_finished(settings: Settings, stage: str, digest: str) -> list[Shard]:
     """Return the finished shards of these settings, whatever their number."""
     names = [
-        file.stem.removeprefix(f"{stage}-{digest}-") for file in get_folder(settings).glob(f"{stage}-{digest}-*-of-*.json")
+        file.stem.removeprefix(f"{stage}-{digest}-")
+        for file in get_folder(settings).glob(f"{stage}-{digest}-*-of-*.json")
     ]
     shards = [Shard.parse(name.replace("-of-", "/")) for name in names]
     return sorted(
-        (s for s in shards if is_finished(settings, s, stage, digest)), key=lambda shard: (shard.count, shard.number)
+        (s for s in shards if is_finished(settings, s, stage, digest)),
+        key=lambda shard: (shard.count, shard.number),
     )
 
 
@@ -128,8 +148,13 @@ def _name_ledger(settings: Settings) -> str:
 
 
 def describe_other_settings(settings: Settings, shard: Shard, stage: str) -> str | None:
-    """Return the words with which a shard was run last, with whatever settings, or None if it was not."""
-    markers = sorted(get_folder(settings).glob(f"{stage}-*-{shard.name}.json"), key=lambda file: file.stat().st_mtime)
+    """Return the words with which a shard was run last, with whatever settings, or None if it was
+    not.
+    """
+    markers = sorted(
+        get_folder(settings).glob(f"{stage}-*-{shard.name}.json"),
+        key=lambda file: file.stat().st_mtime,
+    )
     return " ".join(json.loads(markers[-1].read_text()).get("words", [])) if markers else None
 
 

@@ -1,1 +1,3 @@
-"""Settings: composed from conf/ by Hydra, checked, and typed. Only what composes them knows OmegaConf."""
+"""Settings: composed from conf/ by Hydra, checked, and typed. Only what composes them knows
+OmegaConf.
+"""

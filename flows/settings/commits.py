@@ -1,7 +1,9 @@
-"""Commits of names on the Hugging Face hub and checksums of files on the web, recorded in hub.lock.json.
+"""Commits of names on the Hugging Face hub and checksums of files on the web, recorded in
+hub.lock.json.
 
-`flows.acquire` records them and every other stage uses them. A name without a commit does not identify its content, because
-its owner can push other weights at any time. The same holds for a file whose owner publishes no checksum.
+`flows.acquire` records them and every other stage uses them. A name without a commit does not
+identify its content, because its owner can push other weights at any time. The same holds for a
+file whose owner publishes no checksum.
 """
 
 import copy
@@ -48,9 +50,11 @@ class Reference:
 
 
 def use_recorded_commits(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return plain settings with the recorded commits and checksums of the names and addresses in them.
+    """Return plain settings with the recorded commits and checksums of the names and addresses in
+    them.
 
-    Names without a recorded commit are not changed; computing the key of an artifact that uses one raises a ConfigError.
+    Names without a recorded commit are not changed; computing the key of an artifact that uses one
+    raises a ConfigError.
     """
     recorded = _read_lock()
     if not recorded:
@@ -86,7 +90,11 @@ def record_commits(plain: Mapping[str, Any]) -> dict[str, str]:
         for reference in find_references(plain)
         if not reference.name.is_pinned and reference.name.name != PLACEHOLDER
     }
-    added = {text: _look_up_commit(reference) for text, reference in names.items() if text not in recorded}
+    added = {
+        text: _look_up_commit(reference)
+        for text, reference in names.items()
+        if text not in recorded
+    }
     if added:
         _record(added)
     return added
@@ -103,7 +111,9 @@ def _read_lock() -> dict[str, str]:
 
 
 def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
-    """Yield the settings that name repositories on the hub, except paths inside downloaded assets."""
+    """Yield the settings that name repositories on the hub, except paths inside
+    downloaded assets.
+    """
     pinned = PinnedAssets.from_settings(plain)
     for _, node in iter_mappings(plain):
         for key, kind in find_naming_settings(node):
@@ -116,7 +126,9 @@ def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
 
 
 def find_naming_settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the key of each setting that names a model or a data set, with the kind of repository."""
+    """Yield the key of each setting that names a model or a data set, with the kind of
+    repository.
+    """
     if "_target_" in node:
         component = import_component_class(str(node["_target_"]))
         yield from ((key, "model") for key in markers.get_model_path_settings(component))
@@ -126,7 +138,9 @@ def find_naming_settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def is_remote(reader: Reader) -> bool:
-    """Return whether `base` is the name of a reader's model on a server, instead of a model that the run loads or serves."""
+    """Return whether `base` is the name of a reader's model on a server, instead of a model that
+    the run loads or serves.
+    """
     return _is_served(reader.engine)
 
 
@@ -135,13 +149,17 @@ def _is_served(engine: Component) -> bool:
 
 
 def _waits_for_server(engine: Any) -> bool:
-    """Return whether a class declares that it waits for a server, as every engine does; estimators are not engines."""
+    """Return whether a class declares that it waits for a server, as every engine does; estimators
+    are not engines.
+    """
     return hasattr(engine, "submit") and engine.remote is True
 
 
 @cache
 def look_up_files(name: HubName, kind: str) -> dict[str, int] | None:
-    """Ask the hub for the files of a repository with their sizes in bytes, or return None if it does not give them."""
+    """Ask the hub for the files of a repository with their sizes in bytes, or return None if it
+    does not give them.
+    """
     try:
         info = _look_up(name, kind, files_metadata=True, timeout=_TIMEOUT)
     except Exception:
@@ -165,8 +183,11 @@ def _look_up_commit(reference: Reference) -> str:
         commit = _look_up(name, reference.kind).sha
     except Exception as error:
         raise AssetError(
-            f"The hub does not give the commit of {name}: {error}. Check the name, or set it to {name.name}@<commit>."
+            f"The hub does not give the commit of {name}: {error}. Check the name, or set it to "
+            f"{name.name}@<commit>."
         ) from error
     if commit is None:
-        raise AssetError(f"The hub returned no commit for {name}. Set the name to {name.name}@<commit>.")
+        raise AssetError(
+            f"The hub returned no commit for {name}. Set the name to {name.name}@<commit>."
+        )
     return str(commit)

@@ -1,4 +1,6 @@
-"""Components: classes that settings name by a `_target_`, with the check of their settings and their construction."""
+"""Components: classes that settings name by a `_target_`, with the check of their settings and
+their construction.
+"""
 
 import math
 import re
@@ -16,7 +18,9 @@ from winnow.identity.markers import read_annotations
 
 
 class Component(Mapping[str, Any]):
-    """Settings of a class, of which `build` makes an object: a read-only mapping with the class's name as `_target_`."""
+    """Settings of a class, of which `build` makes an object: a read-only mapping with the class's
+    name as `_target_`.
+    """
 
     __slots__ = ("plain",)
 
@@ -35,9 +39,13 @@ class Component(Mapping[str, Any]):
 
     @property
     def target(self) -> str:
-        """Return the dotted name of the class; raise ConfigError if the setting was null, which names none."""
+        """Return the dotted name of the class; raise ConfigError if the setting was null, which
+        names none.
+        """
         if not self:
-            raise ConfigError("A class is needed where the setting is null. Choose an option that has one.")
+            raise ConfigError(
+                "A class is needed where the setting is null. Choose an option that has one."
+            )
         return str(self.plain["_target_"])
 
     @property
@@ -48,7 +56,8 @@ class Component(Mapping[str, Any]):
     def build(self, **objects: Any) -> Any:
         """Build the object.
 
-        Nested components are built first. Hydra's `instantiate` would read a text with "${" as a reference once more.
+        Nested components are built first. Hydra's `instantiate` would read a text with "${" as a
+        reference once more.
 
         Args:
             **objects: Further arguments of the class, passed unchanged.
@@ -80,13 +89,17 @@ class Component(Mapping[str, Any]):
         return cls(value)
 
 
-MaybeComponent = Annotated[Component, BeforeValidator(lambda value: Component({}) if value is None else value)]
+MaybeComponent = Annotated[
+    Component, BeforeValidator(lambda value: Component({}) if value is None else value)
+]
 """A component, or null, which is an empty one."""
 NOTHING = Component({})
 
 
 def _build(value: Any) -> Any:
-    """Build the components in a setting, at any depth, and return it as plain lists and mappings."""
+    """Build the components in a setting, at any depth, and return it as plain lists and
+    mappings.
+    """
     if isinstance(value, dict):
         if "_target_" in value:
             return Component(value).build()
@@ -95,7 +108,9 @@ def _build(value: Any) -> Any:
 
 
 def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a mapping and every mapping inside it, with their dotted names, but for the options of a grid."""
+    """Yield a mapping and every mapping inside it, with their dotted names, but for the options of
+    a grid.
+    """
     if isinstance(node, dict):
         yield name, node
         for key, inner in node.items():
@@ -105,7 +120,11 @@ def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, dict[str, An
 
 def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, Component]]:
     """Yield the dotted name and the settings of every component, at any depth."""
-    return ((key, Component(settings)) for key, settings in iter_mappings(node, name) if "_target_" in settings)
+    return (
+        (key, Component(settings))
+        for key, settings in iter_mappings(node, name)
+        if "_target_" in settings
+    )
 
 
 def import_component_class(target: str, setting: str = "_target_") -> type:
@@ -122,7 +141,9 @@ def import_component_class(target: str, setting: str = "_target_") -> type:
     try:
         return get_class(target)
     except Exception as error:
-        raise ConfigError(f"{setting}={target!r}: there is no such class ({error}). Correct it in the YAML.") from error
+        raise ConfigError(
+            f"{setting}={target!r}: there is no such class ({error}). Correct it in the YAML."
+        ) from error
 
 
 def check_component(key: str, node: Mapping[str, Any]) -> None:
@@ -133,7 +154,8 @@ def check_component(key: str, node: Mapping[str, Any]) -> None:
         node: Settings of the component.
 
     Raises:
-        ConfigError: If there is no such class or setting, or if a value has the wrong type or is out of range.
+        ConfigError: If there is no such class or setting, or if a value has the wrong type or is
+            out of range.
 
     """
     check_parameters(key, node, import_component_class(str(node["_target_"]), f"{key}._target_"))
@@ -146,7 +168,10 @@ def check_parameters(key: str, node: Mapping[str, Any], component: type) -> None
         if name == "_target_":
             continue
         if name not in annotations:
-            raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + suggest_name(name, annotations))
+            raise ConfigError(
+                f"{key}.{name}: {component.__name__} has no such setting."
+                + suggest_name(name, annotations)
+            )
         if not _contains_component(value):
             _check_value(f"{key}.{name}", value, annotations[name])
 
@@ -158,7 +183,9 @@ def _contains_component(value: Any) -> bool:
 
 
 def _check_value(key: str, value: Any, annotation: Any) -> None:
-    """Raise a ConfigError if a value does not match its annotation; an annotation of None accepts any finite value."""
+    """Raise a ConfigError if a value does not match its annotation; an annotation of None accepts
+    any finite value.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{key}={value}: expected a finite number.")
     if annotation is None:
@@ -170,7 +197,9 @@ def _check_value(key: str, value: Any, annotation: Any) -> None:
     try:
         adapter.validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"{key}={value!r}: expected {describe_expected(error.errors())}.") from None
+        raise ConfigError(
+            f"{key}={value!r}: expected {describe_expected(error.errors())}."
+        ) from None
 
 
 @cache
@@ -184,5 +213,8 @@ def describe_expected(errors: Sequence[Any]) -> str:
     words = [word for text in listed for word in re.findall(r"'([^']*)'", text)]
     if words:
         return "one of " + ", ".join(words)
-    messages = [str(part["msg"]).removeprefix("Input should be ").removeprefix("Value error, ") for part in errors]
+    messages = [
+        str(part["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+        for part in errors
+    ]
     return "; or ".join(dict.fromkeys(messages))

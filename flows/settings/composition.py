@@ -1,4 +1,6 @@
-"""Composes the configuration in conf/, and lists its groups, their options and the keys of settings."""
+"""Composes the configuration in conf/, and lists its groups, their options and the keys of
+settings.
+"""
 
 import itertools
 import pickle
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 Composed = DictConfig
-"""Settings as Hydra composes them, with references; `flows.settings.door` makes `Settings` of them."""
+"""Settings as Hydra composes them, with references; `flows.settings.door` makes `Settings` of them.
+"""
 
 
 def compose_config(overrides: Sequence[str], config: str = "config") -> DictConfig:
@@ -32,40 +35,65 @@ def compose_config(overrides: Sequence[str], config: str = "config") -> DictConf
 
     Args:
         overrides: Overrides as on the command line.
-        config: File in conf/ to start from: "config" for all settings, or "<group>/<option>" for one option alone, which takes
-            a fifth of the time.
+        config: File in conf/ to start from: "config" for all settings, or "<group>/<option>" for
+            one option alone, which takes a fifth of the time.
 
     Raises:
-        ConfigError: If Hydra cannot compose the configuration with these overrides, or if a setting cannot hold in any cell.
+        ConfigError: If Hydra cannot compose the configuration with these overrides, or if a setting
+            cannot hold in any cell.
 
     """
     return compose_with_choices(overrides, config)[0]
 
 
-def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tuple[DictConfig, Mapping[str, str]]:
-    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option too.
+def compose_with_choices(
+    overrides: Sequence[str], config: str = "config"
+) -> tuple[DictConfig, Mapping[str, str]]:
+    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option
+    too.
 
-    Hydra composes the chosen options, once in a process. Values of single settings are then set as Hydra sets them, in a copy.
+    Hydra composes the chosen options, once in a process. Values of single settings are then set as
+    Hydra sets them, in a copy.
     """
     parsed = parse_overrides(overrides)
-    values = [] if any(override.is_delete() for override in parsed) else [one for one in parsed if _sets_value(one)]
-    pickled, choices = _compose_options(tuple(str(one.input_line) for one in parsed if one not in values), config)
+    values = (
+        []
+        if any(override.is_delete() for override in parsed)
+        else [one for one in parsed if _sets_value(one)]
+    )
+    pickled, choices = _compose_options(
+        tuple(str(one.input_line) for one in parsed if one not in values), config
+    )
     cfg: Any = pickle.loads(pickled)  # noqa: S301 (bytes of that function alone)
     try:
         for override in values:
             key, value = override.key_or_group, override.value()
-            if override.is_add() and not isinstance(value, dict | list) and OmegaConf.select(cfg, key) is not None:
-                raise ConfigError(f"{override.input_line}: there is a setting {key} already. Remove the + to change it.")
-            OmegaConf.update(cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
+            if (
+                override.is_add()
+                and not isinstance(value, dict | list)
+                and OmegaConf.select(cfg, key) is not None
+            ):
+                raise ConfigError(
+                    f"{override.input_line}: there is a setting {key} already. Remove the + to "
+                    "change it."
+                )
+            OmegaConf.update(
+                cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add()
+            )
     except ConfigError:
         raise
-    except (OmegaConfBaseException, ValueError) as error:  # a ValueError for a name in place of a number in a list
+    except (
+        OmegaConfBaseException,
+        ValueError,
+    ) as error:  # a ValueError for a name in place of a number in a list
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
     return fill_grid(cfg, choices), choices
 
 
 def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
-    """Parse overrides in Hydra's syntax, each once in a process; raise ConfigError if one is not valid."""
+    """Parse overrides in Hydra's syntax, each once in a process; raise ConfigError if one is not
+    valid.
+    """
     return [_parse_override(override) for override in overrides]
 
 
@@ -80,21 +108,29 @@ def _parse_override(override: str) -> "Override":
         key, separator, value = str(error.override).partition("=")
         example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
         raise ConfigError(
-            f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
-            f"signs, for example {example}."
+            f"{error.override!r} is not a valid override; write key=value, and quote a value with "
+            f"spaces, brackets or other signs, for example {example}."
         ) from error
     return parsed
 
 
 def _sets_value(override: "Override") -> bool:
-    """Return whether an override sets one value of one setting, rather than choosing an option or several values."""
+    """Return whether an override sets one value of one setting, rather than choosing an option or
+    several values.
+    """
     is_setting = override.package is None and not is_group(override.key_or_group)
-    return is_setting and not override.is_sweep_override() and not override.key_or_group.startswith("hydra")
+    return (
+        is_setting
+        and not override.is_sweep_override()
+        and not override.key_or_group.startswith("hydra")
+    )
 
 
 @cache
 def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Mapping[str, str]]:
-    """Let Hydra compose conf/ with overrides; return the pickled configuration and the name of each group's chosen option."""
+    """Let Hydra compose conf/ with overrides; return the pickled configuration and the name of each
+    group's chosen option.
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -116,17 +152,19 @@ def read_choices(hydra: Any) -> dict[str, str]:
 
 
 def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
-    """Replace the option names in `grid` by the settings of the options, as params.yaml stores them.
+    """Replace the option names in `grid` by the settings of the options, as params.yaml stores
+    them.
 
-    Settings that an experiment or an override gives to the chosen option of a group hold in every cell with that option. Cells
-    with another option of the group have the settings of conf/.
+    Settings that an experiment or an override gives to the chosen option of a group hold in every
+    cell with that option. Cells with another option of the group have the settings of conf/.
 
     Args:
         cfg: Composed configuration.
         choices: Name of the chosen option of each group.
 
     Raises:
-        ConfigError: If there is no such option, or if settings were given to an option that is not in the grid.
+        ConfigError: If there is no such option, or if settings were given to an option that is not
+            in the grid.
 
     """
     if not isinstance(cfg.get("grid"), DictConfig):
@@ -134,12 +172,18 @@ def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
     filled = copy_unresolved(cfg)
     for axis, names in cfg.grid.items():
         if is_group(str(axis)) and isinstance(names, ListConfig):
-            filled.grid[axis] = _load_options(cfg, str(axis), [str(name) for name in names], choices.get(str(axis)))
+            filled.grid[axis] = _load_options(
+                cfg, str(axis), [str(name) for name in names], choices.get(str(axis))
+            )
     return filled
 
 
-def _load_options(cfg: DictConfig, group: str, names: Sequence[str], chosen: str | None) -> dict[str, Any]:
-    """Return the settings of a group's options by their names; those of the chosen option are as composed."""
+def _load_options(
+    cfg: DictConfig, group: str, names: Sequence[str], chosen: str | None
+) -> dict[str, Any]:
+    """Return the settings of a group's options by their names; those of the chosen option are as
+    composed.
+    """
     options = {name: load_option(group, name) for name in names}
     node = cfg.get(group)
     if not isinstance(node, DictConfig) or chosen not in list_options(group):
@@ -149,9 +193,9 @@ def _load_options(cfg: DictConfig, group: str, names: Sequence[str], chosen: str
         options[chosen] = composed
     elif options and composed != load_option(group, chosen):
         raise ConfigError(
-            f"grid.{group}={list(options)}: settings of {group}={chosen} were changed, but no cell has this option. "
-            f"Add {chosen} to the grid, or write these settings into a copy of conf/{group}/{names[0]}.yaml and name the copy "
-            "there."
+            f"grid.{group}={list(options)}: settings of {group}={chosen} were changed, but no cell "
+            f"has this option. Add {chosen} to the grid, or write these settings into a copy of "
+            f"conf/{group}/{names[0]}.yaml and name the copy there."
         )
     return options
 
@@ -160,37 +204,53 @@ def describe_missing_option(group: str, name: str) -> str:
     """Say that a group has no such option, with the closest one, or all if none is similar."""
     group, options = group.partition("@")[0], list_options(group)
     hint = suggest_name(name, options) or f" The choices are {', '.join(sorted(options))}."
-    models = " The name of a model is reader.base, as in reader=openai reader.base=gpt-4o." if group == "reader" else ""
+    models = (
+        " The name of a model is reader.base, as in reader=openai reader.base=gpt-4o."
+        if group == "reader"
+        else ""
+    )
     return f"there is no conf/{group}/{name}.yaml.{hint}{models}"
 
 
 @cache
 def load_option(group: str, name: str) -> Any:
-    """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
+    """Compose one option of a group and return its settings as plain values, with unresolved
+    interpolations.
+    """
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: {describe_missing_option(group, name)}")
     return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
 
 
 def describe_option(group: str, name: str) -> str:
-    """Return what the comment of an option says, without its command; "" if there is no such option."""
+    """Return what the comment of an option says, without its command; "" if there is no such
+    option.
+    """
     if name not in list_options(group):
         return ""
-    lines = itertools.takewhile(lambda line: line.startswith("#"), (CONF / group / f"{name}.yaml").read_text().splitlines())
+    lines = itertools.takewhile(
+        lambda line: line.startswith("#"), (CONF / group / f"{name}.yaml").read_text().splitlines()
+    )
     return " ".join(line.removeprefix("# ") for line in lines if not line.startswith("# python"))
 
 
 def resolve_settings(cfg: DictConfig) -> Any:
-    """Return all settings as plain values; raise ConfigError if one refers to another that does not exist, or has no value."""
+    """Return all settings as plain values; raise ConfigError if one refers to another that does not
+    exist, or has no value.
+    """
     try:
         return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         message = str(error.msg or error).splitlines()[0]
-        raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
+        raise ConfigError(
+            f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference."
+        ) from error
 
 
 def resolve_without_grid(cfg: DictConfig) -> dict[str, Any]:
-    """Return all settings as `resolve_settings` does, but the grid as it is: what its options refer to is known in a cell."""
+    """Return all settings as `resolve_settings` does, but the grid as it is: what its options refer
+    to is known in a cell.
+    """
     grid, beside = cfg.get("grid"), cfg
     if OmegaConf.is_config(grid):
         beside, grid = copy_unresolved(cfg), OmegaConf.to_container(grid, resolve=False)
@@ -204,7 +264,9 @@ def format_yaml(plain: Mapping[str, Any]) -> str:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the plain values of a YAML file, with references as texts; raise ConfigError if it is not valid."""
+    """Return the plain values of a YAML file, with references as texts; raise ConfigError if it is
+    not valid.
+    """
     try:
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     except (YAMLError, OmegaConfBaseException) as error:
@@ -229,7 +291,10 @@ def list_groups() -> list[str]:
 
 def list_options(group: str) -> list[str]:
     """Return the names of the options of a group, which are its YAML files."""
-    return sorted(str(file.relative_to(CONF / group).with_suffix("")) for file in (CONF / group).rglob("*.yaml"))
+    return sorted(
+        str(file.relative_to(CONF / group).with_suffix(""))
+        for file in (CONF / group).rglob("*.yaml")
+    )
 
 
 def is_group(key: str) -> bool:
@@ -251,7 +316,8 @@ def list_keys(cfg: Any, prefix: str = "") -> list[str]:
 
 
 def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
-    """Return the dotted names of all settings of the component that has a setting, even those that are left at their defaults.
+    """Return the dotted names of all settings of the component that has a setting, even those that
+    are left at their defaults.
 
     Args:
         cfg: Composed configuration.
@@ -263,7 +329,9 @@ def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
 
 
 def is_component_setting(cfg: DictConfig, key: str) -> bool:
-    """Return whether a key names a setting of a component, or an entry of a mapping among them, even one without a value."""
+    """Return whether a key names a setting of a component, or an entry of a mapping among them,
+    even one without a value.
+    """
     parent, annotations = _find_component(cfg, key)
     name, _, entry = key.removeprefix(f"{parent}.").partition(".")
     if not entry:
@@ -273,15 +341,25 @@ def is_component_setting(cfg: DictConfig, key: str) -> bool:
 
 
 def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
-    """Return the dotted name of the innermost component around a setting, and the annotations of its settings, or none."""
+    """Return the dotted name of the innermost component around a setting, and the annotations of
+    its settings, or none.
+    """
     parent = key.rpartition(".")[0]
     while parent:
         node = OmegaConf.select(cfg, parent, default=None)
         if isinstance(node, DictConfig) and "_target_" in node:
             try:
                 component = import_component_class(str(node["_target_"]))
-                hidden = {field.name for field in fields(component) if not field.repr} if is_dataclass(component) else set()
-                return parent, {name: kind for name, kind in read_annotations(component).items() if name not in hidden}
+                hidden = (
+                    {field.name for field in fields(component) if not field.repr}
+                    if is_dataclass(component)
+                    else set()
+                )
+                return parent, {
+                    name: kind
+                    for name, kind in read_annotations(component).items()
+                    if name not in hidden
+                }
             except Exception:
                 break  # the check of settings reports a class that does not exist
         parent = parent.rpartition(".")[0]

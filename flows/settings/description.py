@@ -9,7 +9,9 @@ from winnow.identity.markers import describe_parameters
 
 
 def format_choices(words: Sequence[str]) -> str:
-    """Return a line per setting of the components of these choices, such as "retriever=dense"; "" without any."""
+    """Return a line per setting of the components of these choices, such as "retriever=dense"; ""
+    without any.
+    """
     lines: list[str] = []
     for word in words:
         group = word.partition("=")[0]
@@ -25,7 +27,9 @@ def _iter_lines(key: str, node: Any) -> Iterator[str]:
         component = import_component_class(str(node["_target_"]))
         yield f"  {key} ({component.__module__}.{component.__qualname__})"
         for name, kind, meaning in describe_parameters(component):
-            value = f" = {node[name]!r}" if name in node and not isinstance(node[name], dict) else ""
+            value = (
+                f" = {node[name]!r}" if name in node and not isinstance(node[name], dict) else ""
+            )
             yield f"    {key}.{name}: {kind}{value}{f'  ({meaning})' if meaning else ''}"
     for name, child in node.items():
         yield from _iter_lines(f"{key}.{name}", child)

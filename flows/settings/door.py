@@ -1,4 +1,6 @@
-"""The door between composed settings and the code that uses them: grids and seeds before it, typed settings behind it."""
+"""The door between composed settings and the code that uses them: grids and seeds before it, typed
+settings behind it.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,12 +41,16 @@ def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
     check_values(plain)
 
     def list_own_cells() -> list[Settings]:
-        cells = list(drop_equal((cell for one in expand_seeds(composed) for cell in expand_grid(one)), dict))
+        cells = list(
+            drop_equal((cell for one in expand_seeds(composed) for cell in expand_grid(one)), dict)
+        )
         for cell in cells:
             check_values(cell)
         return [Settings.load(use_recorded_commits(cell), words=words) for cell in cells]
 
-    return Settings.load(use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed)
+    return Settings.load(
+        use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed
+    )
 
 
 def check_values(plain: dict[str, Any]) -> None:

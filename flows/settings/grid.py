@@ -1,8 +1,10 @@
-"""Expands the `grid` of a configuration into the settings of its cells, and `seeds` into a configuration per training seed.
+"""Expands the `grid` of a configuration into the settings of its cells, and `seeds` into a
+configuration per training seed.
 
-An axis of the grid is a group with names of its options (`strategy: [concatenation, post_fusion]`), a setting with values
-(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`). Groups are set before settings within them. Names
-of options are replaced by their settings when the configuration is composed (`flows.settings.composition.fill_grid`).
+An axis of the grid is a group with names of its options (`strategy: [concatenation, post_fusion]`),
+a setting with values (`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`).
+Groups are set before settings within them. Names of options are replaced by their settings when the
+configuration is composed (`flows.settings.composition.fill_grid`).
 """
 
 import itertools
@@ -25,12 +27,16 @@ from winnow.errors import ConfigError, suggest_name
 
 
 def expand_grid(cfg: DictConfig) -> Iterator[dict[str, Any]]:
-    """Yield the plain settings of every cell. Strategies without passages get k = 0 and the placement "none"."""
+    """Yield the plain settings of every cell. Strategies without passages get k = 0 and the
+    placement "none".
+    """
     return (resolve_settings(_normalize_cell(cell)) for cell in _iter_cells(cfg))
 
 
 def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield the configuration of every combination of the axes' values, or the configuration itself without a grid."""
+    """Yield the configuration of every combination of the axes' values, or the configuration itself
+    without a grid.
+    """
     axes = collect_axes(cfg.get("grid"))
     if not axes:
         yield cfg
@@ -38,8 +44,13 @@ def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
     for values in itertools.product(*axes.values()):
         cell = copy_unresolved(cfg)
         for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
-            if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf and not is_component_setting(cell, axis):
-                raise ConfigError(f"grid.{axis}: there is no setting {axis!r}." + suggest_name(axis, _list_axes(cell)))
+            if OmegaConf.select(
+                cell, axis, default=OmegaConf
+            ) is OmegaConf and not is_component_setting(cell, axis):
+                raise ConfigError(
+                    f"grid.{axis}: there is no setting {axis!r}."
+                    + suggest_name(axis, _list_axes(cell))
+                )
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
@@ -47,25 +58,35 @@ def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
 
 def _list_axes(cfg: DictConfig) -> list[str]:
     """Return the groups and settings over which a grid can be."""
-    return [*list_groups(), *(key for key in list_keys(cfg) if key.partition(".")[0] not in ("grid", "hydra"))]
+    return [
+        *list_groups(),
+        *(key for key in list_keys(cfg) if key.partition(".")[0] not in ("grid", "hydra")),
+    ]
 
 
 def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the values of each axis by its dotted key. The values of a group are option names or the options' settings.
+    """Return the values of each axis by its dotted key. The values of a group are option names or
+    the options' settings.
 
     Raises:
         ConfigError: If the grid is not a mapping, or if an axis has no list of values.
 
     """
     if grid is not None and not isinstance(grid, DictConfig):
-        raise ConfigError(f"grid={grid}: it must map each axis to a list of values, for example 'grid={{k:[1,5]}}', or null.")
+        raise ConfigError(
+            f"grid={grid}: it must map each axis to a list of values, for example "
+            "'grid={k:[1,5]}', or null."
+        )
     axes: dict[str, list[Any]] = {}
     for name, values in (grid or {}).items():
         axis = prefix + str(name)
         if isinstance(values, ListConfig):
             axes[axis] = list(values)
         elif not isinstance(values, DictConfig):
-            raise ConfigError(f"grid.{axis}={values}: an axis needs a list of values; write 'grid.{axis}=[{values}]'.")
+            raise ConfigError(
+                f"grid.{axis}={values}: an axis needs a list of values; write "
+                f"'grid.{axis}=[{values}]'."
+            )
         elif _are_options(axis, values):
             axes[axis] = list(values.values())
         else:
@@ -74,23 +95,34 @@ def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[An
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Return whether a node maps option names to their settings, rather than being settings within the group."""
+    """Return whether a node maps option names to their settings, rather than being settings within
+    the group.
+    """
     named = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
     return named and all(isinstance(option, DictConfig) for option in values.values())
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:
-    """Reset what a strategy does not use (k and placement, or training), so that cells that differ only in it are equal."""
-    uses_passages, uses_reader = (cell.strategy.get(name, True) for name in ("uses_passages", "uses_reader"))
+    """Reset what a strategy does not use (k and placement, or training), so that cells that differ
+    only in it are equal.
+    """
+    uses_passages, uses_reader = (
+        cell.strategy.get(name, True) for name in ("uses_passages", "uses_reader")
+    )
     if uses_passages and uses_reader:
         return cell
     normalized = copy_unresolved(cell)
     if not uses_passages:
         normalized.k = 0
-        normalized.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
+        normalized.placement = {
+            "name": "none",
+            "rule": {"_target_": "winnow.contexts.placement.Placement"},
+        }
         normalized.distractors = load_option("distractors", "retrieved")
         normalized.context = load_option("context", "none")
-    if not uses_reader and not cell.retriever.get("engines"):  # by default, the reader serves the plan of a retriever
+    if not uses_reader and not cell.retriever.get(
+        "engines"
+    ):  # by default, the reader serves the plan of a retriever
         normalized.training = load_option("training", "none")
     return normalized
 
@@ -107,16 +139,26 @@ _SEED_KEYS = (
 
 
 def expand_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield one configuration per training seed; a configuration without `seeds` is yielded unchanged."""
+    """Yield one configuration per training seed; a configuration without `seeds` is yielded
+    unchanged.
+    """
     seeds = cfg.get("seeds")
     if seeds is None:
         yield cfg
         return
-    if not isinstance(seeds, ListConfig) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
-        raise ConfigError(f"seeds={seeds}: expected a list of whole numbers of at least 0, such as seeds=[1,2,3], or null.")
+    if (
+        not isinstance(seeds, ListConfig)
+        or not seeds
+        or not all(type(seed) is int and seed >= 0 for seed in seeds)
+    ):
+        raise ConfigError(
+            f"seeds={seeds}: expected a list of whole numbers of at least 0, such as "
+            "seeds=[1,2,3], or null."
+        )
     if len(set(seeds)) < len(seeds):
         raise ConfigError(
-            f"seeds={list(seeds)} names a seed twice, which would repeat the same training. Give each seed once."
+            f"seeds={list(seeds)} names a seed twice, which would repeat the same training. Give "
+            "each seed once."
         )
     for seed in seeds:
         copied = copy_unresolved(cfg)
@@ -132,4 +174,8 @@ def expand_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
 def _list_grid_options(cfg: DictConfig, group: str) -> list[str]:
     """Return the dotted keys of a group's options in the grid."""
     options = (cfg.get("grid") or {}).get(group)
-    return [f"grid.{group}.{name}" for name in map(str, options)] if isinstance(options, DictConfig) else []
+    return (
+        [f"grid.{group}.{name}" for name in map(str, options)]
+        if isinstance(options, DictConfig)
+        else []
+    )

@@ -1,6 +1,8 @@
-"""Identifies components in the keys of artifacts by their settings, the content of their files and their models' weights.
+"""Identifies components in the keys of artifacts by their settings, the content of their files and
+their models' weights.
 
-A class declares the settings that do not change its results (see `winnow.identity`); all other settings are part of the key.
+A class declares the settings that do not change its results (see `winnow.identity`); all other
+settings are part of the key.
 """
 
 import glob
@@ -23,7 +25,9 @@ from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 
 _MAX_SLUG = 150
-"""Bytes of a name in a path. File systems allow 255, of which keys, temporary names and names of two parts take some."""
+"""Bytes of a name in a path. File systems allow 255, of which keys, temporary names and names of
+two parts take some.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class PinnedAssets:
     """The assets of a configuration whose content is pinned by a SHA-256 or a commit.
 
     Attributes:
-        sources: Address, checksum and members of the assets, by the folder that they are unpacked to.
+        sources: Address, checksum and members of the assets, by the folder that they are unpacked
+            to.
 
     """
 
@@ -50,14 +55,17 @@ class PinnedAssets:
     def compute_digest(self, path: str) -> str | None:
         """Return the digest of the asset that contains a path, with the path inside it.
 
-        Returns None for a path outside all assets, and for files that were changed after they were unpacked. An asset that is
-        not unpacked yet has the same digest as afterwards, so that keys do not depend on it.
+        Returns None for a path outside all assets, and for files that were changed after they were
+        unpacked. An asset that is not unpacked yet has the same digest as afterwards, so that keys
+        do not depend on it.
         """
         for folder, sources in self.sources.items():
             if not Path(path).is_relative_to(folder):
                 continue
             inner_path = str(Path(path).relative_to(folder))
-            if folder.is_dir() and not any(is_unchanged_asset(folder, source, inner_path) for source in sources):
+            if folder.is_dir() and not any(
+                is_unchanged_asset(folder, source, inner_path) for source in sources
+            ):
                 return None
             source_keys = sorted({compute_key(source) for source in sources})
             return f"{compute_key(source_keys)}/{inner_path}"
@@ -76,7 +84,9 @@ class PinnedAssets:
         """
         name = None if self.covers(path) else hub.parse_model_name(path)
         if name is not None and not name.is_pinned:
-            raise ConfigError(_describe_unpinned(str(name), f"If it is meant as a folder: {name} does not exist."))
+            raise ConfigError(
+                _describe_unpinned(str(name), f"If it is meant as a folder: {name} does not exist.")
+            )
         return self.compute_digest(path) or compute_weights_digest(path)
 
     def identify_dataset(self, path: str) -> Any:
@@ -92,7 +102,9 @@ class PinnedAssets:
         return self.identify_files(path)
 
     def identify_files(self, path: Any) -> Any:
-        """Identify files and folders, also in lists and mappings, by their asset or by the digests of their content."""
+        """Identify files and folders, also in lists and mappings, by their asset or by the digests
+        of their content.
+        """
         if isinstance(path, list):
             return [self.identify_files(item) for item in path]
         if isinstance(path, dict):
@@ -103,13 +115,21 @@ class PinnedAssets:
             return pinned
         target = Path(path)
         if not target.exists() and glob.has_magic(str(path)):
-            return [[name, self.identify_files(name)] for name in sorted(glob.glob(str(path), recursive=True))]
+            return [
+                [name, self.identify_files(name)]
+                for name in sorted(glob.glob(str(path), recursive=True))
+            ]
         if target.is_dir():
-            return [[str(file.relative_to(target)), compute_file_digest(file)] for file in sorted(iter_files(target))]
+            return [
+                [str(file.relative_to(target)), compute_file_digest(file)]
+                for file in sorted(iter_files(target))
+            ]
         return compute_file_digest(target) if target.is_file() else path
 
     def identify_settings(self, value: Any) -> Any:
-        """Return settings as plain values for a key, without speed-only settings and with file contents in place of paths."""
+        """Return settings as plain values for a key, without speed-only settings and with file
+        contents in place of paths.
+        """
         if isinstance(value, Section):
             value = value.plain
         if isinstance(value, list):
@@ -142,21 +162,35 @@ class PinnedAssets:
                     contents.setdefault(name, identify(value))
         plain |= {name: value for name, value in contents.items() if name in plain}
         nested = {name: value for name, value in contents.items() if name not in plain}
-        name = target if is_in_winnow(target) else component.__qualname__  # a module of one's own may move
+        name = (
+            target if is_in_winnow(target) else component.__qualname__
+        )  # a module of one's own may move
         code = {"_target_": name, "revision": get_revision(component)}
-        return {**code, **{name: self.identify_settings(value) for name, value in plain.items()}, **nested}
+        return {
+            **code,
+            **{name: self.identify_settings(value) for name, value in plain.items()},
+            **nested,
+        }
 
 
 def divide_search_settings(settings: Any) -> tuple[Any, dict[str, Any]]:
-    """Divide a retriever's settings into those of its index, and those that matter only for searches, by dotted name."""
+    """Divide a retriever's settings into those of its index, and those that matter only for
+    searches, by dotted name.
+    """
     if isinstance(settings, list):
         divided = [divide_search_settings(item) for item in settings]
-        searched = {f"{n}.{name}": value for n, (_, inner) in enumerate(divided) for name, value in inner.items()}
+        searched = {
+            f"{n}.{name}": value
+            for n, (_, inner) in enumerate(divided)
+            for name, value in inner.items()
+        }
         return [built for built, _ in divided], searched
     if not isinstance(settings, Mapping):
         return settings, {}
     target = settings.get("_target_")
-    search_only = markers.get_search_only_settings(import_component_class(str(target))) if target else ()
+    search_only = (
+        markers.get_search_only_settings(import_component_class(str(target))) if target else ()
+    )
     built: dict[str, Any] = {}
     searched = {}
     for name, value in {str(name): value for name, value in settings.items()}.items():
@@ -179,16 +213,29 @@ def iter_asset_nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the defaults of a class's files and models to its settings, so that they are identified by their content too."""
+    """Add the defaults of a class's files and models to its settings, so that they are identified
+    by their content too.
+    """
     marked = {
         *markers.get_dataset_name_settings(component),
         *markers.get_input_file_settings(component),
         *markers.get_model_path_settings(component),
     }
     parameters = inspect.signature(component).parameters
-    defaults = {name: parameters[name].default for name in marked if name in parameters and name not in settings}
-    given = {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty and value is not None}
-    return {**settings, **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()}}
+    defaults = {
+        name: parameters[name].default
+        for name in marked
+        if name in parameters and name not in settings
+    }
+    given = {
+        name: value
+        for name, value in defaults.items()
+        if value is not inspect.Parameter.empty and value is not None
+    }
+    return {
+        **settings,
+        **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()},
+    }
 
 
 def _select(settings: Mapping[str, Any], name: str) -> Any:
@@ -202,13 +249,15 @@ def _select(settings: Mapping[str, Any], name: str) -> Any:
 def _describe_unpinned(name: str, hint: str) -> str:
     """Return the message for a name on the hub without a commit."""
     return (
-        f"{name} is a name on the Hugging Face hub without a commit, which does not identify its content. Run "
-        f"`python -m flows.acquire` with the same settings, which records the commit in hub.lock.json, or set the name to "
-        f"{name.partition('@')[0]}@<commit>. {hint}".strip()
+        f"{name} is a name on the Hugging Face hub without a commit, which does not identify its "
+        "content. Run `python -m flows.acquire` with the same settings, which records the commit "
+        f"in hub.lock.json, or set the name to {name.partition('@')[0]}@<commit>. {hint}".strip()
     )
 
 
 def slugify(name: str) -> str:
-    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are kept, 150 bytes at most."""
+    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are
+    kept, 150 bytes at most.
+    """
     slug = re.sub(r"[^\w.+-]+", "-", name).strip("-")
     return slug.encode()[:_MAX_SLUG].decode(errors="ignore") or "unnamed"

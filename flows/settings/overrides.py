@@ -1,4 +1,6 @@
-"""Checks the overrides of a command line or of overrides.yaml, and completes them: every key must exist and have an effect."""
+"""Checks the overrides of a command line or of overrides.yaml, and completes them: every key must
+exist and have an effect.
+"""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,27 +41,35 @@ _SURELY_MISTYPED = 0.85
 _HEADER_LINES = 5
 """Lines of params.yaml among which its comments are."""
 _NO_AXES = (
-    "dry_run", "question", "artifact", "pipeline", "power", "watch", "calibrate_judge", "export", "export_maps",
-    *IGNORED_GROUPS,
+    "dry_run", "question", "artifact", "pipeline", "power", "watch", "calibrate_judge", "export",
+    "export_maps", *IGNORED_GROUPS,
 )  # fmt: skip
 """Settings and groups that no cell of a grid reads."""
-_AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter", "sweep.closed_book_keeps")
+_AXES_OF_SWEEPS = (
+    "sweep.split",
+    "sweep.limit",
+    "sweep.closed_book_filter",
+    "sweep.closed_book_keeps",
+)
 """Settings of `sweep` that cells read."""
 
 
 def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
-    """Return overrides as Hydra takes them, after checking that the key and the option of each exist.
+    """Return overrides as Hydra takes them, after checking that the key and the option of each
+    exist.
 
-    Hydra wants a `+` before every key that the composed configuration lacks, or `++` if it may have it. This is added for
-    settings of components that the YAML leaves at their defaults (dataset.split.shuffle=true) and for new axes of the grid
-    (grid.k=[1,5]).
+    Hydra wants a `+` before every key that the composed configuration lacks, or `++` if it may have
+    it. This is added for settings of components that the YAML leaves at their defaults
+    (dataset.split.shuffle=true) and for new axes of the grid (grid.k=[1,5]).
 
     Args:
         overrides: Overrides in Hydra's syntax.
-        grid: Whether to reject overrides of the grid's axes as well, because the values of the grid replace them.
+        grid: Whether to reject overrides of the grid's axes as well, because the values of the grid
+            replace them.
 
     Raises:
-        ConfigError: If a key or an option does not exist. The message suggests the nearest valid name.
+        ConfigError: If a key or an option does not exist. The message suggests the nearest valid
+            name.
 
     """
     overrides = [_quote_text(override) for override in overrides]
@@ -67,7 +77,8 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     options = _collect_options(parsed)
     new_keys = _find_new_keys(parsed)
     completed = [
-        f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)
+        f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text
+        for key, text in zip(parsed, overrides, strict=True)
     ]
     if grid:
         parsed = parse_overrides(completed)
@@ -82,20 +93,31 @@ _TEXTS = ("question", "artifact", "sweep.name", "report.out")
 
 
 def _quote_text(override: str) -> str:
-    """Quote the value of an override whose setting is a text, so that it is taken as it was typed."""
+    """Quote the value of an override whose setting is a text, so that it is taken as it
+    was typed.
+    """
     key, separator, value = override.partition("=")
-    is_plain = value and value[0] not in "'\"" and value != "null" and "${" not in value and "," not in value
+    is_plain = (
+        value
+        and value[0] not in "'\""
+        and value != "null"
+        and "${" not in value
+        and "," not in value
+    )
     if key not in _TEXTS or not separator or not is_plain:
         return override
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"{key}='{escaped}'"
 
 
-def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None) -> None:
-    """Check that no changed setting is an axis of the grid, whose values would replace it in every cell.
+def check_grid(
+    keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None
+) -> None:
+    """Check that no changed setting is an axis of the grid, whose values would replace it in every
+    cell.
 
-    A setting within a group of the grid may be changed if the chosen option is in the grid and no other option there could
-    have the setting: it then holds in every cell that it concerns.
+    A setting within a group of the grid may be changed if the chosen option is in the grid and no
+    other option there could have the setting: it then holds in every cell that it concerns.
 
     Args:
         keys: Dotted keys of the changed settings.
@@ -115,24 +137,33 @@ def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[st
             continue
         if key != axis and is_group(axis):
             chosen = (choices or {}).get(axis)
-            concerned = [name for name, option in grid[axis].items() if _could_have(option, key.removeprefix(f"{axis}."))]
+            concerned = [
+                name
+                for name, option in grid[axis].items()
+                if _could_have(option, key.removeprefix(f"{axis}."))
+            ]
             concerned = concerned or list(grid[axis])  # a group at a package, which no option has
             if chosen in grid[axis] and set(concerned) <= {chosen}:
                 continue
             raise ConfigError(
-                f"{key}: the grid is over {axis} ({', '.join(map(str, grid[axis]))}), and this override would hold for "
-                f"{'none of them' if chosen not in grid[axis] else f'{chosen} alone'}. Copy the YAML file in conf/{axis} to a "
-                f"new name, change the copy, and set 'grid.{axis}=[name]'."
+                f"{key}: the grid is over {axis} ({', '.join(map(str, grid[axis]))}), and this "
+                "override would hold for "
+                f"{'none of them' if chosen not in grid[axis] else f'{chosen} alone'}. Copy the "
+                f"YAML file in conf/{axis} to a new name, change the copy, and set "
+                f"'grid.{axis}=[name]'."
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
-            f"{key}: the grid is over {axis} ({values}), so this override would have no effect. Remove it, or set "
-            f"'grid.{axis}=[...]' to your own values, or add grid=null to run the single cell of the other settings."
+            f"{key}: the grid is over {axis} ({values}), so this override would have no effect. "
+            f"Remove it, or set 'grid.{axis}=[...]' to your own values, or add grid=null to run "
+            "the single cell of the other settings."
         )
 
 
 def _could_have(option: DictConfig, key: str) -> bool:
-    """Return whether the settings of an option have a key, or a component that could take it as an argument."""
+    """Return whether the settings of an option have a key, or a component that could take it as an
+    argument.
+    """
     node: Any = option
     for name in key.split("."):
         if not isinstance(node, DictConfig):
@@ -144,7 +175,9 @@ def _could_have(option: DictConfig, key: str) -> bool:
 
 
 COPIED = "# Copied to what refers to them: "
-"""Start of the line of params.yaml with the settings whose values were copied to the settings that refer to them."""
+"""Start of the line of params.yaml with the settings whose values were copied to the settings that
+refer to them.
+"""
 
 
 def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
@@ -153,34 +186,50 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
     Args:
         path: File that `python -m flows.compose` wrote.
         overrides: Overrides of single settings; groups cannot be changed any more.
-        grid: Whether to reject overrides of the grid's axes, because the values of the grid replace them.
+        grid: Whether to reject overrides of the grid's axes, because the values of the grid replace
+            them.
 
     """
     if not path.is_file():
-        raise ConfigError(f"{path} does not exist. Run `python -m flows.compose` to create it from conf/.")
+        raise ConfigError(
+            f"{path} does not exist. Run `python -m flows.compose` to create it from conf/."
+        )
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     lines = path.read_text(encoding="utf-8").splitlines()[:_HEADER_LINES]
-    copied = [name for line in lines if line.startswith(COPIED) for name in line.removeprefix(COPIED).split()]
+    copied = [
+        name
+        for line in lines
+        if line.startswith(COPIED)
+        for name in line.removeprefix(COPIED).split()
+    ]
     changed: list[str] = []
     for override in overrides:
         key, _, text = override.partition("=")
         if is_group(key):
             raise ConfigError(
-                f"{override}: {path} is composed already, so its options cannot change. Choose the option in overrides.yaml "
-                "and run `python -m flows.compose`, or run without --params."
+                f"{override}: {path} is composed already, so its options cannot change. Choose the "
+                "option in overrides.yaml and run `python -m flows.compose`, or run without "
+                "--params."
             )
         if any(overlap(key, name) for name in copied):
             raise ConfigError(
-                f"{override}: other settings refer to {key}, and {path} has copies of its value. Set it in overrides.yaml and "
-                "run `python -m flows.compose`, or run without --params."
+                f"{override}: other settings refer to {key}, and {path} has copies of its value. "
+                "Set it in overrides.yaml and run `python -m flows.compose`, or run without "
+                "--params."
             )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
-        parsed = text if key in _TEXTS and not text.startswith(("'", '"', "null", "$")) else _parse_value(override, text)
+        parsed = (
+            text
+            if key in _TEXTS and not text.startswith(("'", '"', "null", "$"))
+            else _parse_value(override, text)
+        )
         value = _fill_names(cfg, key, parsed, path)
-        OmegaConf.update(cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid")))
+        OmegaConf.update(
+            cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid"))
+        )
         changed += _list_leaf_keys(key, value)
     if grid:
         check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
@@ -188,41 +237,52 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
 
 
 def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
-    """Replace option names in an override of the grid by their settings in the grid of a composed file.
+    """Replace option names in an override of the grid by their settings in the grid of a composed
+    file.
 
     Raises:
         ConfigError: If the file has no settings of an option.
 
     """
     if key == "grid" and isinstance(value, dict):
-        return {name: _fill_names(cfg, f"grid.{name}", inner, path) for name, inner in value.items()}
+        return {
+            name: _fill_names(cfg, f"grid.{name}", inner, path) for name, inner in value.items()
+        }
     group = key.removeprefix("grid.")
     if group == key or not is_group(group) or not isinstance(value, list):
         return value
     options = OmegaConf.select(cfg, key)
-    known = OmegaConf.to_container(options, resolve=False) if isinstance(options, DictConfig) else {}
+    known = (
+        OmegaConf.to_container(options, resolve=False) if isinstance(options, DictConfig) else {}
+    )
     assert isinstance(known, dict)
     if unknown := [str(name) for name in value if name not in known]:
         raise ConfigError(
-            f"{key}={unknown}: {path} is composed already and has the settings of {list(known)} alone. Choose the options in "
-            "overrides.yaml and run `python -m flows.compose`, or run without --params."
+            f"{key}={unknown}: {path} is composed already and has the settings of {list(known)} "
+            "alone. Choose the options in overrides.yaml and run `python -m flows.compose`, or "
+            "run without --params."
         )
     return {name: known[name] for name in value}
 
 
 def _parse_value(override: str, text: str) -> Any:
-    """Parse the value of an override of a composed file as YAML, in which `${name}` refers to another setting."""
+    """Parse the value of an override of a composed file as YAML, in which `${name}` refers to
+    another setting.
+    """
     try:
         return OmegaConf.to_container(OmegaConf.create(f"value: {text}"), resolve=False)["value"]  # type: ignore[call-overload, index]
     except (YAMLError, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(
-            f"{override!r} is not key=value with a value in YAML ({reason}). Quote texts, as in name='a: b'."
+            f"{override!r} is not key=value with a value in YAML ({reason}). Quote texts, as in "
+            "name='a: b'."
         ) from error
 
 
 def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
-    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for any other key it lacks."""
+    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for
+    any other key it lacks.
+    """
     choices = [choice for override in parsed if (choice := _select_first_option(override))]
     keys = {
         override.key_or_group: override.is_delete()
@@ -237,23 +297,37 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     known = set(list_keys(cfg))
     new_keys = keys.keys() - known
     if any(override.is_sweep_override() and is_group(override.key_or_group) for override in parsed):
-        new_keys |= {key for key in keys if not keys[key] and is_component_setting(cfg, key)}  # another option may lack it
+        new_keys |= {
+            key for key in keys if not keys[key] and is_component_setting(cfg, key)
+        }  # another option may lack it
     for key in sorted(new_keys - known):
         if keys[key] or not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
-    named_whole = (key for key in keys if key.startswith("grid.") and key in known)  # by an axis "reader.base" of the grid
-    return new_keys | {key for key in named_whole if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf}
+    named_whole = (
+        key for key in keys if key.startswith("grid.") and key in known
+    )  # by an axis "reader.base" of the grid
+    return new_keys | {
+        key for key in named_whole if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf
+    }
 
 
 def _refuse_mistyped(keys: Iterable[str]) -> None:
-    """Raise ConfigError for a key that is nearly a known one, before anything is composed to list all keys."""
+    """Raise ConfigError for a key that is nearly a known one, before anything is composed to list
+    all keys.
+    """
     for key in keys:
         section, *names = key.split(".")
         known, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
-        if names and section in fields:  # a setting of a section, of which the class knows all names
+        if (
+            names and section in fields
+        ):  # a setting of a section, of which the class knows all names
             annotation = fields[section].annotation
-            fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, Section) else {}
+            fields = (
+                annotation.model_fields
+                if isinstance(annotation, type) and issubclass(annotation, Section)
+                else {}
+            )
             known, names = {f"{section}.{name}" for name in fields}, names[1:]
         name = key.removesuffix("".join(f".{inner}" for inner in names))
         if name not in known and suggest_name(name, known, _SURELY_MISTYPED):
@@ -261,17 +335,25 @@ def _refuse_mistyped(keys: Iterable[str]) -> None:
 
 
 def _is_addable(cfg: DictConfig, key: str) -> bool:
-    """Return whether a key that a configuration lacks is a setting of a component, or an axis of the grid over a setting."""
+    """Return whether a key that a configuration lacks is a setting of a component, or an axis of
+    the grid over a setting.
+    """
     axis = key.removeprefix("grid.")
     if axis == key:
         return is_component_setting(cfg, key)
     if axis.partition(".")[0] in _NO_AXES and axis not in _AXES_OF_SWEEPS:
         return False
-    return is_group(axis) or is_component_setting(cfg, axis) or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
+    return (
+        is_group(axis)
+        or is_component_setting(cfg, axis)
+        or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
+    )
 
 
 def _select_first_option(override: "Override") -> str:
-    """Return an override that chooses an option, with the first value of a multirun, or "" for other overrides."""
+    """Return an override that chooses an option, with the first value of a multirun, or "" for
+    other overrides.
+    """
     if not is_group(override.key_or_group) or override.is_delete() or not _option_names(override):
         return ""
     return _split_sweep(override)[0]
@@ -307,15 +389,21 @@ def _option_names(override: "Override") -> list[Any]:
 
 
 def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
-    """Yield the keys and groups that overrides change, except those of the grid. A mapping yields each of its keys."""
+    """Yield the keys and groups that overrides change, except those of the grid. A mapping yields
+    each of its keys.
+    """
     for override in parsed:
         key = override.package or override.key_or_group
         if not override.is_delete() and key.partition(".")[0] != "grid":
-            yield from dict.fromkeys(leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value))
+            yield from dict.fromkeys(
+                leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value)
+            )
 
 
 def _list_leaf_keys(key: str, value: Any) -> list[str]:
-    """Return the dotted keys of the values inside a mapping, or the key itself for any other value."""
+    """Return the dotted keys of the values inside a mapping, or the key itself for any
+    other value.
+    """
     if not isinstance(value, Mapping | DictConfig) or not value:
         return [key]
     leaves: list[str] = []
@@ -327,8 +415,14 @@ def _list_leaf_keys(key: str, value: Any) -> list[str]:
 def _iter_grids(
     chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]
 ) -> Iterator[tuple[DictConfig | None, Mapping[str, str]]]:
-    """Yield the grid and the chosen options of every combination of the chosen experiments and the overrides of the grid."""
-    choices = [_split_sweep(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
+    """Yield the grid and the chosen options of every combination of the chosen experiments and the
+    overrides of the grid.
+    """
+    choices = [
+        _split_sweep(override)
+        for override in parsed
+        if override.key_or_group.partition(".")[0] == "grid"
+    ]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
         choices.insert(0, experiments)
@@ -339,23 +433,30 @@ def _iter_grids(
 
 
 def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
-    """Return the overrides of each job of a multirun: all combinations of the values that they name, in Hydra's order.
+    """Return the overrides of each job of a multirun: all combinations of the values that they
+    name, in Hydra's order.
 
     Raises:
-        ConfigError: If an override is not valid, or names no list of values, as `k=interval(1,5)` does.
+        ConfigError: If an override is not valid, or names no list of values, as `k=interval(1,5)`
+            does.
 
     """
     try:
-        values = {one.get_key_element(): _split_sweep(one) for one in parse_overrides(overrides)}  # the last of a key counts
+        values = {
+            one.get_key_element(): _split_sweep(one) for one in parse_overrides(overrides)
+        }  # the last of a key counts
         return [list(job) for job in itertools.product(*values.values())]
     except HydraException as error:
         raise ConfigError(
-            f"{' '.join(overrides)}: the values cannot be listed ({error}). Write k=1,5 or k=range(1,5)."
+            f"{' '.join(overrides)}: the values cannot be listed ({error}). Write k=1,5 or "
+            "k=range(1,5)."
         ) from error
 
 
 def _split_sweep(override: "Override") -> list[str]:
-    """Return one override per value of a multirun's override, or the override itself if it has one value."""
+    """Return one override per value of a multirun's override, or the override itself if it has one
+    value.
+    """
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
@@ -371,7 +472,9 @@ def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message for a key that does not exist, with the nearest of the known keys."""
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
-        return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(axis, known)
+        return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(
+            axis, known
+        )
     endings = {name.rpartition(".")[2]: name for name in sorted(known, reverse=True)}
     near = get_close_matches(key, endings, n=1, cutoff=_SURELY_MISTYPED)
     return (

@@ -1,4 +1,6 @@
-"""Sections of the settings for pages and exports: a paper beside ours, the report, the page of questions, power, maps."""
+"""Sections of the settings for pages and exports: a paper beside ours, the report, the page of
+questions, power, maps.
+"""
 
 from typing import Literal
 

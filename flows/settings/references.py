@@ -1,4 +1,6 @@
-"""References between settings, which a composed file resolves, but for those to what the grid changes."""
+"""References between settings, which a composed file resolves, but for those to what the grid
+changes.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,12 +16,15 @@ _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*(\.*)([\w.]+)")
 
 
 def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
-    """Resolve the references that are the same in every cell, and keep those to what the grid changes.
+    """Resolve the references that are the same in every cell, and keep those to what the grid
+    changes.
 
-    An encoder that is an axis, for example, is what a retriever's reference to the encoder means in each cell.
+    An encoder that is an axis, for example, is what a retriever's reference to the encoder means in
+    each cell.
 
     Returns:
-        The plain settings, and the dotted names of those whose values were copied to what refers to them.
+        The plain settings, and the dotted names of those whose values were copied to what refers to
+        them.
 
     """
     axes = list(collect_axes(cfg.get("grid")))
@@ -34,14 +39,23 @@ def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
         if not new:
             break
         changing |= new
-    kept = {path: text for path, text in references.items() if _name_in_cell(path) in changing - set(axes)}
+    kept = {
+        path: text
+        for path, text in references.items()
+        if _name_in_cell(path) in changing - set(axes)
+    }
     beside = copy_unresolved(cfg)
     for path in kept:
         _set_item(beside, path, None)  # it may refer to what only a cell has
     plain: dict[str, Any] = resolve_settings(beside)
     for path, text in kept.items():
         _set_item(plain, path, text)
-    copied = {target for path, text in references.items() if path not in kept for target in _list_targets(path, text)}
+    copied = {
+        target
+        for path, text in references.items()
+        if path not in kept
+        for target in _list_targets(path, text)
+    }
     return plain, sorted(target for target in copied if target.partition(".")[0] in plain)
 
 
@@ -53,7 +67,9 @@ def _set_item(node: Any, path: Sequence[Any], value: Any) -> None:
     node[name] = value
 
 
-def _iter_references(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+def _iter_references(
+    node: Any, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], str]]:
     """Yield the path and the text of each setting that is a reference."""
     if node._is_interpolation():
         yield path, str(node._value())
@@ -66,7 +82,9 @@ def _iter_references(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tu
 
 
 def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
-    """Return the dotted names of the settings to which a reference refers, as they are in a cell."""
+    """Return the dotted names of the settings to which a reference refers, as they are
+    in a cell.
+    """
     found = []
     for dots, name in _REFERENCE.findall(text):
         around = path[: len(path) - len(dots)] if dots else ()
@@ -75,8 +93,15 @@ def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
 
 
 def _name_in_cell(path: tuple[Any, ...]) -> str:
-    """Return the dotted name that a setting has in a cell, where an option of the grid is the group itself."""
-    if path[0] == "grid" and len(path) > 2 and is_group(str(path[1])) and path[2] in list_options(str(path[1])):
+    """Return the dotted name that a setting has in a cell, where an option of the grid is the group
+    itself.
+    """
+    if (
+        path[0] == "grid"
+        and len(path) > 2
+        and is_group(str(path[1]))
+        and path[2] in list_options(str(path[1]))
+    ):
         path = (path[1], *path[3:])
     return ".".join(map(str, path))
 

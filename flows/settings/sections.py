@@ -1,13 +1,22 @@
-"""Sections of the settings, one class for each group and each key of conf/config.yaml that has settings below it.
+"""Sections of the settings, one class for each group and each key of conf/config.yaml that has
+settings below it.
 
-A class that a `_target_` names is a `Component`. Unknown names, wrong types and values out of range are refused.
+A class that a `_target_` names is a `Component`. Unknown names, wrong types and values out of range
+are refused.
 """
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge
-from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveFloat, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PositiveFloat,
+    PrivateAttr,
+    model_validator,
+)
 
 from flows.settings.components import NOTHING, Component, MaybeComponent
 
@@ -18,7 +27,9 @@ NonNegativeNumber = Annotated[float, Ge(0)]
 
 
 class Section(BaseModel):
-    """Settings below one name. Its attributes are typed, and `plain` has the settings as they were composed."""
+    """Settings below one name. Its attributes are typed, and `plain` has the settings as they were
+    composed.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
     _plain: dict[str, Any] = PrivateAttr()
@@ -46,10 +57,16 @@ def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_name(name: str) -> str:
-    """Raise ValueError unless a name is one that MLflow, Prefect, DVC and file systems accept, with "/" between its parts."""
+    """Raise ValueError unless a name is one that MLflow, Prefect, DVC and file systems accept, with
+    "/" between its parts.
+    """
     parts = name.split("/")
-    if len(name.encode()) > 200 or any(part.strip() != part or part in ("", ".", "..") for part in parts):
-        raise ValueError("a name of 1 to 200 bytes, such as mine or papers/mine, without spaces around its parts")
+    if len(name.encode()) > 200 or any(
+        part.strip() != part or part in ("", ".", "..") for part in parts
+    ):
+        raise ValueError(
+            "a name of 1 to 200 bytes, such as mine or papers/mine, without spaces around its parts"
+        )
     if not name.isprintable() or set(name) & set('\\:*?"<>|'):
         raise ValueError('a name without control characters and without any of \\ : * ? " < > |')
     return name
@@ -89,7 +106,9 @@ class Encoder(Section):
 
 
 class Retriever(Section):
-    """A retriever, and the plan by which models change its rankings, if it has one, with its roles."""
+    """A retriever, and the plan by which models change its rankings, if it has one,
+    with its roles.
+    """
 
     name: str
     engine: Component
@@ -118,7 +137,9 @@ class Estimator(Section):
 
 
 class Reader(Section):
-    """A language model, in whatever role; `trained_on` is the prompt of its fine-tuning if it is asked with another."""
+    """A language model, in whatever role; `trained_on` is the prompt of its fine-tuning if it is
+    asked with another.
+    """
 
     name: str
     tuned: bool
@@ -217,7 +238,9 @@ class HeldOut(Section):
 
 
 class Training(Section):
-    """A training of a reader on replies or, with `method`, on rewards; without `mix` there is none."""
+    """A training of a reader on replies or, with `method`, on rewards; without `mix`
+    there is none.
+    """
 
     name: str
     mix: MaybeComponent
@@ -329,7 +352,8 @@ class Shards(Section):
     wait: bool
     gpus: list[NonNegative]
     slurm: Annotated[
-        dict[str, str | int | float | bool | list[str] | dict[str, str | int]], AfterValidator(_check_slurm_parameters)
+        dict[str, str | int | float | bool | list[str] | dict[str, str | int]],
+        AfterValidator(_check_slurm_parameters),
     ]
 
 

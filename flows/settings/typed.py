@@ -1,6 +1,8 @@
-"""Settings of one job or cell, typed and checked: all that the code behind the composition of conf/ reads.
+"""Settings of one job or cell, typed and checked: all that the code behind the composition of conf/
+reads.
 
-`Settings` has a section for each group and each top-level key of conf/config.yaml, whose comments say what they mean.
+`Settings` has a section for each group and each top-level key of conf/config.yaml, whose comments
+say what they mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,16 @@ from flows.settings.components import (
     describe_expected,
     iter_mappings,
 )
-from flows.settings.pages import CalibrateJudge, EvaluateEstimator, EvaluateEvaluator, Export, ExportMaps, Power, Report, Watch
+from flows.settings.pages import (
+    CalibrateJudge,
+    EvaluateEstimator,
+    EvaluateEvaluator,
+    Export,
+    ExportMaps,
+    Power,
+    Report,
+    Watch,
+)
 from flows.settings.sections import (
     Answerable,
     ClosedBook,
@@ -132,8 +143,10 @@ class Settings(Section):
         Args:
             plain: Settings by name, without references.
             words: Words of the command line with which they were composed.
-            list_cells: Function that returns the cells of the grid; without one, the settings are those of one cell.
-            source: Settings with references of which `plain` was made, for `flows.settings.door.reopen`.
+            list_cells: Function that returns the cells of the grid; without one, the settings are
+                those of one cell.
+            source: Settings with references of which `plain` was made, for
+                `flows.settings.door.reopen`.
 
         Raises:
             ConfigError: If a setting is unknown, is missing, has the wrong type or is out of range.
@@ -160,7 +173,9 @@ class Settings(Section):
 
     @property
     def source(self) -> Any:
-        """Return the settings with references of which these were made, or None for those of a cell."""
+        """Return the settings with references of which these were made, or None for those of a
+        cell.
+        """
         return self._source
 
     @cached_property
@@ -170,7 +185,9 @@ class Settings(Section):
 
     @property
     def roles(self) -> list[str]:
-        """The roles that the plan of a cell asks: those of its context processor, and those of its strategy."""
+        """The roles that the plan of a cell asks: those of its context processor, and those of its
+        strategy.
+        """
         return list(dict.fromkeys([*self.strategy.engines, *self.context.engines]))
 
     def get_model(self, role: str) -> Reader | None:
@@ -180,17 +197,25 @@ class Settings(Section):
 
     def replace(self, **changed: Any) -> "Settings":
         """Return the settings of one cell with other sections or values."""
-        plain = {name: value.plain if isinstance(value, Section | Component) else value for name, value in changed.items()}
+        plain = {
+            name: value.plain if isinstance(value, Section | Component) else value
+            for name, value in changed.items()
+        }
         return Settings.load({**self.plain, **plain}, words=self.words)
 
 
 def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
-    """Return the message for the first setting that is wrong: its dotted name, its value and what is expected."""
+    """Return the message for the first setting that is wrong: its dotted name, its value and what
+    is expected.
+    """
     errors = [(_find_field(part["loc"]), part) for part in error.errors()]
-    if missing := [names[0] for names, part in errors if part["type"] == "missing" and len(names) == 1]:
+    if missing := [
+        names[0] for names, part in errors if part["type"] == "missing" and len(names) == 1
+    ]:
         return (
-            f"The settings lack {', '.join(missing)}. Remove the override that leaves them out, choose an option of each "
-            "(`--help` lists them), or write params.yaml again with `python -m flows.compose`."
+            f"The settings lack {', '.join(missing)}. Remove the override that leaves them out, "
+            "choose an option of each (`--help` lists them), or write params.yaml again with "
+            "`python -m flows.compose`."
         )
     names, first = errors[0]
     key, value = ".".join(names), plain.get(names[0])
@@ -202,26 +227,40 @@ def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
         value = value[name] if value is not None else None
     if first["type"] == "missing":
         chosen = value.get("name", "unnamed") if value else "unnamed"
-        return f"conf/{names[0]}/ ({chosen}): the YAML lacks {names[-1]}. Add it, as in the other files there."
+        return (
+            f"conf/{names[0]}/ ({chosen}): the YAML lacks {names[-1]}. Add it, as in the other "
+            "files there."
+        )
     if first["type"] == "extra_forbidden":
-        return f"There is no setting {key!r}." + suggest_name(names[-1], _find_section(names[:-1]).model_fields)
+        return f"There is no setting {key!r}." + suggest_name(
+            names[-1], _find_section(names[:-1]).model_fields
+        )
     if names == ["metric"] and inner:
         name = str(inner[0])
         return (
-            f"conf/metric/: {name!r} is not a metric. The first line of a metric's YAML is `# @package metric.<name>`; "
-            f"received {plain['metric'][name]!r}."
+            f"conf/metric/: {name!r} is not a metric. The first line of a metric's YAML is `# "
+            f"@package metric.<name>`; received {plain['metric'][name]!r}."
         )
     value = value[names[-1]] if len(names) > 1 and value is not None else value
-    return f"{key}={value!r}: expected {describe_expected([part for other, part in errors if other == names])}."
+    return (
+        f"{key}={value!r}: expected "
+        f"{describe_expected([part for other, part in errors if other == names])}."
+    )
 
 
 def _find_field(location: Sequence[str | int]) -> list[str]:
-    """Return the part of an error's location that names a setting; what follows is inside its value, or names a type."""
+    """Return the part of an error's location that names a setting; what follows is inside its
+    value, or names a type.
+    """
     names: list[str] = []
     model: type[Section] | None = Settings
     for part in map(str, location):
         names.append(part)
-        model = _find_inner_section(model, part) if model is not None and part in model.model_fields else None
+        model = (
+            _find_inner_section(model, part)
+            if model is not None and part in model.model_fields
+            else None
+        )
         if model is None:
             break
     return names
@@ -238,4 +277,6 @@ def _find_inner_section(model: type[Section], name: str) -> type[Section] | None
     """Return the class of a field that is a section, or None for any other field."""
     annotation: Any = model.model_fields[name].annotation
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
+    return next(
+        (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None
+    )

@@ -1,4 +1,6 @@
-"""Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m` multiruns and `--help`."""
+"""Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m`
+multiruns and `--help`.
+"""
 
 import errno
 import os
@@ -34,10 +36,30 @@ from winnow.errors import ConfigError, WinnowError
 
 _INTERRUPTED = 130
 """Exit status that shells report for a process that was ended by Ctrl-C."""
-_UNUSABLE_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+_UNUSABLE_PATHS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+)
 """Errors of paths that the user chose."""
 _FLAGS_WITH_VALUE = frozenset(
-    ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
+    [
+        "--cfg",
+        "-c",
+        "--package",
+        "-p",
+        "--config-name",
+        "-cn",
+        "--config-path",
+        "-cp",
+        "--config-dir",
+        "-cd",
+        "--info",
+        "-i",
+    ]
 )
 """Flags of Hydra that are followed by a value."""
 _MULTIRUN = frozenset(["-m", "--multirun"])
@@ -104,11 +126,16 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
 
 
 def _refuse_launcher(composed: Sequence[Composed]) -> None:
-    raise ConfigError(f"{len(composed)} jobs: other launchers than runner=shared start processes; use the command line.")
+    raise ConfigError(
+        f"{len(composed)} jobs: other launchers than runner=shared start processes; use the "
+        "command line."
+    )
 
 
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
-    """Run a stage for the settings of all jobs, and link its artifacts into the folder `target` that DVC tracks, if any."""
+    """Run a stage for the settings of all jobs, and link its artifacts into the folder `target`
+    that DVC tracks, if any.
+    """
     summary = stage.run(jobs)
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
@@ -123,26 +150,39 @@ def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:
 
 
 def _skip(_: Sequence[Settings]) -> Summary:
-    return Summary("No cell of these settings reads the results of this stage; without --params it runs in any case.")
+    return Summary(
+        "No cell of these settings reads the results of this stage; without --params it runs in "
+        "any case."
+    )
 
 
-def open_jobs(stage: Stage, composed: Sequence[Composed], words: Sequence[str] = ()) -> list[Settings]:
-    """Return the settings with which a stage runs: checked, with recorded commits, and one for each training seed.
+def open_jobs(
+    stage: Stage, composed: Sequence[Composed], words: Sequence[str] = ()
+) -> list[Settings]:
+    """Return the settings with which a stage runs: checked, with recorded commits, and one for each
+    training seed.
 
     Raises:
-        ConfigError: If a setting is wrong, or if the stage has no dry run, or cannot show several seeds.
+        ConfigError: If a setting is wrong, or if the stage has no dry run, or cannot show several
+            seeds.
 
     """
     if stage.seeds == "ignored":
         jobs = [open_settings(one, words) for one in composed]
     else:
-        if stage.seeds == "one" and (several := next((list(one.seeds) for one in composed if len(one.seeds or ()) > 1), None)):
+        if stage.seeds == "one" and (
+            several := next((list(one.seeds) for one in composed if len(one.seeds or ()) > 1), None)
+        ):
             raise ConfigError(
-                f"seeds={several}: flows.{stage.name} shows one training. Name one, such as seeds=[{several[0]}]."
+                f"seeds={several}: flows.{stage.name} shows one training. Name one, such as "
+                f"seeds=[{several[0]}]."
             )
         jobs = [job for one in composed for job in open_seeds(one, words)]
     if not stage.dry_run and any(job.dry_run for job in jobs):
-        raise ConfigError(f"flows.{stage.name} has no dry run; only {_list_dry_runs()} have one. Remove dry_run=true.")
+        raise ConfigError(
+            f"flows.{stage.name} has no dry run; only {_list_dry_runs()} have one. Remove "
+            "dry_run=true."
+        )
     get_running_revision()
     restore_artifacts(jobs[0].paths.ledger)
     return jobs
@@ -153,9 +193,13 @@ def _list_dry_runs() -> str:
 
 
 def _complete_arguments(arguments: Sequence[str], *, grid: bool) -> list[str]:
-    """Return the arguments with checked and completed overrides; the flags of Hydra and their values stay as they are."""
+    """Return the arguments with checked and completed overrides; the flags of Hydra and their
+    values stay as they are.
+    """
     words = _classify_arguments(arguments)
-    completed = iter(complete_overrides([word for word, is_override in words if is_override], grid=grid))
+    completed = iter(
+        complete_overrides([word for word, is_override in words if is_override], grid=grid)
+    )
     return [next(completed) if is_override else word for word, is_override in words]
 
 
@@ -167,12 +211,16 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
     ]
 
 
-def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
+def _compose_jobs(
+    words: Sequence[str], run: Callable[[Sequence[Composed]], None]
+) -> list[Composed]:
     """Compose the settings of each job.
 
     Args:
-        words: Words of the command line, with Hydra's flags. After some of these, such as `--cfg job`, there is no job.
-        run: Function that runs jobs. Launchers that start a process for each job, such as joblib's, call it there.
+        words: Words of the command line, with Hydra's flags. After some of these, such as `--cfg
+            job`, there is no job.
+        run: Function that runs jobs. Launchers that start a process for each job, such as joblib's,
+            call it there.
 
     Raises:
         ConfigError: If the settings cannot be composed.
@@ -193,7 +241,9 @@ def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[Composed]], None
 
 
 def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
-    """Let Hydra's own `main` obey its flags and start its launchers, and return the job that is left, if any."""
+    """Let Hydra's own `main` obey its flags and start its launchers, and return the job that is
+    left, if any.
+    """
     import hydra
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -204,15 +254,22 @@ def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) 
     def add_one(cfg: Composed) -> None:
         nonlocal is_running
         job = fill_grid(cfg, read_choices(HydraConfig.get()))
-        is_running = HydraConfig.get().mode == RunMode.MULTIRUN  # a launcher, which runs each job by itself
+        is_running = (
+            HydraConfig.get().mode == RunMode.MULTIRUN
+        )  # a launcher, which runs each job by itself
         if is_running:
             with exit_on_errors():
                 run([job])
         else:
             jobs.append(job)
 
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises its errors instead of printing them with a stack trace
-    former, sys.argv = sys.argv, [sys.argv[0], *words]  # the only place from which Hydra takes words
+    os.environ["HYDRA_FULL_ERROR"] = (
+        "1"  # Hydra then raises its errors instead of printing them with a stack trace
+    )
+    former, sys.argv = (
+        sys.argv,
+        [sys.argv[0], *words],
+    )  # the only place from which Hydra takes words
     try:
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(add_one)()
     except WinnowError:
@@ -221,7 +278,8 @@ def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) 
         if is_running:
             raise
         raise ConfigError(
-            f"The settings cannot be composed: {error} `--help` lists the settings and their options."
+            f"The settings cannot be composed: {error} `--help` lists the settings and their "
+            "options."
         ) from error
     finally:
         sys.argv = former
@@ -230,7 +288,9 @@ def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) 
 
 @contextmanager
 def exit_on_errors() -> Iterator[None]:
-    """Exit with a one-line message, instead of a stack trace, on a WinnowError, an unusable path or Ctrl-C."""
+    """Exit with a one-line message, instead of a stack trace, on a WinnowError, an unusable path or
+    Ctrl-C.
+    """
     try:
         yield
     except WinnowError as error:
@@ -239,11 +299,15 @@ def exit_on_errors() -> Iterator[None]:
         if error.errno not in _UNUSABLE_PATHS:
             raise
         sys.exit(
-            f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose folders "
-            "that you may write to by paths.data, paths.models, paths.ledger and tracking.uri, and shorter names."
+            f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose "
+            "folders that you may write to by paths.data, paths.models, paths.ledger and "
+            "tracking.uri, and shorter names."
         )
     except KeyboardInterrupt:
-        print("\nInterrupted. Finished calls and artifacts are kept; the same command continues.", file=sys.stderr)
+        print(
+            "\nInterrupted. Finished calls and artifacts are kept; the same command continues.",
+            file=sys.stderr,
+        )
         sys.exit(_INTERRUPTED)
 
 
@@ -258,15 +322,19 @@ def _take_value(arguments: Sequence[str], flag: str, expected: str) -> tuple[str
 
 
 def _format_help(name: str, doc: str) -> str:
-    """Return the text of `--help`: the module's docstring, the usage, and the groups with their options."""
+    """Return the text of `--help`: the module's docstring, the usage, and the groups with their
+    options.
+    """
     listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
-    plain = [key for key in map(str, compose_config([])) if key not in list_groups() and key != "hydra"]
+    plain = [
+        key for key in map(str, compose_config([])) if key not in list_groups() and key != "hydra"
+    ]
     return (
-        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] [--params FILE] "
-        "[--track FOLDER]\n"
-        "With -m, key=a,b,c runs one job per value. --params reads the settings from a file, as the stages of dvc.yaml do; "
-        "--track links the finished artifacts into a folder for DVC.\n\n"
-        f"Groups and their options (conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
-        f"  {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the stage. "
-        "--help with group=option (retriever=dense) explains the settings of that choice."
+        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] "
+        "[--params FILE] [--track FOLDER]\nWith -m, key=a,b,c runs one job per value. --params "
+        "reads the settings from a file, as the stages of dvc.yaml do; --track links the "
+        "finished artifacts into a folder for DVC.\n\nGroups and their options "
+        f"(conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n "
+        f" {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the "
+        "stage. --help with group=option (retriever=dense) explains the settings of that choice."
     )

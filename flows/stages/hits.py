@@ -1,4 +1,6 @@
-"""The hits of retrieval in parts, files that several processes write, and of which one makes rankings."""
+"""The hits of retrieval in parts, files that several processes write, and of which one makes
+rankings.
+"""
 
 import itertools
 import shutil
@@ -9,13 +11,20 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import UNRANKED
-from winnow.artifacts.tables import build_hit_rows, build_passage_rows, build_retrieval_rows, read_passages
+from winnow.artifacts.tables import (
+    build_hit_rows,
+    build_passage_rows,
+    build_retrieval_rows,
+    read_passages,
+)
 from winnow.errors import InputError
 from winnow.protocols import Searcher
 from winnow.records import Question
 
 QUESTIONS_PER_PART = 500
-"""Number of questions that are written at once; an interrupted run continues after the last complete part."""
+"""Number of questions that are written at once; an interrupted run continues after the last
+complete part.
+"""
 
 
 def list_parts(folder: Path) -> list[Path]:
@@ -25,23 +34,31 @@ def list_parts(folder: Path) -> list[Path]:
 
 def read_found_questions(parts: Sequence[Path]) -> set[str]:
     """Return the ids of the questions whose hits are in the parts."""
-    columns = [parquet.read(part, contracts.HITS, columns=["question_id"])["question_id"] for part in parts]
+    columns = [
+        parquet.read(part, contracts.HITS, columns=["question_id"])["question_id"] for part in parts
+    ]
     return {question_id for column in columns for question_id in column.unique().to_pylist()}
 
 
 def read_unranked_questions(parts: Sequence[Path]) -> set[str]:
     """Return the ids of the questions of the parts for which nothing was retrieved."""
     files = [_name_unranked(part) for part in parts]
-    columns = [parquet.read(file, contracts.UNRANKED)["question_id"] for file in files if file.is_file()]
+    columns = [
+        parquet.read(file, contracts.UNRANKED)["question_id"] for file in files if file.is_file()
+    ]
     return {question_id for column in columns for question_id in column.to_pylist()}
 
 
 def _name_unranked(part: Path) -> Path:
-    """Return the file with the questions of a part for which nothing was retrieved, which is written before the part."""
+    """Return the file with the questions of a part for which nothing was retrieved, which is
+    written before the part.
+    """
     return part.parent / "unranked" / part.name
 
 
-def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence[Question], depth: int) -> Iterator[int]:
+def write_parts(
+    folder: Path, name: str, searcher: Searcher, questions: Sequence[Question], depth: int
+) -> Iterator[int]:
     """Retrieve for questions, write their hits in parts, and yield the number of questions of each.
 
     Args:
@@ -56,7 +73,9 @@ def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence
     for batch in parquet.batched(questions, QUESTIONS_PER_PART):
         rankings = searcher.search(batch, depth)
         part = folder / f"{name}-{number:05d}.parquet"
-        unranked = [question.question_id for question, hits in zip(batch, rankings, strict=True) if not hits]
+        unranked = [
+            question.question_id for question, hits in zip(batch, rankings, strict=True) if not hits
+        ]
         if unranked:
             rows = ({"question_id": question_id} for question_id in unranked)
             parquet.write(_name_unranked(part), contracts.UNRANKED, rows)
@@ -66,24 +85,33 @@ def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence
 
 
 def iter_hits(parts: Sequence[Path], questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of hits in the order of the questions, of which all must be in the parts or have no hits.
+    """Yield the rows of hits in the order of the questions, of which all must be in the parts or
+    have no hits.
 
-    A part has its questions in this order too, so that only some rows of each are in memory. A question may be in two parts.
+    A part has its questions in this order too, so that only some rows of each are in memory. A
+    question may be in two parts.
     """
     part_by_question = {id_: part for part in parts for id_ in read_found_questions([part])}
     groups = {part: _iter_groups(part) for part in parts}
-    for id_ in (question.question_id for question in questions if question.question_id in part_by_question):
+    for id_ in (
+        question.question_id for question in questions if question.question_id in part_by_question
+    ):
         yield from next(rows for found, rows in groups[part_by_question[id_]] if found == id_)
 
 
 def _iter_groups(part: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the id of each question with its rows."""
-    for id_, rows in itertools.groupby(parquet.stream(part, contracts.HITS, batch=1000), key=lambda row: row["question_id"]):
+    for id_, rows in itertools.groupby(
+        parquet.stream(part, contracts.HITS, batch=1000), key=lambda row: row["question_id"]
+    ):
         yield id_, list(rows)
 
 
-def write_rankings(project: Project, artifact: Artifact, parts: Sequence[Path], questions: Sequence[Question]) -> None:
-    """Write the rankings of the parts and the texts of their passages, finish the artifact, and remove the parts.
+def write_rankings(
+    project: Project, artifact: Artifact, parts: Sequence[Path], questions: Sequence[Question]
+) -> None:
+    """Write the rankings of the parts and the texts of their passages, finish the artifact, and
+    remove the parts.
 
     Raises:
         InputError: If no passage was found for any question, or if a passage is not in the corpus.
@@ -94,7 +122,9 @@ def write_rankings(project: Project, artifact: Artifact, parts: Sequence[Path], 
         raise InputError(_describe_nothing_found(project, artifact, questions))
     if unranked:
         ids = [question.question_id for question in questions if question.question_id in unranked]
-        parquet.write(artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids))
+        parquet.write(
+            artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids)
+        )
     texts = _write_texts(project, artifact.folder, parts, questions)
     rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
     count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
@@ -102,34 +132,47 @@ def write_rankings(project: Project, artifact: Artifact, parts: Sequence[Path], 
     artifact.finish(count)
 
 
-def _describe_nothing_found(project: Project, artifact: Artifact, questions: Sequence[Question]) -> str:
+def _describe_nothing_found(
+    project: Project, artifact: Artifact, questions: Sequence[Question]
+) -> str:
     """Return the message for rankings without a passage."""
-    told = f"No passage was retrieved for any of {len(questions)} questions, such as {questions[0].text!r}"
+    told = (
+        f"No passage was retrieved for any of {len(questions)} questions, such as "
+        f"{questions[0].text!r}"
+    )
     if artifact.stage == "rank":
         return (
-            f"{told}: the queries of the plan of retriever={project.settings.retriever.name} found none. Look at the replies "
-            "(`winnow ledger`), and choose a model that follows its prompt, such as reader@rewriter=openai."
+            f"{told}: the queries of the plan of retriever={project.settings.retriever.name} found "
+            "none. Look at the replies (`winnow ledger`), and choose a model that follows its "
+            "prompt, such as reader@rewriter=openai."
         )
     return (
-        f"{told}: the corpus {project.settings.corpus.name} contains none of their words. Choose the corpus that belongs to "
-        "the questions, or set retriever=dense."
+        f"{told}: the corpus {project.settings.corpus.name} contains none of their words. Choose "
+        "the corpus that belongs to the questions, or set retriever=dense."
     )
 
 
-def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
-    """Write the retrieved and gold passages, so that later stages need no corpus, and return their texts by id."""
+def _write_texts(
+    project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]
+) -> dict[str, str]:
+    """Write the retrieved and gold passages, so that later stages need no corpus, and return their
+    texts by id.
+    """
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     ranked = set[str]()
     for part in parts:
-        ranked.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
+        ranked.update(
+            parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist()
+        )
     corpus = project.corpus.require() / "passages.parquet"
     passages = [passage for passage in read_passages(corpus) if passage.passage_id in ranked | gold]
     unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
     if unknown:
         raise InputError(
-            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.settings.corpus.name}, "
-            f"such as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
-            "which was searched, or correct its column of ids (corpus.parser)."
+            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus "
+            f"{project.settings.corpus.name}, such as {unknown[0]!r}. The file of rankings "
+            "(retriever.engine.path) and the corpus have other ids: choose that which was "
+            "searched, or correct its column of ids (corpus.parser)."
         )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}

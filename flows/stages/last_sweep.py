@@ -1,4 +1,6 @@
-"""The words of former sweeps: a command that shows a sweep takes those of the last one, or of the one that it names."""
+"""The words of former sweeps: a command that shows a sweep takes those of the last one, or of the
+one that it names.
+"""
 
 import json
 import re
@@ -10,22 +12,32 @@ from winnow.artifacts.files import write_texts
 from winnow.errors import ConfigError
 
 _FILE = Path("data/sweeps.json")
-"""File with the words of each sweep by its name, the last one last. It is here whatever paths.data is, so that it is found."""
+"""File with the words of each sweep by its name, the last one last. It is here whatever paths.data
+is, so that it is found.
+"""
 _NAMED = re.compile(r"\+{0,2}sweep\.name=(.+)")
 
 
 def remember_sweep(words: Sequence[str], jobs: Sequence[Settings]) -> None:
-    """Record the words of a sweep that starts, unless it is a dry run or a pipeline that ends before the sweep."""
+    """Record the words of a sweep that starts, unless it is a dry run or a pipeline that ends
+    before the sweep.
+    """
     if jobs[0].dry_run or jobs[0].pipeline.goal not in ("sweep", "report"):
         return
     names = dict.fromkeys(str(job.sweep.name) for job in jobs)
-    kept = [word for word in words if not word.startswith("shard=")]  # all shards together are the sweep
+    kept = [
+        word for word in words if not word.startswith("shard=")
+    ]  # all shards together are the sweep
     former = {name: own for name, own in _read().items() if name not in names}
-    write_texts(_FILE.parent, {_FILE.name: json.dumps({**former, **dict.fromkeys(names, kept)}, indent=1) + "\n"})
+    write_texts(
+        _FILE.parent,
+        {_FILE.name: json.dumps({**former, **dict.fromkeys(names, kept)}, indent=1) + "\n"},
+    )
 
 
 def recall_sweep(words: Sequence[str]) -> list[str]:
-    """Return the words of the last sweep if there are none, and those of a sweep for `sweep.name=NAME` alone; print them then.
+    """Return the words of the last sweep if there are none, and those of a sweep for
+    `sweep.name=NAME` alone; print them then.
 
     All other words are returned as they are.
 
@@ -39,10 +51,14 @@ def recall_sweep(words: Sequence[str]) -> list[str]:
         return list(words)
     if named and named[1] not in sweeps:
         raise ConfigError(
-            f"There was no sweep of the name {named[1]} here, but there were {', '.join(sweeps)}. Give all its settings."
+            f"There was no sweep of the name {named[1]} here, but there were {', '.join(sweeps)}. "
+            "Give all its settings."
         )
     recalled = sweeps[named[1]] if named else list(sweeps.values())[-1]
-    print(f"Settings of the {'sweep of this name' if named else 'last sweep'}: {' '.join(recalled) or '(none)'}")
+    print(
+        f"Settings of the {'sweep of this name' if named else 'last sweep'}: "
+        f"{' '.join(recalled) or '(none)'}"
+    )
     return list(recalled)
 
 

@@ -1,7 +1,9 @@
-"""The stages of an experiment: what each reads, makes and accepts, described once, in the module of the stage.
+"""The stages of an experiment: what each reads, makes and accepts, described once, in the module of
+the stage.
 
-From these descriptions come the order of `flows.pipeline`, the numbers of code in the keys of artifacts, what `flows.why`,
-`winnow gc` and `flows.shards` know of stages, the choices of `pipeline.goal` and `shards.stage`, and the stages of dvc.yaml.
+From these descriptions come the order of `flows.pipeline`, the numbers of code in the keys of
+artifacts, what `flows.why`, `winnow gc` and `flows.shards` know of stages, the choices of
+`pipeline.goal` and `shards.stage`, and the stages of dvc.yaml.
 """
 
 from __future__ import annotations
@@ -28,21 +30,27 @@ class Stage:
     """A command of `flows`. One that makes artifacts has a version and `resolve`.
 
     Attributes:
-        run: Function that runs the stage for the settings of all jobs of a command: one job, or those of a multirun. Its
-            name is that of the stage and of its module.
-        version: Number of the code in the keys of its artifacts, which is raised when they change; 0 if it makes none.
-        resolve: Function that yields the artifacts of one cell, the one that the settings name first.
+        run: Function that runs the stage for the settings of all jobs of a command: one job, or
+            those of a multirun. Its name is that of the stage and of its module.
+        version: Number of the code in the keys of its artifacts, which is raised when they change;
+            0 if it makes none.
+        resolve: Function that yields the artifacts of one cell, the one that the settings name
+            first.
         makes: Function that returns the one of them that `run` makes; by default the first.
         reads: Names of the stages whose artifacts it may read.
-        needs: Function that returns those of `reads` whose artifacts it reads for the settings of one cell; by default all.
+        needs: Function that returns those of `reads` whose artifacts it reads for the settings of
+            one cell; by default all.
         settings: Groups and settings that it reads itself, for DVC; those of `reads` are added.
         shards: What its shards write: "parts" of the artifact, or "calls"; "" if it has no shards.
-        grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
+        grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid
+            are then rejected.
         dry_run: Whether it supports dry_run=true; other stages reject it.
-        seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a single training and
-            rejects several seeds.
-        is_optional: Whether it does nothing with `--params` if no cell reads its results, which its `settings` decide.
-        last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without settings, the last one.
+        seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a
+            single training and rejects several seeds.
+        is_optional: Whether it does nothing with `--params` if no cell reads its results, which its
+            `settings` decide.
+        last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without
+            settings, the last one.
         retries: Number of retries under Prefect.
 
     """
@@ -69,8 +77,13 @@ class Stage:
 
     @property
     def description(self) -> str:
-        """Return the documentation of the stage's module, of which the first line is its summary."""
+        """Return the documentation of the stage's module."""
         return (import_module(self.run.__module__).__doc__ or "").strip()
+
+    @property
+    def summary(self) -> str:
+        """Return the first sentence of the documentation on one line, without its period."""
+        return self.description.partition("\n\n")[0].replace("\n", " ").removesuffix(".")
 
     def resolve_made(self, project: Project) -> Artifact:
         """Return the artifact that the stage makes for the settings of one cell."""
@@ -79,7 +92,9 @@ class Stage:
     def list_needs(self, cell: Settings) -> set[str]:
         """Return the names of the stages whose artifacts it reads for the settings of one cell."""
         needed = set(self.reads if self.needs is None else self.needs(cell))
-        assert needed <= set(self.reads), f"{self.name} needs {needed}, which are not among its `reads`."
+        assert needed <= set(self.reads), (
+            f"{self.name} needs {needed}, which are not among its `reads`."
+        )
         return needed
 
 
@@ -87,7 +102,9 @@ class Stage:
 def list_stages() -> tuple[Stage, ...]:
     """Return all stages, each after those that it reads."""
     files = sorted(Path(__file__).parents[1].glob("[a-z]*.py"))
-    names = [file.stem for file in files if "\nSTAGE = Stage(" in file.read_text()]  # the others are slow to import
+    names = [
+        file.stem for file in files if "\nSTAGE = Stage(" in file.read_text()
+    ]  # the others are slow to import
     stages: dict[str, Stage] = {name: import_module(f"flows.{name}").STAGE for name in names}
     order = TopologicalSorter({name: stage.reads for name, stage in stages.items()}).static_order()
     return tuple(stages[name] for name in order)
@@ -102,7 +119,9 @@ def get_stage(name: str) -> Stage:
 
 
 def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) -> Stage:
-    """Return the stage that a setting names; raise ConfigError unless it is one that fulfils a condition."""
+    """Return the stage that a setting names; raise ConfigError unless it is one that fulfils a
+    condition.
+    """
     stages = {stage.name: stage for stage in list_stages() if condition(stage)}
     if name not in stages:
         raise ConfigError(f"{setting}={name!r}: expected one of {', '.join(stages)}.")
@@ -110,18 +129,24 @@ def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) ->
 
 
 def list_ancestors(name: str) -> list[Stage]:
-    """Return the stages that a stage reads, directly or through others, each after those that it reads itself."""
+    """Return the stages that a stage reads, directly or through others, each after those that it
+    reads itself.
+    """
     wanted = _follow(name, lambda stage: stage.reads)
     return [stage for stage in list_stages() if stage.name in wanted]
 
 
 def list_needed(name: str, cell: Settings) -> set[str]:
-    """Return the names of the stages that a stage needs for the settings of one cell, directly or through others."""
+    """Return the names of the stages that a stage needs for the settings of one cell, directly or
+    through others.
+    """
     return _follow(name, lambda stage: stage.list_needs(cell))
 
 
 def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]:
-    """Return the names of the stages to which a function leads from a stage, directly or through others."""
+    """Return the names of the stages to which a function leads from a stage, directly or through
+    others.
+    """
     reached, pending = set[str](), [name]
     while pending:
         new = set(list_names(get_stage(pending.pop()))) - reached
@@ -131,7 +156,9 @@ def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]
 
 
 def iter_artifacts(project: Project) -> Iterator[Artifact]:
-    """Yield the artifacts that the stages make for these settings, also those that a sweep does not read."""
+    """Yield the artifacts that the stages make for these settings, also those that a sweep does not
+    read.
+    """
     needed = {"sweep", *list_needed("sweep", project.settings)}
     for stage in list_stages():
         if stage.name in needed:

@@ -11,19 +11,27 @@ _OWNER = "sweep.json"
 
 
 def open_report_folder(settings: Settings) -> Path:
-    """Return the folder of the sweep's pages, after moving the pages of another sweep in it to a folder beside it.
+    """Return the folder of the sweep's pages, after moving the pages of another sweep in it to a
+    folder beside it.
 
-    Pages of the same name over another data set or corpus are of another sweep. Nothing is overwritten silently: the new
-    name of the former pages is printed.
+    Pages of the same name over another data set or corpus are of another sweep. Nothing is
+    overwritten silently: the new name of the former pages is printed.
     """
     out = Path(settings.report.out)
-    owner = {"sweep": str(settings.sweep.name), "dataset": str(settings.dataset.name), "corpus": str(settings.corpus.name)}
+    owner = {
+        "sweep": str(settings.sweep.name),
+        "dataset": str(settings.dataset.name),
+        "corpus": str(settings.corpus.name),
+    }
     file = out / _OWNER
     former = json.loads(file.read_text()) if file.is_file() else owner
     if former != owner:
         moved = _find_free_name(out.with_name(f"{out.name}-{former['dataset'].replace('/', '_')}"))
         out.rename(moved)
-        print(f"{out} had the report of another sweep ({', '.join(former.values())}), which is now in {moved}.")
+        print(
+            f"{out} had the report of another sweep ({', '.join(former.values())}), which is now "
+            f"in {moved}."
+        )
     write_texts(out, {_OWNER: json.dumps(owner, indent=1) + "\n"})
     return out
 

@@ -1,7 +1,8 @@
-"""Runners of shards: processes of this machine, jobs of submitit, flow runs of a Prefect work pool, or none.
+"""Runners of shards: processes of this machine, jobs of submitit, flow runs of a Prefect work pool,
+or none.
 
-A runner takes the words of each shard's command line, and the files in which the shards' output goes. It waits until all have
-ended, and returns the indices of those that failed.
+A runner takes the words of each shard's command line, and the files in which the shards' output
+goes. It waits until all have ended, and returns the indices of those that failed.
 """
 
 import os
@@ -30,7 +31,8 @@ _STARTS = 3
 def _run_here(settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[int]:
     """Run all shards at the same time on this machine.
 
-    The processes share the cores that this one may use equally. If GPUs are given, they take turns with them.
+    The processes share the cores that this one may use equally. If GPUs are given, they take turns
+    with them.
     """
     from joblib import cpu_count
 
@@ -39,12 +41,19 @@ def _run_here(settings: Settings, commands: Sequence[list[str]], logs: Sequence[
     running: list[subprocess.Popen[bytes]] = []
     try:
         for index, (words, log) in enumerate(zip(commands, logs, strict=True)):
-            environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
+            environment = {
+                **os.environ,
+                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads),
+            }
             if gpus:
                 environment["CUDA_VISIBLE_DEVICES"] = str(gpus[index % len(gpus)])
             command = _build_command(settings, words)
             with log.open("wb") as file:
-                running.append(subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT))
+                running.append(
+                    subprocess.Popen(
+                        command, env=environment, stdout=file, stderr=subprocess.STDOUT
+                    )
+                )
         _wait(len(commands), lambda: sum(process.poll() is not None for process in running))
     except BaseException:
         for process in running:
@@ -55,7 +64,9 @@ def _run_here(settings: Settings, commands: Sequence[list[str]], logs: Sequence[
     return [index for index, process in enumerate(running) if process.returncode]
 
 
-def _run_by_submitit(settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[int]:
+def _run_by_submitit(
+    settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]
+) -> list[int]:
     """Run all shards as an array of jobs."""
     jobs = _submit_array(settings, _open_executor(settings, logs[0].parent), commands, logs)
     try:
@@ -70,7 +81,8 @@ def _run_by_submitit(settings: Settings, commands: Sequence[list[str]], logs: Se
 def submit_with_merge(
     settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path], merge: Sequence[str]
 ) -> list[str]:
-    """Submit all shards as a Slurm array, and after it a job that joins them, which runs if all of them have succeeded.
+    """Submit all shards as a Slurm array, and after it a job that joins them, which runs if all of
+    them have succeeded.
 
     Args:
         settings: Settings.
@@ -86,21 +98,26 @@ def submit_with_merge(
     number = str(_submit_array(settings, executor, commands, logs)[0].job_id).partition("_")[0]
     parameters: Any = settings.shards.slurm.get("slurm_additional_parameters", {})
     executor.update_parameters(
-        name="winnow-merge", slurm_additional_parameters={**parameters, "dependency": f"afterok:{number}"}
+        name="winnow-merge",
+        slurm_additional_parameters={**parameters, "dependency": f"afterok:{number}"},
     )
     command = [sys.executable, "-m", "flows.shards", *merge]
-    last = executor.submit(run_command, command, str((logs[0].parent / "merge.log").absolute()), os.getcwd())
+    last = executor.submit(
+        run_command, command, str((logs[0].parent / "merge.log").absolute()), os.getcwd()
+    )
     return [number, str(last.job_id)]
 
 
 def _open_executor(settings: Settings, folder: Path) -> Any:
-    """Open submitit's executor with the parameters of the settings; `folder` is for what it writes."""
+    """Open submitit's executor with the parameters of the settings; `folder` is for
+    what it writes.
+    """
     try:
         import submitit
     except ImportError:
         raise ConfigError(
-            f"shards.runner={settings.shards.runner} needs submitit. Install Winnow with the extra `cluster`, or set "
-            "shards.runner=local."
+            f"shards.runner={settings.shards.runner} needs submitit. Install Winnow with the extra "
+            "`cluster`, or set shards.runner=local."
         ) from None
     cluster = "local" if settings.shards.runner == "submitit_local" else "slurm"
     executor = submitit.AutoExecutor(folder=folder / "submitit", cluster=cluster)
@@ -109,7 +126,9 @@ def _open_executor(settings: Settings, folder: Path) -> Any:
     return executor
 
 
-def _submit_array(settings: Settings, executor: Any, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[Any]:
+def _submit_array(
+    settings: Settings, executor: Any, commands: Sequence[list[str]], logs: Sequence[Path]
+) -> list[Any]:
     complete = [_build_command(settings, words) for words in commands]
     jobs: list[Any] = executor.map_array(
         run_command, complete, [str(log.absolute()) for log in logs], [os.getcwd()] * len(commands)
@@ -123,13 +142,20 @@ def run_command(command: list[str], log: str, folder: str) -> None:
         subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, check=True)
 
 
-def _run_by_prefect(settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[int]:
-    """Run each shard as a flow run of the deployment, below this flow run, on the workers of its pool.
+def _run_by_prefect(
+    settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]
+) -> list[int]:
+    """Run each shard as a flow run of the deployment, below this flow run, on the workers of its
+    pool.
 
-    A flow run that crashed is started again, alone. The message of a failed one is written to its log.
+    A flow run that crashed is started again, alone. The message of a failed one is written to its
+    log.
     """
     if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigError("shards.runner=prefect needs the address of a Prefect server in PREFECT_API_URL (docs/prefect.md).")
+        raise ConfigError(
+            "shards.runner=prefect needs the address of a Prefect server in PREFECT_API_URL "
+            "(docs/prefect.md)."
+        )
     from prefect.client.orchestration import get_client
     from prefect.states import Cancelling
 
@@ -146,11 +172,17 @@ def _run_by_prefect(settings: Settings, commands: Sequence[list[str]], logs: Seq
                 state = client.read_flow_run(runs[index]).state
                 waiting += state is None or state.is_scheduled()
                 if state is not None and state.is_crashed() and starts[index] < _STARTS:
-                    runs[index], starts[index] = _start_flow_run(stage, commands[index]), starts[index] + 1
+                    runs[index], starts[index] = (
+                        _start_flow_run(stage, commands[index]),
+                        starts[index] + 1,
+                    )
                 elif state is not None and state.is_final():
                     ended[index] = state
             if waiting and not is_told and time.monotonic() > deadline:
-                print(f"{waiting} shards wait for a worker. Start one by `prefect worker start --pool winnow`.")
+                print(
+                    f"{waiting} shards wait for a worker. Start one by `prefect worker start "
+                    "--pool winnow`."
+                )
                 is_told = True
             return len(ended)
 
@@ -184,8 +216,9 @@ def _start_flow_run(stage: str, words: Sequence[str]) -> Any:
         return run_deployment(_DEPLOYMENT, parameters=parameters, timeout=0).id  # type: ignore[union-attr]  # the flow is synchronous
     except ObjectNotFound:
         raise ConfigError(
-            f"The Prefect server has no deployment {_DEPLOYMENT}. Run `prefect work-pool create --type process winnow` and "
-            "`prefect --no-prompt deploy --all` in the project's folder first (docs/prefect.md)."
+            f"The Prefect server has no deployment {_DEPLOYMENT}. Run `prefect work-pool create "
+            "--type process winnow` and `prefect --no-prompt deploy --all` in the project's "
+            "folder first (docs/prefect.md)."
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""The shard of a stage: the calls of a part of the questions, without the artifacts that these calls are for."""
+"""The shard of a stage: the calls of a part of the questions, without the artifacts that these
+calls are for.
+"""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -8,7 +10,15 @@ from flows.project.artifacts import Artifact
 from flows.project.cells import resolve_cells
 from flows.project.engines import describe_usage, iter_outcomes, open_cell_engines
 from flows.project.ledger import open_ledger
-from flows.project.shards import compute_digest, divide_limits, find_finished, finish, get_folder, hold, is_finished
+from flows.project.shards import (
+    compute_digest,
+    divide_limits,
+    find_finished,
+    finish,
+    get_folder,
+    hold,
+    is_finished,
+)
 from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
@@ -20,7 +30,13 @@ from winnow.sweeps.shards import Shard
 from winnow.sweeps.spec import CellSpec
 
 
-def run_shard(settings: Settings, shard: Shard, stage: str, keys: Sequence[str], make_calls: Callable[[], str]) -> Summary:
+def run_shard(
+    settings: Settings,
+    shard: Shard,
+    stage: str,
+    keys: Sequence[str],
+    make_calls: Callable[[], str],
+) -> Summary:
     """Make the calls of a shard, unless it is finished.
 
     Args:
@@ -46,7 +62,12 @@ def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Make the calls of the shard's questions, and write neither predictions nor MLflow runs."""
     cells_of_jobs = divide_limits(list_cells(jobs), shard)
     cells = [
-        replace(cell, questions=[question for question in cell.questions if shard.contains(question.question_id)])
+        replace(
+            cell,
+            questions=[
+                question for question in cell.questions if shard.contains(question.question_id)
+            ],
+        )
         for cell in load_cells(resolve_cells(cells_of_jobs))
     ]
 
@@ -57,8 +78,11 @@ def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     return run_shard(jobs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
 
 
-def use_finished_shards(settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]) -> None:
-    """Merge the calls of shards that were run for these artifacts, so that only missing ones are made; name missing shards.
+def use_finished_shards(
+    settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
+) -> None:
+    """Merge the calls of shards that were run for these artifacts, so that only missing ones are
+    made; name missing shards.
 
     Args:
         settings: Settings.
@@ -68,7 +92,9 @@ def use_finished_shards(settings: Settings, stage: str, artifacts: Sequence[Arti
     """
     if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
         return
-    finished = find_finished(settings, stage, compute_digest([artifact.key for artifact in artifacts]))
+    finished = find_finished(
+        settings, stage, compute_digest([artifact.key for artifact in artifacts])
+    )
     if not finished:
         return
     merge_shards(settings, finished)
@@ -76,15 +102,21 @@ def use_finished_shards(settings: Settings, stage: str, artifacts: Sequence[Arti
     if any(number == count for count, number in counts.items()):
         return
     count = counts.most_common(1)[0][0]
-    missing = [f"{number}/{count}" for number in range(1, count + 1) if Shard(number, count) not in finished]
+    missing = [
+        f"{number}/{count}"
+        for number in range(1, count + 1)
+        if Shard(number, count) not in finished
+    ]
     print(
-        f"These shards were not finished: {', '.join(missing)}. Their calls are made here; to run them elsewhere, stop, and "
-        f"run `python -m flows.{stage} ... shard={missing[0]}` there."
+        f"These shards were not finished: {', '.join(missing)}. Their calls are made here; to run "
+        f"them elsewhere, stop, and run `python -m flows.{stage} ... shard={missing[0]}` there."
     )
 
 
 def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
-    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of added calls."""
+    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of
+    added calls.
+    """
     added = 0
     with open_store(str(settings.paths.ledger)) as ledger:
         for shard in shards:
@@ -96,10 +128,21 @@ def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
 
 
 def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
-    """Run the plans of cells with the same language models for their calls alone, and return a summary of these."""
+    """Run the plans of cells with the same language models for their calls alone, and return a
+    summary of these.
+    """
     stats = RunStats()
     total = sum(len(cell.questions) for cell in cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
-        outcomes = iter_outcomes(lambda: open_cell_engines(cells), ledger, lambda: iter_jobs(cells), total, "sweeping", stats)
+        outcomes = iter_outcomes(
+            lambda: open_cell_engines(cells),
+            ledger,
+            lambda: iter_jobs(cells),
+            total,
+            "sweeping",
+            stats,
+        )
         collections.deque(outcomes, maxlen=0)
-    return describe_usage(stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines})
+    return describe_usage(
+        stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
+    )

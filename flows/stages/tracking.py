@@ -11,7 +11,12 @@ import yaml
 from flows.project.artifacts import Artifact, Project
 from flows.tools.start_page import format_cell_address
 from winnow.artifacts.curves import write_curves
-from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
+from winnow.artifacts.provenance import (
+    compute_key,
+    get_git_revision,
+    read_content_digest,
+    read_manifest,
+)
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import CellSpec
@@ -20,22 +25,32 @@ from winnow.tracking import DatasetRef, Run, Tracker, is_logged, mark_logged
 _MOST_ANSWERS = 1000
 """Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
 VIEW = "cells"
-"""Name of the saved view of an experiment, which MLflow's page shows with `viewStateShareKey=cells`."""
+"""Name of the saved view of an experiment, which MLflow's page shows with
+`viewStateShareKey=cells`.
+"""
 
 
 def resolve_uri(uri: str) -> str:
     """Return the address of an MLflow store with an absolute path."""
     scheme, separator, path = uri.partition("sqlite:///")
-    return f"sqlite:///{Path(path).resolve()}" if separator and not scheme and not path.startswith("/") else uri
+    return (
+        f"sqlite:///{Path(path).resolve()}"
+        if separator and not scheme and not path.startswith("/")
+        else uri
+    )
 
 
 def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
     """Open the MLflow store and the experiment of the settings `tracking`."""
-    return Tracker(resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"]))
+    return Tracker(
+        resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"])
+    )
 
 
 def open_trackers(specs: Iterable[CellSpec]) -> dict[tuple[str, str], Tracker]:
-    """Open the experiment of each sweep to which the cells belong, once each, by its store and its name."""
+    """Open the experiment of each sweep to which the cells belong, once each, by its store and its
+    name.
+    """
     settings = {get_place(spec): spec.config["tracking"] for spec in specs}
     return {place: open_tracker(tracking) for place, tracking in settings.items()}
 
@@ -47,18 +62,27 @@ def get_place(spec: CellSpec) -> tuple[str, str]:
 
 
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
-    """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
+    """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k
+    and gold.
+    """
     metrics = results[0].metrics
     shown = [metric for metric in metrics if metric is metrics[0] or metric.name == "unk"]
-    columns = [f"{metric.name}_percent" if metric.unit == "percent" else metric.name for metric in shown]
-    tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
+    columns = [
+        f"{metric.name}_percent" if metric.unit == "percent" else metric.name for metric in shown
+    ]
+    tracker.save_view(
+        VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'"
+    )
 
 
 @contextmanager
-def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]) -> Iterator[Run]:
+def track(
+    project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]
+) -> Iterator[Run]:
     """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises.
 
-    What a training logs at its steps is also written to the artifact's folder, where a report finds it without MLflow.
+    What a training logs at its steps is also written to the artifact's folder, where a report finds
+    it without MLflow.
     """
     run = open_tracker(project.settings.plain["tracking"]).start_run(
         artifact.folder.name,
@@ -78,7 +102,8 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
 def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
     """Log finished cells, each to the experiment of its sweep, with a view that shows them.
 
-    MLflow is not opened, which takes seconds, if its store has them and nothing was written to it since.
+    MLflow is not opened, which takes seconds, if its store has them and nothing was written to it
+    since.
     """
     values = [_compute_metrics(cell, result) for cell, result in zip(cells, results, strict=True)]
     contents = [
@@ -91,7 +116,9 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
         ]
         for cell, one in zip(cells, values, strict=True)
     ]
-    digest = compute_key({"cells": contents, "metrics": [metric.name for metric in results[0].metrics]})
+    digest = compute_key(
+        {"cells": contents, "metrics": [metric.name for metric in results[0].metrics]}
+    )
     uris = {get_place(cell.spec)[0] for cell in cells}
     if all(is_logged(uri, digest) for uri in uris):
         return
@@ -104,15 +131,18 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
         mark_logged(uri, digest)
 
 
-def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mapping[str, float]) -> None:
-    """Log a finished cell. An existing run is updated if a value or the predictions have changed since.
+def log_cell(
+    runs: Tracker, cell: LoadedCell, result: CellResult, values: Mapping[str, float]
+) -> None:
+    """Log a finished cell. An existing run is updated if a value or the predictions have changed
+    since.
 
     Args:
         runs: Store of the runs.
         cell: The cell with its questions.
         result: Metrics of the cell.
-        values: What is logged of them. A digest of these is a tag of the run, by which a change is recognized, whether a
-            setting, a price, the judge or the code of a metric changed.
+        values: What is logged of them. A digest of these is a tag of the run, by which a change is
+            recognized, whether a setting, a price, the judge or the code of a metric changed.
 
     """
     metrics = compute_key(values)
@@ -120,21 +150,42 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mappin
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
     known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
     manifest, predictions = read_manifest(spec.folder), read_content_digest(spec.folder)
-    if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (metrics, predictions):
+    if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (
+        metrics,
+        predictions,
+    ):
         return
     run = known
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
         names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
-        words = {"cell": labels.words, "passages": labels.passages}  # MLflow's charts show a text as a category, k as 5.00000
-        settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "context": labels.context}
-        parts = {"decoding": spec.config["decoding"], "prompt": spec.config["prompt"], "questions": result.num_questions}
+        words = {
+            "cell": labels.words,
+            "passages": labels.passages,
+        }  # MLflow's charts show a text as a category, k as 5.00000
+        settings = {
+            "rank_by": labels.rank_by,
+            "weight_by": labels.weight_by,
+            "context": labels.context,
+        }
+        parts = {
+            "decoding": spec.config["decoding"],
+            "prompt": spec.config["prompt"],
+            "questions": result.num_questions,
+        }
         params = {**_build_common_params(spec.config), **names, **words, **settings, **parts}
         data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
-        page = f"[Questions, prompts and replies]({format_cell_address(spec.key)}), while `python -m flows.ui` runs."
+        page = (
+            f"[Questions, prompts and replies]({format_cell_address(spec.key)}), while `python -m "
+            "flows.ui` runs."
+        )
         tags["mlflow.note.content"] = page
-        run = runs.start_run(title, params=params, tags=tags, data=[data], started=manifest.get("started"))
-        run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
+        run = runs.start_run(
+            title, params=params, tags=tags, data=[data], started=manifest.get("started")
+        )
+        run.log_text(
+            yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml"
+        )
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
     run.log_table(*_build_answers_table(result), "answers.json")
@@ -147,7 +198,9 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, values: Mappin
 
 
 def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of a table of the first answers of a cell, with the questions in words."""
+    """Return the columns and rows of a table of the first answers of a cell, with the questions in
+    words.
+    """
     metric = result.metrics[0]
     values = result.get_values(metric.name)
     rows: list[list[Any]] = [
@@ -165,10 +218,11 @@ def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]
 
 
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
-    """Return the means, interval bounds and numbers of questions of the metrics, and the counts of a cell.
+    """Return the means, interval bounds and numbers of questions of the metrics, and the counts of
+    a cell.
 
-    The mean of a metric that is undefined is NaN, so that it takes the place of a former value. A share is logged in percent
-    with one digit, too, as tables show it.
+    The mean of a metric that is undefined is NaN, so that it takes the place of a former value. A
+    share is logged in percent with one digit, too, as tables show it.
     """
     intervals = {metric.name: result.compute_interval(metric.name, 0) for metric in result.metrics}
     return {
@@ -178,7 +232,11 @@ def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
             for metric in result.metrics
             if metric.unit == "percent"
         },
-        **{f"{name}_{part}": getattr(interval, part) for name, interval in intervals.items() for part in ("low", "high", "n")},
+        **{
+            f"{name}_{part}": getattr(interval, part)
+            for name, interval in intervals.items()
+            for part in ("low", "high", "n")
+        },
         "questions": float(result.num_questions),
         "num_short_rankings": float(cell.num_short_rankings),
         "truncated_passages": float(sum(result.columns.truncated)),
@@ -191,11 +249,18 @@ def _build_common_params(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
-    return {"stage": stage, "config_hash": key, "sweep": sweep, **_build_source_tags(stage, get_git_revision())}
+    return {
+        "stage": stage,
+        "config_hash": key,
+        "sweep": sweep,
+        **_build_source_tags(stage, get_git_revision()),
+    }
 
 
 def _build_source_tags(stage: str, revision: str) -> dict[str, str]:
-    """Return the tags that MLflow's page shows as the source of a run; "git" also says whether files were changed."""
+    """Return the tags that MLflow's page shows as the source of a run; "git" also says whether
+    files were changed.
+    """
     source = {"mlflow.source.name": f"python -m flows.{stage}", "mlflow.source.type": "LOCAL"}
     return {"git": revision, "mlflow.source.git.commit": revision.partition("+")[0], **source}
 
@@ -206,4 +271,6 @@ def _describe_dataset(name: str, questions: Path) -> DatasetRef:
 
 
 def discard_metrics(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing; used for trainings without an MLflow run, such as those of all processes but the first."""
+    """Log nothing; used for trainings without an MLflow run, such as those of all processes but the
+    first.
+    """

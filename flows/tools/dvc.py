@@ -1,8 +1,10 @@
 """Files of the project that DVC tracks: hard links to finished artifacts, in the folder tracked/.
 
-`data/`, `models/` and `assets/` hold the artifacts of all settings side by side, and grow with every command. DVC tracks
-tracked/<stage>/ instead, which holds only the artifacts of one stage in dvc.yaml, below the paths that they have in the
-project: tracked/index/data/index/bm25-0123456789ab/. After `dvc pull`, the next command links them back to these paths.
+`data/`, `models/` and `assets/` hold the artifacts of all settings side by side, and grow with
+every command. DVC tracks tracked/<stage>/ instead, which holds only the artifacts of one stage in
+dvc.yaml, below the paths that they have in the project:
+tracked/index/data/index/bm25-0123456789ab/. After `dvc pull`, the next command links them back to
+these paths.
 """
 
 import errno
@@ -31,7 +33,10 @@ _MARKERS = (MANIFEST, RECORD_NAME)
 def check_target(target: Path) -> None:
     """Raise ConfigError unless a folder is one directly below TRACKED; its content is replaced."""
     if target.parent != TRACKED or target.name in ("", ".", ".."):
-        raise ConfigError(f"--track takes a folder directly below {TRACKED}/, such as {TRACKED}/index; received {target}.")
+        raise ConfigError(
+            f"--track takes a folder directly below {TRACKED}/, such as {TRACKED}/index; received "
+            f"{target}."
+        )
 
 
 def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
@@ -53,8 +58,9 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
             path = folder.resolve()
             if not path.is_relative_to(root):
                 raise ConfigError(
-                    f"--track: {folder} is outside the project's folder {root}, so DVC cannot track it here. Set paths.data, "
-                    "paths.models and the paths of the assets to folders within the project."
+                    f"--track: {folder} is outside the project's folder {root}, so DVC cannot "
+                    "track it here. Set paths.data, paths.models and the paths of the assets to "
+                    "folders within the project."
                 )
             _link_files(path, partial / path.relative_to(root))
         former = prepare_temporary_path(target, "former")
@@ -64,7 +70,8 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
 
 
 def restore_artifacts(ledger: str) -> None:
-    """Link the tracked artifacts that the project lacks to their own paths, and import the tracked calls into the ledger.
+    """Link the tracked artifacts that the project lacks to their own paths, and import the tracked
+    calls into the ledger.
 
     A tracked artifact that was changed by hand is not linked, so that its stage can make it again.
 
@@ -96,13 +103,15 @@ def _warn_of_difference(source: Path, folder: Path) -> None:
     present, tracked = read_content_digest(folder), read_content_digest(source)
     if present and tracked and present != tracked:
         print(
-            f"{folder} differs from the version that DVC tracks in {source}. `dvc repro --force {source.parts[1]}` tracks the "
-            f"present one; remove {folder} to use the tracked one."
+            f"{folder} differs from the version that DVC tracks in {source}. `dvc repro --force "
+            f"{source.parts[1]}` tracks the present one; remove {folder} to use the tracked one."
         )
 
 
 def _is_unchanged(source: Path, folder: Path) -> bool:
-    """Return whether a tracked artifact or asset has the files that its stage wrote; print a line if it has not."""
+    """Return whether a tracked artifact or asset has the files that its stage wrote; print a line
+    if it has not.
+    """
     try:
         if (source / RECORD_NAME).is_file():
             record = json.loads((source / RECORD_NAME).read_text())
@@ -115,13 +124,20 @@ def _is_unchanged(source: Path, folder: Path) -> bool:
     except (ArtifactError, ValueError, KeyError, AttributeError, TypeError) as error:
         is_unchanged, problem = False, str(error)
     if not is_unchanged:
-        print(f"{folder} is not restored from {source}. {problem} `dvc pull` restores tracked files.")
+        print(
+            f"{folder} is not restored from {source}. {problem} `dvc pull` restores tracked files."
+        )
     return is_unchanged
 
 
 def _find_tracked_artifacts() -> Sequence[Path]:
     """Return the folders of the complete artifacts and assets in the folders of the stages."""
-    files = {file for marker in _MARKERS for file in TRACKED.glob(f"*/**/{marker}") if not is_temporary(file)}
+    files = {
+        file
+        for marker in _MARKERS
+        for file in TRACKED.glob(f"*/**/{marker}")
+        if not is_temporary(file)
+    }
     folders = {file.parent for file in files if len(file.parts) > 3}
     return sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
 
@@ -133,7 +149,9 @@ def _import_calls(url: str, file: Path) -> str:
 
 
 def _link_files(source: Path, target: Path) -> None:
-    """Link the files of an artifact into a new folder; they are copied where the file system has no hard links."""
+    """Link the files of an artifact into a new folder; they are copied where the file system has no
+    hard links.
+    """
     for file in source.rglob("*"):
         name = file.relative_to(source)
         if file.is_file() and not is_temporary(name):

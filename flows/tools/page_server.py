@@ -1,4 +1,6 @@
-"""Serves the sweeps' pages on this machine, and leads from a cell in a page to its MLflow run and back."""
+"""Serves the sweeps' pages on this machine, and leads from a cell in a page to its MLflow run and
+back.
+"""
 
 import json
 import re
@@ -16,11 +18,15 @@ from winnow.artifacts.frames import CELL_VALUES
 
 
 def find_cell(reports: Path, key: str) -> str | None:
-    """Return the address, below that of the server, of the questions of a cell in the newest page that has it, or None."""
+    """Return the address, below that of the server, of the questions of a cell in the newest page
+    that has it, or None.
+    """
     for values in sorted(reports.rglob(CELL_VALUES), key=lambda path: -path.stat().st_mtime):
         if not (page := values.with_name("index.html")).is_file():
             continue
-        with suppress(json.JSONDecodeError, AttributeError, KeyError):  # another program's file of this name
+        with suppress(
+            json.JSONDecodeError, AttributeError, KeyError
+        ):  # another program's file of this name
             for cell in json.loads(values.read_text(encoding="utf-8")):
                 if cell.get("key") == key:
                     view = urlencode({"view": "questions", "a": cell["cell"]})
@@ -37,10 +43,15 @@ def serve_pages(reports: Path, port: int, find_run: Callable[[str], str | None])
     Args:
         reports: Folder of the pages.
         port: Port of the server.
-        find_run: Function that returns the address of the MLflow run of a cell by the cell's key, or None.
+        find_run: Function that returns the address of the MLflow run of a cell by the cell's key,
+            or None.
 
     """
-    handler = partial(_Handler, directory=str(reports), find={"cell": partial(find_cell, reports), "run": find_run})
+    handler = partial(
+        _Handler,
+        directory=str(reports),
+        find={"cell": partial(find_cell, reports), "run": find_run},
+    )
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         try:
@@ -50,7 +61,9 @@ def serve_pages(reports: Path, port: int, find_run: Callable[[str], str | None])
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    def __init__(self, *args: Any, find: dict[str, Callable[[str], str | None]], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, find: dict[str, Callable[[str], str | None]], **options: Any
+    ) -> None:
         self.find = find
         super().__init__(*args, **options)
 
@@ -68,7 +81,10 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_header("Location", address)
             self.end_headers()
         else:
-            what = {"cell": "No page has this cell: run `python -m flows.report`", "run": "MLflow has no run of this cell"}
+            what = {
+                "cell": "No page has this cell: run `python -m flows.report`",
+                "run": "MLflow has no run of this cell",
+            }
             self.send_error(HTTPStatus.NOT_FOUND, what[matched[1]])
 
     def list_directory(self, path: Any) -> None:

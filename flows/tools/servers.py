@@ -39,10 +39,14 @@ def run_server(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
         server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
-    former = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the server is stopped then, too
+    former = signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # the server is stopped then, too
     try:
         if not _is_answering(health_url, server):
-            raise WinnowError(f"The {name} server did not answer at {health_url}. See its log: {log}.")
+            raise WinnowError(
+                f"The {name} server did not answer at {health_url}. See its log: {log}."
+            )
         yield server
     finally:
         signal.signal(signal.SIGTERM, former)
@@ -54,7 +58,9 @@ def run_server(
 
 
 def _is_answering(url: str, server: "subprocess.Popen[bytes]") -> bool:
-    """Wait until a server answers, and return whether it did before it ended or the time ran out."""
+    """Wait until a server answers, and return whether it did before it ended or the
+    time ran out.
+    """
     deadline = time.monotonic() + _STARTUP_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         try:

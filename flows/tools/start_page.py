@@ -19,7 +19,8 @@ _TEMPLATE = """<!doctype html>
 <title>Winnow</title>
 <style>
   :root { color-scheme: light dark; }
-  body { font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem; padding: 0 1rem; }
+  body { font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem;
+         padding: 0 1rem; }
   td { padding: .2rem 1.2rem .2rem 0; }
 </style>
 </head>
@@ -29,7 +30,8 @@ _TEMPLATE = """<!doctype html>
 {% if sweeps %}
 <table>
 {% for sweep in sweeps %}
-<tr><td><a href="{{ sweep.address }}">{{ sweep.name }}</a></td><td>{{ sweep.of }}</td><td>{{ sweep.written }}</td></tr>
+<tr><td><a href="{{ sweep.address }}">{{ sweep.name }}</a></td>
+<td>{{ sweep.of }}</td><td>{{ sweep.written }}</td></tr>
 {% endfor %}
 </table>
 {% else %}
@@ -43,14 +45,17 @@ _TEMPLATE = """<!doctype html>
 {% endfor %}
 </ul>
 <h2>Prefect: what ran when</h2>
-<p><a href="http://127.0.0.1:4200">http://127.0.0.1:4200</a>, while <code>make prefect-ui</code> runs</p>
+<p><a href="http://127.0.0.1:4200">http://127.0.0.1:4200</a>,
+while <code>make prefect-ui</code> runs</p>
 </body>
 </html>
 """
 
 
 def format_cell_address(key: str, port: int = MLFLOW_PORT + 1) -> str:
-    """Return the address at which `flows.tools.page_server` leads to the newest page with the cell of this key."""
+    """Return the address at which `flows.tools.page_server` leads to the newest page with the cell
+    of this key.
+    """
     return f"http://127.0.0.1:{port}/cell/{key}"
 
 
@@ -65,14 +70,25 @@ def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Pa
     """
     from jinja2 import Environment
 
-    pages = [page for page in reports.rglob("index.html") if page.parent != reports and (page.parent / "sweep.json").is_file()]
+    pages = [
+        page
+        for page in reports.rglob("index.html")
+        if page.parent != reports and (page.parent / "sweep.json").is_file()
+    ]
     sweeps = []
     for page in sorted(pages, key=lambda page: -page.stat().st_mtime):
         owner = json.loads((page.parent / "sweep.json").read_text(encoding="utf-8"))
         written = time.strftime("%Y-%m-%d %H:%M", time.localtime(page.stat().st_mtime))
         name = f"{owner['sweep']} ({page.parent.relative_to(reports)})"
         of = f"{owner['dataset']}, {owner['corpus']}"
-        sweeps.append({"address": page.relative_to(reports).as_posix(), "name": name, "of": of, "written": written})
+        sweeps.append(
+            {
+                "address": page.relative_to(reports).as_posix(),
+                "name": name,
+                "of": of,
+                "written": written,
+            }
+        )
     text = Environment(autoescape=True, trim_blocks=True).from_string(_TEMPLATE)
     write_texts(reports, {"index.html": text.render(sweeps=sweeps, server=server, views=views)})
     return reports / "index.html"

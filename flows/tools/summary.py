@@ -26,7 +26,8 @@ class Summary:
         rows: Rows of the table. Where one lacks a column of another, the table is empty.
         note: Text below the table, such as the path of a report.
         artifacts: Folders of the finished artifacts, which `--track` tracks.
-        group: Name of a column; a line on the terminal divides rows in which it differs, unless it differs in all.
+        group: Name of a column; a line on the terminal divides rows in which it differs, unless it
+            differs in all.
 
     """
 
@@ -43,8 +44,8 @@ class Summary:
     def show(self) -> None:
         """Print the title, the table and the note.
 
-        A short table of intervals without groups that is too wide is turned if few parts of it fit then: it has a column for
-        each row, and intervals stay on one line.
+        A short table of intervals without groups that is too wide is turned if few parts of it fit
+        then: it has a column for each row, and intervals stay on one line.
         """
         from rich.console import Console
 
@@ -57,15 +58,23 @@ class Summary:
             parts = _turn(names, rows, console.width) if is_turned else []
             groups = [row.get(self.group) for row in self.rows]
             for number, (header, body) in enumerate(parts or [(names, rows)]):
-                console.print(_build_table("" if number else self.title, header, body, None if parts else groups))
+                console.print(
+                    _build_table(
+                        "" if number else self.title, header, body, None if parts else groups
+                    )
+                )
         else:
             console.print(self.title)
         if self.note:
             console.print(self.note, highlight=False, markup=False)
 
 
-def _build_table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], groups: Sequence[Any] | None) -> Any:
-    """Return a table of rich, with a line between rows of different groups if there are fewer groups than rows."""
+def _build_table(
+    title: str, names: Sequence[str], rows: Sequence[Sequence[str]], groups: Sequence[Any] | None
+) -> Any:
+    """Return a table of rich, with a line between rows of different groups if there are fewer
+    groups than rows.
+    """
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -80,12 +89,19 @@ def _build_table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]
     return table
 
 
-def _turn(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[tuple[list[str], list[list[str]]]]:
-    """Return a table as few tables with a column for each row, each with its header, or nothing if they do not fit."""
+def _turn(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> list[tuple[list[str], list[list[str]]]]:
+    """Return a table as few tables with a column for each row, each with its header, or nothing if
+    they do not fit.
+    """
     for number in range(1, 1 + _MOST_PARTS if len(rows) <= _MOST_TURNED else 1):
         size = math.ceil(len(rows) / number)
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-        turned = [[[name, *(row[index] for row in part)] for index, name in enumerate(names)] for part in parts]
+        turned = [
+            [[name, *(row[index] for row in part)] for index, name in enumerate(names)]
+            for part in parts
+        ]
         if all(_measure(body) <= width for _, *body in turned):
             return [(header, body) for header, *body in turned]
     return []
@@ -98,7 +114,10 @@ def _measure(rows: Sequence[Sequence[str]]) -> int:
 
 def format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of a table with its intervals formatted in percent."""
-    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
+    return {
+        name: value.format_percent() if isinstance(value, Interval) else value
+        for name, value in row.items()
+    }
 
 
 def format_training_speed(seconds: float, tokens_per_second: float, peak_memory: float) -> str:
@@ -108,7 +127,8 @@ def format_training_speed(seconds: float, tokens_per_second: float, peak_memory:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Show a progress bar on a terminal, or print a line every half minute if stderr is a file or a pipe.
+    """Show a progress bar on a terminal, or print a line every half minute if stderr is a file or a
+    pipe.
 
     Args:
         label: Text before the bar.
@@ -122,7 +142,14 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
         yield _ProgressLines(label, total).advance
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -163,8 +190,14 @@ class _ProgressLines:
         behind = f", {self.text}" if self.text else ""
         seconds = now - self.started
         if self.total is not None and 0 < self.done < self.total:
-            behind += f", about {_format_duration((self.total - self.done) * seconds / self.done)} left"
-        print(f"{self.label}: {self.done}{total} after {seconds:.0f} s{behind}", file=sys.stderr, flush=True)
+            behind += (
+                f", about {_format_duration((self.total - self.done) * seconds / self.done)} left"
+            )
+        print(
+            f"{self.label}: {self.done}{total} after {seconds:.0f} s{behind}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _format_duration(seconds: float) -> str:

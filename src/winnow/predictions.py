@@ -1,4 +1,6 @@
-"""Predictions: the answers of a cell (one setting of a sweep), what they used, and the prices of models."""
+"""Predictions: the answers of a cell (one setting of a sweep), what they used, and the prices of
+models.
+"""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +21,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies that were cut or empty.
+    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies
+    that were cut or empty.
 
     `tokens_out` includes `tokens_reasoning`, those of the reasoning before replies.
     """
@@ -36,7 +39,9 @@ class RoleUsage:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It contains no metrics."""
+    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It
+    contains no metrics.
+    """
 
     question_id: str
     answer: str
@@ -70,7 +75,9 @@ class Prediction:
 
     @property
     def tokens_reasoning(self) -> int:
-        """Return the number of tokens of the reasoning before the replies of all roles, which `tokens_out` includes."""
+        """Return the number of tokens of the reasoning before the replies of all roles, which
+        `tokens_out` includes.
+        """
         return sum(role_usage.tokens_reasoning for role_usage in self.usage)
 
     @property

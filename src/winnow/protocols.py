@@ -1,4 +1,6 @@
-"""Interfaces of the components. They are protocols: a class implements one by having its members, without a base class."""
+"""Interfaces of the components. They are protocols: a class implements one by having its members,
+without a base class.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PassageSource = Callable[[], Iterator[Passage]]
-"""A function that returns a new iterator over the corpus. It is called once for each pass that an index needs."""
+"""A function that returns a new iterator over the corpus. It is called once for each pass that an
+index needs.
+"""
 
 
 class CorpusParser(Protocol):
@@ -59,7 +63,9 @@ class Retriever(Protocol):
     """Builds an index of a corpus in a folder and opens it for search."""
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Write the index to the folder. Finished parts of the index that the folder already contains are kept."""
+        """Write the index to the folder. Finished parts of the index that the folder already
+        contains are kept.
+        """
         ...
 
     def open(self, folder: Path) -> Searcher:
@@ -69,19 +75,31 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class VectorSearcher(Searcher, Protocol):
-    """An open index of vectors, which can be searched with the average of the vectors of several texts."""
+    """An open index of vectors, which can be searched with the average of the vectors of several
+    texts.
+    """
 
-    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
-        """Search for up to `depth` hits of each pair of a query and texts that are encoded as passages are, best first."""
+    def search_averages(
+        self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
+    ) -> list[list[Hit]]:
+        """Search for up to `depth` hits of each pair of a query and texts that are encoded as
+        passages are, best first.
+        """
         ...
 
 
 @runtime_checkable
 class BlockRetriever(Retriever, Protocol):
-    """A retriever whose index is built from blocks of the corpus, which several processes can prepare."""
+    """A retriever whose index is built from blocks of the corpus, which several processes can
+    prepare.
+    """
 
-    def build_blocks(self, passages: PassageSource, folder: Path, select: Callable[[int], bool]) -> "Sequence[Path]":
-        """Prepare the selected blocks of the corpus, counted from 0, for `build`, which prepares those that are missing."""
+    def build_blocks(
+        self, passages: PassageSource, folder: Path, select: Callable[[int], bool]
+    ) -> "Sequence[Path]":
+        """Prepare the selected blocks of the corpus, counted from 0, for `build`, which prepares
+        those that are missing.
+        """
         ...
 
 
@@ -90,7 +108,9 @@ class Estimator(Protocol):
 
     @property
     def software(self) -> str:
-        """Return the library that computes the scores and its version, as `Engine.software`; "" if there is none to name."""
+        """Return the library that computes the scores and its version, as `Engine.software`; "" if
+        there is none to name.
+        """
         ...
 
     @property
@@ -99,37 +119,48 @@ class Estimator(Protocol):
         ...
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> "NDArray[np.float32]":
-        """Compute the log-odds, of shape (pairs,), that each passage is relevant to its question."""
+        """Compute the log-odds, of shape (pairs,), that each passage is relevant to its
+        question.
+        """
         ...
 
 
 class Engine(Protocol):
-    """Serves one or more kinds of requests with a model or a server, and chooses its own batches."""
+    """Serves one or more kinds of requests with a model or a server, and chooses its
+    own batches.
+    """
 
     @property
     def software(self) -> str:
-        """Return the library and its version that compute replies here, such as "torch 2.13.0", or "" for a server.
+        """Return the library and its version that compute replies here, such as "torch 2.13.0", or
+        "" for a server.
 
-        Replies are stored with it, as with the model that a server reports, so that a replayed cell says what made its calls.
+        Replies are stored with it, as with the model that a server reports, so that a replayed cell
+        says what made its calls.
         """
         ...
 
     @property
     def remote(self) -> bool:
-        """Return whether the engine waits for a server. Others compute in this process, during `collect`."""
+        """Return whether the engine waits for a server. Others compute in this process, during
+        `collect`.
+        """
         ...
 
     @property
     def reuses_prefixes(self) -> bool:
         """Return whether the engine keeps the keys and values of prompts.
 
-        It then receives prompts that begin alike one after the other. Others receive the longest requests first.
+        It then receives prompts that begin alike one after the other. Others receive the longest
+        requests first.
         """
         ...
 
     @property
     def identity(self) -> str:
-        """Return the identity under which the ledger stores results: model, revision or weights digest, and precision."""
+        """Return the identity under which the ledger stores results: model, revision or weights
+        digest, and precision.
+        """
         ...
 
     @property
@@ -143,11 +174,15 @@ class Engine(Protocol):
         ...
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why a request of a served kind cannot be served and what to do, or None if it can be."""
+        """Return why a request of a served kind cannot be served and what to do, or None if it can
+        be.
+        """
         ...
 
     def check(self) -> None:
-        """Raise an error, before the first request, if something is missing, such as weights or an API key."""
+        """Raise an error, before the first request, if something is missing, such as weights or an
+        API key.
+        """
         ...
 
     def close(self) -> None:
@@ -169,12 +204,13 @@ class Engine(Protocol):
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Return finished requests with their results, possibly none.
 
-        A remote engine waits at most `timeout` seconds for the first result. An engine that computes in this process runs
-        one batch, however long that takes. The driver times calls accordingly.
+        A remote engine waits at most `timeout` seconds for the first result. An engine that
+        computes in this process runs one batch, however long that takes. The driver times calls
+        accordingly.
 
-        Each call implies that all previously returned results have been stored. The results may include those of an
-        earlier run. An engine that cannot continue (rejected key, exhausted budget) first returns all finished requests
-        and then raises an error.
+        Each call implies that all previously returned results have been stored. The results may
+        include those of an earlier run. An engine that cannot continue (rejected key, exhausted
+        budget) first returns all finished requests and then raises an error.
         """
         ...
 
@@ -184,7 +220,9 @@ class PromptRenderer(Protocol):
     """An engine whose server can show the prompt that the model reads."""
 
     def render_prompt(self, request: Generate) -> str | None:
-        """Return the prompt of a request with the chat template of the server, or None if the server does not show it."""
+        """Return the prompt of a request with the chat template of the server, or None if the
+        server does not show it.
+        """
         ...
 
 
@@ -195,40 +233,56 @@ Engines = Mapping[tuple[type, Role], Engine]
 def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
     """Map each kind of request that an engine serves, with each of these roles, to the engine.
 
-    Without roles, a request has its own default: "reader", "estimator" for Estimate, or "search" for Search.
+    Without roles, a request has its own default: "reader", "estimator" for Estimate, or "search"
+    for Search.
 
     Raises:
         ConfigError: If the engine lacks a member of `Engine`. The message names it.
 
     """
     known = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
-    missing = sorted(name for name in vars(Engine) if not name.startswith("_") and name not in known)
+    missing = sorted(
+        name for name in vars(Engine) if not name.startswith("_") and name not in known
+    )
     if missing:
         raise ConfigError(
-            f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks {', '.join(missing)}. See "
-            "winnow.protocols.Engine; a member that is spelled otherwise has no effect."
+            f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks "
+            f"{', '.join(missing)}. See winnow.protocols.Engine; a member that is spelled "
+            "otherwise has no effect."
         )
-    return {(kind, role): engine for kind in engine.serves for role in roles or (_DEFAULT_ROLES.get(kind, "reader"),)}
+    return {
+        (kind, role): engine
+        for kind in engine.serves
+        for role in roles or (_DEFAULT_ROLES.get(kind, "reader"),)
+    }
 
 
 MODEL_ROLES: tuple[Role, ...] = ("reader", "rewriter", "reranker", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator", "nli", "search" and "corpus" have components of their own."""
+"""Roles that a language model fills. The roles "estimator", "nli", "search" and "corpus" have
+components of their own.
+"""
 _DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator", Search: "search"}
 
 
 class CallStore(Protocol):
     """Stores the result of every model call under the key of its request.
 
-    Processes share work through claims: a claim reserves a call for one owner, a process, until the result is stored or the
-    owner has ended. An owner on another host has ended if it no longer renews its claims. A store is a context manager:
-    entering opens it, and leaving releases this owner's claims and closes it.
+    Processes share work through claims: a claim reserves a call for one owner, a process, until the
+    result is stored or the owner has ended. An owner on another host has ended if it no longer
+    renews its claims. A store is a context manager: entering opens it, and leaving releases this
+    owner's claims and closes it.
     """
 
     def __enter__(self) -> "CallStore":
         """Open the store."""
         ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None") -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
         """Release this owner's claims and close the store."""
         ...
 
@@ -241,14 +295,17 @@ class CallStore(Protocol):
         ...
 
     def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows of the engine with this identity in one commit.
+        """Store (key, request, result, seconds) rows of the engine with this identity in one
+        commit.
 
         The claims on these rows are released.
         """
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls that are neither stored nor claimed by another live owner; return the keys that this owner now holds."""
+        """Claim calls that are neither stored nor claimed by another live owner; return the keys
+        that this owner now holds.
+        """
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:
@@ -264,14 +321,20 @@ class CallStore(Protocol):
         ...
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
+        """Return the mean time of an engine's stored calls in seconds, or None if there
+        are none.
+        """
         ...
 
 
 class RetrievalPlan(Protocol):
-    """Ranks passages for a question with models: searches for queries of theirs, or orders the ranking of a retriever."""
+    """Ranks passages for a question with models: searches for queries of theirs, or orders the
+    ranking of a retriever.
+    """
 
-    def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> "Plan[list[Hit]]":
+    def plan(
+        self, question: Question, contexts: Sequence[Context], depth: int
+    ) -> "Plan[list[Hit]]":
         """Return the plan for one question, which returns up to `depth` hits, best first.
 
         `contexts` are the ranking of the retriever, best first.
@@ -280,16 +343,24 @@ class RetrievalPlan(Protocol):
 
 
 class ContextProcessor(Protocol):
-    """Changes the placed contexts before a strategy shows them: selects sentences, summarizes, reorders."""
+    """Changes the placed contexts before a strategy shows them: selects sentences, summarizes,
+    reorders.
+    """
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Return the plan for one question, whose result replaces the contexts. A changed text names its sources."""
+        """Return the plan for one question, whose result replaces the contexts. A changed text
+        names its sources.
+        """
         ...
 
 
 class Strategy(Protocol):
-    """Answers a question with a language model: builds prompts from the contexts, and one answer from the replies."""
+    """Answers a question with a language model: builds prompts from the contexts, and one answer
+    from the replies.
+    """
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Return the plan for one question: a generator that requests model calls (see `winnow.records.Plan`)."""
+        """Return the plan for one question: a generator that requests model calls (see
+        `winnow.records.Plan`).
+        """
         ...

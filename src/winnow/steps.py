@@ -1,7 +1,9 @@
-"""Steps: what a plan requested and received in each round, as the driver records it, and the outcome of a plan.
+"""Steps: what a plan requested and received in each round, as the driver records it, and the
+outcome of a plan.
 
-A strategy writes nothing for them. Requests of a round that agree in everything that a step tells are one step, so that ten
-samples of a prompt, or the estimates of fifty strips, take the room of one.
+A strategy writes nothing for them. Requests of a round that agree in everything that a step tells
+are one step, so that ten samples of a prompt, or the estimates of fifty strips, take the room of
+one.
 """
 
 from collections.abc import Hashable, Sequence
@@ -31,9 +33,13 @@ from winnow.records import (
 from winnow.text.final import has_control_tokens
 
 READER: Role = "reader"
-"""Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write the answer."""
+"""Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write
+the answer.
+"""
 WITH_CONTROL_TOKENS = " with control tokens"
-"""End of the finish of replies in which a chat template's control tokens were left, as by a wrong template or stop token."""
+"""End of the finish of replies in which a chat template's control tokens were left, as by a wrong
+template or stop token.
+"""
 TOO_LONG = "too long"
 """Finish of a prompt that exceeded the context length, so that no model read it."""
 NO_REQUEST = "no request"
@@ -48,10 +54,11 @@ class Step(Struct, frozen=True):
         round: Number of the round, from 1.
         kind: "generate", "likelihood", "estimate" or "search".
         role: Role of the engine.
-        passages: Passages that the prompt showed, in prompt order, or that the search found, best first.
+        passages: Passages that the prompt showed, in prompt order, or that the search found, best
+            first.
         query: Query of a search.
-        finish: How the reply ended (see `Generation.finish`), with `WITH_CONTROL_TOKENS` if it had any; "found" or "nothing
-            found" for a search, "failed", or "too long".
+        finish: How the reply ended (see `Generation.finish`), with `WITH_CONTROL_TOKENS` if it had
+            any; "found" or "nothing found" for a search, "failed", or "too long".
         model: Name of the model that the server reported, or library and version of a local engine.
         calls: Number of requests.
 
@@ -68,8 +75,14 @@ class Step(Struct, frozen=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Return whether this is a prompt that the reader read, from which it writes or scores an answer."""
-        return self.kind in ("generate", "likelihood") and self.role == READER and self.finish != TOO_LONG
+        """Return whether this is a prompt that the reader read, from which it writes or scores an
+        answer.
+        """
+        return (
+            self.kind in ("generate", "likelihood")
+            and self.role == READER
+            and self.finish != TOO_LONG
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +107,15 @@ class Outcome(Generic[T]):
     stop: str = ""
 
 
-def describe_round(number: int, requests: Sequence[Request], results: Sequence[Result | TooLong | None]) -> list[Step]:
+def describe_round(
+    number: int, requests: Sequence[Request], results: Sequence[Result | TooLong | None]
+) -> list[Step]:
     """Return the steps of a round, in the order of the requests.
 
     Args:
         number: Number of the round, from 1.
-        requests: Requests as they were served, which may have fewer passages than the plan gave them.
+        requests: Requests as they were served, which may have fewer passages than the plan gave
+            them.
         results: Result of each request.
 
     """
@@ -114,15 +130,30 @@ def describe_round(number: int, requests: Sequence[Request], results: Sequence[R
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:
-            finish = "failed" if isinstance(result, Failed) else TOO_LONG if isinstance(result, TooLong) else ""
+            finish = (
+                "failed"
+                if isinstance(result, Failed)
+                else TOO_LONG
+                if isinstance(result, TooLong)
+                else ""
+            )
             model = result.model if isinstance(result, Score) else ""
-        fields = (_KINDS.get(type(request), "generate"), request.role, passages, query, finish, model)
+        fields = (
+            _KINDS.get(type(request), "generate"),
+            request.role,
+            passages,
+            query,
+            finish,
+            model,
+        )
         counts[fields] = counts.get(fields, 0) + 1
     return [Step(number, *fields, calls) for fields, calls in counts.items()]
 
 
 def describe_stop(steps: Sequence[Step], result: object) -> str:
-    """Return why a plan ended: the reason that its answer names (`Answer.stop`), or else how its last requests ended."""
+    """Return why a plan ended: the reason that its answer names (`Answer.stop`), or else how its
+    last requests ended.
+    """
     named = result.stop if isinstance(result, Answer) else ""
     if named or not steps:
         return named or NO_REQUEST

@@ -9,15 +9,18 @@ _SYMBOLS = frozenset({"So", "Sk", "Cn", "Co"})
 
 
 def select_targets(question: Question) -> tuple[str, ...]:
-    """Return the answers that training may learn: the target of the data set or, without one, the writable answers."""
+    """Return the answers that training may learn: the target of the data set or, without one, the
+    writable answers.
+    """
     return (question.target,) if question.target.strip() else select_writable_answers(question)
 
 
 def select_writable_answers(question: Question) -> tuple[str, ...]:
     """Return the accepted answers that a person would write.
 
-    Answers that contain a symbol such as an emoji, contain no letter or digit, or are the title of a Wikipedia disambiguation
-    page are left out, unless all answers are of these kinds. Blank answers are always left out.
+    Answers that contain a symbol such as an emoji, contain no letter or digit, or are the title of
+    a Wikipedia disambiguation page are left out, unless all answers are of these kinds. Blank
+    answers are always left out.
     """
     nonblank = tuple(answer for answer in question.answers if answer.strip())
     return tuple(answer for answer in nonblank if _is_writable(answer)) or nonblank

@@ -15,12 +15,16 @@ PASSAGES = [Passage(f"p{number}", f"title {number}", f"text ü {number}") for nu
 
 @pytest.mark.parametrize("limit", [1000, 0])
 def test_passages_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    """The selected ones only, whether they are in memory or in a file; an absent id is a KeyError."""
+    """The selected ones only, whether they are in memory or in a file; an absent id is
+    a KeyError.
+    """
     monkeypatch.setattr(columns, "_MAX_IN_MEMORY", limit)
     path = tmp_path / "passages.parquet"
     parquet.write(path, contracts.CORPUS, build_passage_rows(PASSAGES), group=7)
     chosen = [passage for passage in PASSAGES if passage.passage_id != "p5"][::2]
-    rows = read_passages_by_id(path, pa.array([*(passage.passage_id for passage in chosen), "absent"], pa.string()))
+    rows = read_passages_by_id(
+        path, pa.array([*(passage.passage_id for passage in chosen), "absent"], pa.string())
+    )
     assert dict(rows) == {passage.passage_id: passage for passage in chosen}
     assert len(rows) == len(chosen)
     assert "p5" not in rows
@@ -35,7 +39,9 @@ def test_passages_whose_hashes_are_equal(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(columns, "hash", lambda _: 7, raising=False)
     path = tmp_path / "passages.parquet"
     parquet.write(path, contracts.CORPUS, build_passage_rows(PASSAGES))
-    rows = read_passages_by_id(path, pa.array([passage.passage_id for passage in PASSAGES], pa.string()))
+    rows = read_passages_by_id(
+        path, pa.array([passage.passage_id for passage in PASSAGES], pa.string())
+    )
     assert [rows[passage.passage_id] for passage in PASSAGES] == PASSAGES
     assert "q" not in rows
 
@@ -50,13 +56,17 @@ def test_no_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "rows", [[("b", 1, "x"), ("b", 2, "y"), ("a", 1, "z")], [("a", 1, "z"), ("b", 2, "y"), ("b", 1, "x")]]
+    "rows",
+    [[("b", 1, "x"), ("b", 2, "y"), ("a", 1, "z")], [("a", 1, "z"), ("b", 2, "y"), ("b", 1, "x")]],
 )
 def test_rows_by_group(rows: list[tuple[str, int, str]]) -> None:
     """In the wanted order, by rank within a group, without other ids; each time it is asked for."""
     rows = [*rows, ("other", 1, "w")]
     table = pa.table(
-        {name: list(values) for name, values in zip(("id", "rank", "value"), zip(*rows, strict=True), strict=True)}
+        {
+            name: list(values)
+            for name, values in zip(("id", "rank", "value"), zip(*rows, strict=True), strict=True)
+        }
     )
     groups = GroupedRows(table, "id", ["b", "absent", "a"], lambda found: list(found["value"]))
     assert list(groups) == ["b", "a"]

@@ -16,7 +16,9 @@ def test_names_differ() -> None:
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
 def test_every_row_is_identified(contract: Contract) -> None:
-    """By columns that it has and that are never null; only scores, labels, and texts of other artifacts, may be missing."""
+    """By columns that it has and that are never null; only scores, labels, and texts of other
+    artifacts, may be missing.
+    """
     assert contract.unique_columns
     assert all(not contract.schema.field(name).nullable for name in contract.unique_columns)
     nullable = [field.name for field in contract.schema if field.nullable]
@@ -26,7 +28,16 @@ def test_every_row_is_identified(contract: Contract) -> None:
 def test_usage_is_counted_by_role() -> None:
     """Its numbers are as wide as those of a sweep of billions of tokens."""
     usage = contracts.PREDICTIONS.schema.field("usage").type.value_type
-    names = ["role", "calls", "tokens_in", "tokens_out", "seconds", "cut", "empty", "tokens_reasoning"]
+    names = [
+        "role",
+        "calls",
+        "tokens_in",
+        "tokens_out",
+        "seconds",
+        "cut",
+        "empty",
+        "tokens_reasoning",
+    ]
     assert [field.name for field in usage] == names
     assert usage.field("tokens_in").type == usage.field("tokens_out").type == pa.int64()
     assert not any(field.nullable for field in usage)

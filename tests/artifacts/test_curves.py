@@ -8,7 +8,10 @@ from winnow.artifacts.provenance import read_content_digest, write_manifest
 
 def test_what_is_logged_at_steps_is_read_back(tmp_path: Path) -> None:
     """In the order of the steps; metrics of step 0 are those of the whole training."""
-    write_curves(tmp_path, [(20, {"loss": 1.5, "reward, mean": 0.25}), (10, {"loss": 2.0}), (0, {"em": 0.5})])
+    write_curves(
+        tmp_path,
+        [(20, {"loss": 1.5, "reward, mean": 0.25}), (10, {"loss": 2.0}), (0, {"em": 0.5})],
+    )
     assert read_curves(tmp_path) == {"loss": [(10, 2.0), (20, 1.5)], "reward, mean": [(20, 0.25)]}
 
 

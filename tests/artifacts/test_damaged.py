@@ -24,16 +24,26 @@ READERS: dict[str, Callable[[Path], object]] = {
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, cut: int) -> None:
     """Cut at any place, or empty."""
     path = tmp_path / "data.parquet"
-    parquet.write(path, contracts.CORPUS, [{"passage_id": str(n), "title": "t", "text": "x" * n} for n in range(50)])
+    parquet.write(
+        path,
+        contracts.CORPUS,
+        [{"passage_id": str(n), "title": "t", "text": "x" * n} for n in range(50)],
+    )
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises((ArtifactError, InputError), match=r"data\.parquet is (not a Parquet file|damaged)"):
+    with pytest.raises(
+        (ArtifactError, InputError), match=r"data\.parquet is (not a Parquet file|damaged)"
+    ):
         READERS[name](path)
 
 
 def test_pages_that_were_overwritten_are_damage(tmp_path: Path) -> None:
     """The end of the file is whole."""
     path = tmp_path / "data.parquet"
-    parquet.write(path, contracts.CORPUS, [{"passage_id": str(n), "title": "t", "text": "x" * n} for n in range(50)])
+    parquet.write(
+        path,
+        contracts.CORPUS,
+        [{"passage_id": str(n), "title": "t", "text": "x" * n} for n in range(50)],
+    )
     body = bytearray(path.read_bytes())
     body[4:60] = b"\xff" * 56
     path.write_bytes(body)

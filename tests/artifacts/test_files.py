@@ -1,4 +1,6 @@
-"""Temporary files: those of ended processes are removed, those of live ones and of other hosts stay."""
+"""Temporary files: those of ended processes are removed, those of live ones and of other hosts
+stay.
+"""
 
 import os
 import time
@@ -10,8 +12,12 @@ from winnow.artifacts import owners
 from winnow.artifacts.files import atomic_write, remove_leftovers
 
 
-def test_temporary_files_of_ended_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ended process, a reused process id, a live process, another host's, another host's of last month."""
+def test_temporary_files_of_ended_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ended process, a reused process id, a live process, another host's, another host's of last
+    month.
+    """
     host = owners.get_process_name().partition("@")[2]
     ended, reused = f"999999999-1@{host}", f"{os.getpid()}-1@{host}"
     alive, remote, forgotten = owners.get_process_name(), "1-1@another.host", "2-1@another.host"
@@ -21,11 +27,15 @@ def test_temporary_files_of_ended_processes_are_removed(tmp_path: Path, monkeypa
     monkeypatch.setattr("winnow.artifacts.files.get_process_name", lambda: f"{alive}-writer")
     with atomic_write(tmp_path / "x") as partial:
         partial.write_text("new")
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["x", f".x.{alive}.partial", f".x.{remote}.partial"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["x", f".x.{alive}.partial", f".x.{remote}.partial"]
+    )
 
 
 def test_owners() -> None:
-    """A process knows itself as running; a name that cannot be read counts as unknown, not as ended."""
+    """A process knows itself as running; a name that cannot be read counts as unknown, not as
+    ended.
+    """
     assert owners.has_ended(owners.get_process_name()) is False
     assert owners.has_ended("not a name") is None
     assert owners.has_ended("1-1@another.host") is None
@@ -33,9 +43,23 @@ def test_owners() -> None:
 
 
 def test_leftovers_of_a_training_are_removed_and_a_user_s_folder_is_not(tmp_path: Path) -> None:
-    """Checkpoints, the best models and partial folders by their names; nothing else beside the model."""
-    names = {"model", "model.checkpoint", "model.checkpoints", "model.best", "model.partial", "model.bak", "model2.checkpoint"}
+    """Checkpoints, the best models and partial folders by their names; nothing else beside the
+    model.
+    """
+    names = {
+        "model",
+        "model.checkpoint",
+        "model.checkpoints",
+        "model.best",
+        "model.partial",
+        "model.bak",
+        "model2.checkpoint",
+    }
     for name in names:
         (tmp_path / name).mkdir()
     remove_leftovers(tmp_path / "model")
-    assert {path.name for path in tmp_path.iterdir()} == {"model", "model.bak", "model2.checkpoint"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "model",
+        "model.bak",
+        "model2.checkpoint",
+    }

@@ -1,4 +1,6 @@
-"""Artifacts as data frames: joined by id, refused if something is missing or was changed. The flows' tests load real ones."""
+"""Artifacts as data frames: joined by id, refused if something is missing or was changed. The
+flows' tests load real ones.
+"""
 
 from pathlib import Path
 
@@ -22,7 +24,9 @@ def _write(folder: Path, rows: list[dict[str, object]], name: str, **inputs: obj
 
 def _write_all(data: Path) -> Path:
     """Predictions of two questions, in another order than the questions."""
-    questions = [{"question_id": f"q{n}", "question": f"text {n}", "answers": [f"a{n}"]} for n in range(3)]
+    questions = [
+        {"question_id": f"q{n}", "question": f"text {n}", "answers": [f"a{n}"]} for n in range(3)
+    ]
     passages = [{"passage_id": f"p{n}", "title": f"T{n}", "text": f"t{n}"} for n in range(3)]
     predictions = [
         {"question_id": "q2", "answer": "x", "passage_ids": ["p2", "p0"]},
@@ -34,18 +38,34 @@ def _write_all(data: Path) -> Path:
 
 
 def test_predictions_are_joined_by_id(tmp_path: Path) -> None:
-    """Questions and passages come from the artifacts that the predictions were made from, in prompt order."""
+    """Questions and passages come from the artifacts that the predictions were made from, in prompt
+    order.
+    """
     frame = winnow.load(_write_all(tmp_path))
-    assert list(frame.columns) == ["question_id", "question", "answers", "answer", "passage_ids", "contexts"]
+    assert list(frame.columns) == [
+        "question_id",
+        "question",
+        "answers",
+        "answer",
+        "passage_ids",
+        "contexts",
+    ]
     assert list(frame["question"]) == ["text 2", "text 0"]
     assert [list(answers) for answers in frame["answers"]] == [["a2"], ["a0"]]
-    assert [[context["title"] for context in contexts] for contexts in frame["contexts"]] == [["T2", "T0"], ["T1"]]
+    assert [[context["title"] for context in contexts] for contexts in frame["contexts"]] == [
+        ["T2", "T0"],
+        ["T1"],
+    ]
 
 
 def test_other_artifacts_are_their_table(tmp_path: Path) -> None:
     """Questions are read as they are, also by a path as text."""
     _write_all(tmp_path)
-    assert list(winnow.load(str(tmp_path / "questions/set-aaa"))["question_id"]) == ["q0", "q1", "q2"]
+    assert list(winnow.load(str(tmp_path / "questions/set-aaa"))["question_id"]) == [
+        "q0",
+        "q1",
+        "q2",
+    ]
 
 
 def test_what_is_missing_or_changed_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.files import atomic_write, check_free_space
-from winnow.artifacts.provenance import compute_key, get_git_revision, get_installed_versions, is_done, write_manifest
+from winnow.artifacts.provenance import (
+    compute_key,
+    get_git_revision,
+    get_installed_versions,
+    is_done,
+    write_manifest,
+)
 from winnow.errors import ArtifactError, DiskFullError, MissingArtifactError
 
 ROW = {"passage_id": "1", "title": "t", "text": "x"}
@@ -26,17 +32,29 @@ def test_rows_come_back(tmp_path: Path) -> None:
 def test_a_duplicate_id_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     """Row and first row; no file stays under the name."""
     path = tmp_path / "c.parquet"
-    with pytest.raises(ArtifactError, match=r"passage_id='1' is a duplicate: rows 0 and 2, counted from 0"):
+    with pytest.raises(
+        ArtifactError, match=r"passage_id='1' is a duplicate: rows 0 and 2, counted from 0"
+    ):
         parquet.write(path, contracts.CORPUS, [ROW, {**ROW, "passage_id": "2"}, ROW])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("bad", ["", " ", "\u00a0", "a\nb", "\t", "\u2028", "x\u0085", "\u2029y", "\0"])
+@pytest.mark.parametrize(
+    "bad", ["", " ", "\u00a0", "a\nb", "\t", "\u2028", "x\u0085", "\u2029y", "\0"]
+)
 def test_ids_that_cannot_be_seen_are_named(tmp_path: Path, bad: str) -> None:
-    """Blank ones and those with control characters, whatever file they are from; nothing is left."""
-    with pytest.raises(ArtifactError, match=r"row 2, column passage_id: received .* an id must have a visible character"):
+    """Blank ones and those with control characters, whatever file they are from;
+    nothing is left.
+    """
+    with pytest.raises(
+        ArtifactError,
+        match=r"row 2, column passage_id: received .* an id must have a visible character",
+    ):
         parquet.write(
-            tmp_path / "c.parquet", contracts.CORPUS, [ROW, {**ROW, "passage_id": "2"}, {**ROW, "passage_id": bad}], group=2
+            tmp_path / "c.parquet",
+            contracts.CORPUS,
+            [ROW, {**ROW, "passage_id": "2"}, {**ROW, "passage_id": bad}],
+            group=2,
         )
     assert list(tmp_path.iterdir()) == []
     spaces = {**ROW, "passage_id": " New York \u00e9"}
@@ -48,7 +66,11 @@ def test_a_null_or_nan_is_named(tmp_path: Path, bad: float | None) -> None:
     """File, row and column; nothing half-written."""
     row = {"question_id": "q", "passage_id": "p", "log_odds": 1.0, "p_true": 0.5}
     with pytest.raises(ArtifactError, match="row 1, column log_odds"):
-        parquet.write(tmp_path / "r.parquet", contracts.RELEVANCE, [row, {**row, "passage_id": "o", "log_odds": bad}])
+        parquet.write(
+            tmp_path / "r.parquet",
+            contracts.RELEVANCE,
+            [row, {**row, "passage_id": "o", "log_odds": bad}],
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,7 +106,10 @@ def test_a_full_disk_is_noticed_before_and_during(tmp_path: Path) -> None:
     """Too little space refuses to begin; ENOSPC leaves nothing behind."""
     with pytest.raises(DiskFullError, match="MiB are required"):
         check_free_space(tmp_path, 2**60)
-    with pytest.raises(DiskFullError, match="became full"), atomic_write(tmp_path / "x") as partial:
+    with (
+        pytest.raises(DiskFullError, match="became full"),
+        atomic_write(tmp_path / "x") as partial,
+    ):
         partial.write_text("half")
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
@@ -96,7 +121,11 @@ def test_an_appender_orders_rows(tmp_path: Path) -> None:
     for name in "cab":
         rows.add({**ROW, "passage_id": name})
     assert rows.finish(["a", "b", "c"]) == 3
-    assert parquet.read(tmp_path / "c.parquet", contracts.CORPUS)["passage_id"].to_pylist() == ["a", "b", "c"]
+    assert parquet.read(tmp_path / "c.parquet", contracts.CORPUS)["passage_id"].to_pylist() == [
+        "a",
+        "b",
+        "c",
+    ]
     assert parquet.ArtifactWriter(tmp_path / "e.parquet", contracts.CORPUS).finish([]) == 0
     short = parquet.ArtifactWriter(tmp_path / "s.parquet", contracts.CORPUS)
     short.add(ROW)

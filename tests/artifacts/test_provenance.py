@@ -52,7 +52,9 @@ def test_a_manifest_marks_its_own_key_as_finished(artifact: Path, tmp_path: Path
 
 
 def test_what_a_killed_process_left_is_no_part_of_an_artifact(artifact: Path) -> None:
-    """An unfinished file, or a file in an unfinished folder, is not recorded, so that its removal later changes nothing."""
+    """An unfinished file, or a file in an unfinished folder, is not recorded, so that its removal
+    later changes nothing.
+    """
     (artifact / ".manifest.json.99999999-5@elsewhere.partial").write_text("half")
     folder = artifact / "sub" / ".model.99999999-5@elsewhere.partial"
     folder.mkdir()
@@ -62,7 +64,9 @@ def test_what_a_killed_process_left_is_no_part_of_an_artifact(artifact: Path) ->
 
 
 def test_content_is_checked(artifact: Path) -> None:
-    """A changed file, a changed file of equal size, a removed one; a copy with another time is equal."""
+    """A changed file, a changed file of equal size, a removed one; a copy with another time is
+    equal.
+    """
     check_content(artifact)
     os.utime(artifact / "data", (1, 1))
     check_content(artifact)
@@ -94,7 +98,9 @@ def test_the_content_digest_covers_names_and_bytes_but_no_timing(artifact: Path)
 
 
 def test_a_manifest_records_how_the_artifact_was_made(artifact: Path) -> None:
-    """Key, settings, rows, code, versions and files, sorted by name; a file that holds times is no content."""
+    """Key, settings, rows, code, versions and files, sorted by name; a file that holds times is no
+    content.
+    """
     body = json.loads((artifact / "manifest.json").read_text())
     assert list(body) == sorted(body)
     assert (body["key"], body["rows"], body["settings"]) == ("k", 3, {"a": 1})
@@ -104,7 +110,9 @@ def test_a_manifest_records_how_the_artifact_was_made(artifact: Path) -> None:
 
 @pytest.mark.parametrize("text", ["two", "uno"])
 def test_a_file_is_read_again_only_if_its_time_changed(artifact: Path, text: str) -> None:
-    """Size and time stand for the content; the digests of the two texts lie on both sides of that of "one"."""
+    """Size and time stand for the content; the digests of the two texts lie on both sides of that
+    of "one".
+    """
     recorded = (artifact / "data").stat().st_mtime_ns
     (artifact / "data").write_text(text)
     os.utime(artifact / "data", ns=(recorded, recorded))
@@ -136,7 +144,11 @@ def test_an_artifact_without_a_manifest_has_nothing_to_check(tmp_path: Path) -> 
 
 def test_a_key_is_what_it_was() -> None:
     """Of a dictionary in any order, with paths."""
-    assert compute_key({"b": [2], "a": Path("x")}) == compute_key({"a": "x", "b": [2]}) == "1ec8553d2306"
+    assert (
+        compute_key({"b": [2], "a": Path("x")})
+        == compute_key({"a": "x", "b": [2]})
+        == "1ec8553d2306"
+    )
 
 
 def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,22 +160,39 @@ def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.Monk
         return "1"
 
     monkeypatch.setattr(provenance, "version", version)
-    assert list(get_installed_versions()) == [name for name in provenance._PACKAGES if name != "torch"]
+    assert list(get_installed_versions()) == [
+        name for name in provenance._PACKAGES if name != "torch"
+    ]
 
 
 def test_packages_that_affect_results_are_those_of_the_project() -> None:
     """A name that pip does not know would never be recorded."""
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-    required = [*project["dependencies"], *project["optional-dependencies"]["cpu"], *project["optional-dependencies"]["gpu"]]
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())[
+        "project"
+    ]
+    required = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["cpu"],
+        *project["optional-dependencies"]["gpu"],
+    ]
     names = {re.split(r"[^A-Za-z0-9_-]", requirement)[0] for requirement in required}
-    assert set(provenance._PACKAGES) - names == {"winnow", "tokenizers"}  # the latter comes with transformers
+    assert set(provenance._PACKAGES) - names == {
+        "winnow",
+        "tokenizers",
+    }  # the latter comes with transformers
     readers = {"openvino", "openvino-genai", "torch", "transformers", "peft", "bitsandbytes"}
     assert readers <= set(provenance._PACKAGES)
 
 
-def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each change of a file below src, flows or conf is another state, also of an untracked one; one beside them is none."""
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "winnow" / "artifacts" / "provenance.py"))
+def test_the_revision_is_that_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change of a file below src, flows or conf is another state, also of an untracked one;
+    one beside them is none.
+    """
+    monkeypatch.setattr(
+        provenance, "__file__", str(tmp_path / "src" / "winnow" / "artifacts" / "provenance.py")
+    )
     assert get_git_revision() == "unknown"
 
     def git(*words: str) -> str:
@@ -198,9 +227,13 @@ def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytes
 
 def test_a_manifest_needs_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With less the stage ends before anything is written."""
-    monkeypatch.setattr("winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20))
+    monkeypatch.setattr(
+        "winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20)
+    )
     write_manifest(tmp_path, key="k", settings={}, rows=0)
-    monkeypatch.setattr("winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20 - 1))
+    monkeypatch.setattr(
+        "winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20 - 1)
+    )
     with pytest.raises(DiskFullError):
         write_manifest(tmp_path, key="k", settings={}, rows=0)
 
@@ -221,16 +254,30 @@ def test_a_folder_may_state_the_digest_of_its_content(tmp_path: Path) -> None:
     assert len({digest("c", "x", "y"), digest("d", "z", "y"), digest("e", "x", "z")}) == 3
 
 
-def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of its stage and components whose code differs, also where no key changed; not for the state that made it."""
+def test_changed_modules_behind_an_artifact_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of its stage and components whose code differs, also where no key changed; not for the
+    state that made it.
+    """
     target = {"_target_": "winnow.strategies.post_fusion.PostFusion", "revision": 6}
     folder, other = tmp_path / "data/predictions/a", tmp_path / "data/predictions/b"
     for artifact in (folder, other):
         artifact.mkdir(parents=True)
-        write_manifest(artifact, key="k", settings={"stage": "sweep", "config": {"list": [{"plan": target}]}}, rows=0)
+        write_manifest(
+            artifact,
+            key="k",
+            settings={"stage": "sweep", "config": {"list": [{"plan": target}]}},
+            rows=0,
+        )
     (file,) = (tmp_path / "data/code").iterdir()  # one for both
     recorded = json.loads(file.read_text())
-    assert {"winnow.strategies.vote", "winnow.driver.run", "winnow.sweeps.run", "flows.sweep"} <= recorded.keys()
+    assert {
+        "winnow.strategies.vote",
+        "winnow.driver.run",
+        "winnow.sweeps.run",
+        "flows.sweep",
+    } <= recorded.keys()
     assert find_changed_modules(folder, get_git_revision()) == []
     for revision in ("another", "unknown"):
         assert find_changed_modules(folder, revision) == []
@@ -243,14 +290,20 @@ def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatc
 
 
 def test_only_code_behind_artifacts_mixes_them(tmp_path: Path) -> None:
-    """Another commit of the same modules does not, other modules of other strategies neither; an unrecorded one may."""
+    """Another commit of the same modules does not, other modules of other strategies neither; an
+    unrecorded one may.
+    """
 
     def make(name: str, git: str, modules: Mapping[str, str] | None, **versions: str) -> Path:
         folder = tmp_path / "data/predictions" / name
         folder.mkdir(parents=True)
         write_manifest(folder, key="k", settings={}, rows=1)
         body = json.loads((folder / "manifest.json").read_text())
-        body |= {"git": git, "modules": "" if modules is None else name, "versions": {**body["versions"], **versions}}
+        body |= {
+            "git": git,
+            "modules": "" if modules is None else name,
+            "versions": {**body["versions"], **versions},
+        }
         (folder / "manifest.json").write_text(json.dumps(body))
         if modules is not None:
             (tmp_path / "data/code").mkdir(exist_ok=True)
@@ -262,7 +315,13 @@ def test_only_code_behind_artifacts_mixes_them(tmp_path: Path) -> None:
     edited = make("c", "three", {"winnow.driver": "2"})
     same = make("d", "one", None)
     updated = make("e", "one", {"winnow.driver": "1"}, torch="0.1")
-    assert [is_code_mixed([first, other]) for other in (first, documented, edited, same, updated)] == [
-        False, False, True, False, True,
-    ]  # fmt: skip
+    assert [
+        is_code_mixed([first, other]) for other in (first, documented, edited, same, updated)
+    ] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
     assert is_code_mixed([documented, same])

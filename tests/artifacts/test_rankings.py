@@ -20,7 +20,10 @@ from winnow.errors import ArtifactError
 from winnow.predictions import RoleUsage
 from winnow.records import Hit, Passage, Question
 
-PASSAGES = {n: Passage(n, f"T{n}", text) for n, text in {"1": "nothing", "2": "Jane Austen", "3": "gold"}.items()}
+PASSAGES = {
+    n: Passage(n, f"T{n}", text)
+    for n, text in {"1": "nothing", "2": "Jane Austen", "3": "gold"}.items()
+}
 QUESTION = Question("q1", "Who?", ("Jane Austen",), split="test")
 
 
@@ -28,7 +31,11 @@ def write(folder: Path, passages: list[Passage]) -> None:
     """A retrieval artifact of one question with two hits."""
     hits = build_hit_rows([QUESTION], [[Hit("1", 2.0), Hit("2", 1.0)]])
     texts = {n: p.text for n, p in PASSAGES.items()}
-    parquet.write(folder / "contexts.parquet", contracts.RETRIEVAL, build_retrieval_rows([QUESTION], hits, texts))
+    parquet.write(
+        folder / "contexts.parquet",
+        contracts.RETRIEVAL,
+        build_retrieval_rows([QUESTION], hits, texts),
+    )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
 
 
@@ -36,7 +43,10 @@ def test_a_ranking_with_has_answer_and_gold(tmp_path: Path) -> None:
     """Rank 2 has the answer and so is the distant gold passage."""
     write(tmp_path, list(PASSAGES.values()))
     contexts = build_ranked_contexts(read_rankings(tmp_path, [QUESTION]), QUESTION)
-    assert [(c.rank, c.has_answer, c.is_gold) for c in contexts] == [(1, False, False), (2, True, True)]
+    assert [(c.rank, c.has_answer, c.is_gold) for c in contexts] == [
+        (1, False, False),
+        (2, True, True),
+    ]
     assert [p.passage_id for p in read_passages(tmp_path / "passages.parquet")] == ["1", "2", "3"]
 
 
@@ -45,7 +55,9 @@ def test_a_ranking_shorter_than_k_is_named(tmp_path: Path) -> None:
     write(tmp_path, list(PASSAGES.values()))
     rankings = read_rankings(tmp_path, [QUESTION])
     assert rankings.count_short_rankings(2) == 0
-    with pytest.raises(ArtifactError, match="k=3 is larger than what was retrieved for any question"):
+    with pytest.raises(
+        ArtifactError, match="k=3 is larger than what was retrieved for any question"
+    ):
         rankings.count_short_rankings(3)
 
 
@@ -65,24 +77,40 @@ def test_an_annotated_gold_that_the_corpus_lacks_is_named(tmp_path: Path) -> Non
 
 
 def test_relevance_reranks(tmp_path: Path) -> None:
-    """Higher log-odds come first, with new ranks; what was not scored stays behind; a question without any is named."""
+    """Higher log-odds come first, with new ranks; what was not scored stays behind; a question
+    without any is named.
+    """
     write(tmp_path, list(PASSAGES.values()))
-    rows = [{"question_id": "q1", "passage_id": n, "log_odds": float(n), "p_true": 0.5} for n in ("1", "2")]
+    rows = [
+        {"question_id": "q1", "passage_id": n, "log_odds": float(n), "p_true": 0.5}
+        for n in ("1", "2")
+    ]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows)
     contexts = build_ranked_contexts(
         read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator"
     )
-    assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [("2", 1, 2.0), ("1", 2, 1.0)]
+    assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [
+        ("2", 1, 2.0),
+        ("1", 2, 1.0),
+    ]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows[1:])
     contexts = build_ranked_contexts(
         read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator"
     )
     assert [(c.passage.passage_id, c.log_odds) for c in contexts] == [("2", 2.0), ("1", None)]
-    plain = build_ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
+    plain = build_ranked_contexts(
+        read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION
+    )
     assert [(c.passage.passage_id, c.log_odds) for c in plain] == [("1", None), ("2", 2.0)]
-    parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, [{**rows[0], "question_id": "q9"}])
+    parquet.write(
+        tmp_path / "relevance.parquet", contracts.RELEVANCE, [{**rows[0], "question_id": "q9"}]
+    )
     with pytest.raises(ArtifactError, match="contains no log-odds for question 'q1'"):
-        build_ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+        build_ranked_contexts(
+            read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"),
+            QUESTION,
+            "estimator",
+        )
 
 
 def test_dangling_passages_and_missing_questions_are_named(tmp_path: Path) -> None:
@@ -116,13 +144,17 @@ def test_the_pool_has_all_passages_of_the_artifact(tmp_path: Path) -> None:
 
 
 def test_what_models_used_for_a_ranking_comes_back(tmp_path: Path) -> None:
-    """Every field of every role, of the questions that are read; rankings without a model have none."""
+    """Every field of every role, of the questions that are read; rankings without a model have
+    none.
+    """
     write(tmp_path, list(PASSAGES.values()))
     assert read_rankings(tmp_path, [QUESTION]).usage == {}
     used = (RoleUsage("rewriter", 1, 10, 2, 0.5, 1, 4), RoleUsage("corpus", 3, 0, 0, 0.25))
     write_usage(tmp_path, {"q1": used, "q2": ()})
     read = read_rankings(tmp_path, [QUESTION]).usage
-    assert {id_: [asdict(one) for one in of] for id_, of in read.items()} == {"q1": [asdict(one) for one in used]}
+    assert {id_: [asdict(one) for one in of] for id_, of in read.items()} == {
+        "q1": [asdict(one) for one in used]
+    }
 
 
 def test_others_are_drawn_from_the_passages_of_another_artifact(tmp_path: Path) -> None:
@@ -130,5 +162,11 @@ def test_others_are_drawn_from_the_passages_of_another_artifact(tmp_path: Path) 
     for name, ids in (("own", "123"), ("pool", "12")):
         (tmp_path / name).mkdir()
         write(tmp_path / name, [PASSAGES[id_] for id_ in ids])
-    drawn = [read_rankings(tmp_path / "own", [QUESTION], None, pool).pool for pool in (None, tmp_path / "pool")]
-    assert [[passage.passage_id for passage in pool] for pool in drawn] == [["1", "2", "3"], ["1", "2"]]
+    drawn = [
+        read_rankings(tmp_path / "own", [QUESTION], None, pool).pool
+        for pool in (None, tmp_path / "pool")
+    ]
+    assert [[passage.passage_id for passage in pool] for pool in drawn] == [
+        ["1", "2", "3"],
+        ["1", "2"],
+    ]

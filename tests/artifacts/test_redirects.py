@@ -20,6 +20,8 @@ from winnow.errors import AssetError
 )
 def test_redirects_by_their_target(target: str, message: str) -> None:
     """From an https address; a public https address is followed."""
-    reply = httpx.Response(302, headers={"Location": target}, request=httpx.Request("GET", "https://1.1.1.1/a"))
+    reply = httpx.Response(
+        302, headers={"Location": target}, request=httpx.Request("GET", "https://1.1.1.1/a")
+    )
     with pytest.raises(AssetError, match=message) if message else nullcontext():
         check_redirect(reply)

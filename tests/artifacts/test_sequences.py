@@ -22,7 +22,13 @@ class _Squares(LazySequence[int]):
 def test_only_the_items_that_are_used_are_built() -> None:
     """By index from both ends, by slice, and in order; beyond the end nothing is read."""
     squares = _Squares()
-    assert (squares[3], squares[-1], squares[1:4], squares[::-2], squares[9:]) == (9, 16, [1, 4, 9], [16, 4, 0], [])
+    assert (squares[3], squares[-1], squares[1:4], squares[::-2], squares[9:]) == (
+        9,
+        16,
+        [1, 4, 9],
+        [16, 4, 0],
+        [],
+    )
     assert squares.indices == [3, 4, 1, 2, 3, 4, 2, 0]
     assert list(squares) == [0, 1, 4, 9, 16]
     assert list(reversed(squares)) == [16, 9, 4, 1, 0]

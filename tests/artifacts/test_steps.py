@@ -28,7 +28,15 @@ PAGE = Passage("https://x", "X", "page")
 PART = Passage("https://x#1", "X", "pa", ("https://x",))
 SEARCHED = (
     Step(1, "search", "search", (PAGE,), "who", "found"),
-    Step(2, "generate", "reader", (RANKED["p1"], STRIP, CUT, PART), finish="stop", model="m", calls=3),
+    Step(
+        2,
+        "generate",
+        "reader",
+        (RANKED["p1"], STRIP, CUT, PART),
+        finish="stop",
+        model="m",
+        calls=3,
+    ),
 )
 SHOWN = (Step(1, "generate", "reader", (RANKED["p2"], STRIP), finish="length"),)
 
@@ -55,7 +63,10 @@ def write(folder: Path, outcomes: Sequence[Outcome[Answer | None]]) -> None:
 def test_what_is_written_is_read(folder: Path) -> None:
     """Every field, in the order of the predictions; or only some questions."""
     stored = StoredSteps(folder, RANKED)
-    expected = [("a", QuestionSteps(SEARCHED, "max rounds")), ("b", QuestionSteps(SHOWN, "length", (STRIP, CUT)))]
+    expected = [
+        ("a", QuestionSteps(SEARCHED, "max rounds")),
+        ("b", QuestionSteps(SHOWN, "length", (STRIP, CUT))),
+    ]
     assert stored.convert(stored.read_table()) == expected
     assert stored.convert(stored.read_table().slice(1, 1)) == expected[1:]
     assert read_steps(folder, RANKED, ["b", "c"]) == dict(expected[1:])
@@ -64,7 +75,10 @@ def test_what_is_written_is_read(folder: Path) -> None:
 
 def test_each_text_is_stored_once_and_those_of_the_rankings_are_not(folder: Path) -> None:
     """With where it is from."""
-    rows = {(row["passage_id"], row["text"], row["origin"]) for row in pq.read_table(folder / PASSAGES_FILE).to_pylist()}
+    rows = {
+        (row["passage_id"], row["text"], row["origin"])
+        for row in pq.read_table(folder / PASSAGES_FILE).to_pylist()
+    }
     assert rows == {
         ("p1", None, "rankings"),
         ("p2", None, "rankings"),

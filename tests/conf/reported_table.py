@@ -1,4 +1,5 @@
-"""The table of the papers' values that each cell of an experiment has beside it, which is compared with a committed one.
+"""The table of the papers' values that each cell of an experiment has beside it, which is compared
+with a committed one.
 
 PYTHONPATH=. python tests/conf/reported_table.py    # writes it; look at the difference first
 """
@@ -32,7 +33,9 @@ COLUMNS = (
 
 
 def iter_rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each metric of the paper's table and each cell, with an empty value if the paper has none for it."""
+    """Yield a row for each metric of the paper's table and each cell, with an empty value if the
+    paper has none for it.
+    """
     for name in list_options("experiment"):
         cfg = compose_experiment(name)
         if not cfg.report.paper:
@@ -41,10 +44,25 @@ def iter_rows() -> Iterator[tuple[str, ...]]:
         part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
         for cell in cfg.cells:
             labels = build_labels(cell, Project(cell))
-            where = (labels.strategy, labels.k, labels.gold, labels.samples, labels.rank_by, labels.weight_by)
+            where = (
+                labels.strategy,
+                labels.k,
+                labels.gold,
+                labels.samples,
+                labels.rank_by,
+                labels.weight_by,
+            )
             for metric in part.metrics:
                 value = find_value(part.reported, metric, labels)
-                values = (name, paper.part, paper.dataset, paper.model, *where, metric, value.format() if value else "")
+                values = (
+                    name,
+                    paper.part,
+                    paper.dataset,
+                    paper.model,
+                    *where,
+                    metric,
+                    value.format() if value else "",
+                )
                 yield tuple(map(str, values))
 
 

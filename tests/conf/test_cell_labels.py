@@ -26,7 +26,8 @@ def test_a_grid_of_prompts_has_short_labels() -> None:
     ]  # fmt: skip
     assert _name_prompts(cells[:1]) == cells[:1]
     trained = [
-        spec("prompt=rage", *words) for words in ([], ["prompt@reader.trained_on=re_rag"], ["prompt@reader.trained_on=plain"])
+        spec("prompt=rage", *words)
+        for words in ([], ["prompt@reader.trained_on=re_rag"], ["prompt@reader.trained_on=plain"])
     ]
     assert list_varying_settings(_name_prompts(trained)) == [
         [("trained on", "rage")], [("trained on", "re_rag")], [("trained on", "plain")]
@@ -49,12 +50,19 @@ def test_a_changed_prompt_is_described_by_what_differs() -> None:
 
 
 def test_cells_of_other_questions_have_other_labels() -> None:
-    """By limit and by filter, in the settings that tables show and in the selection that comparisons need to be equal."""
+    """By limit and by filter, in the settings that tables show and in the selection that
+    comparisons need to be equal.
+    """
     words = [[], ["sweep.limit=7"], ["sweep.limit=null"], ["sweep.closed_book_filter=false"]]
     configs = [compose([*overrides]) for overrides in words]
     settings = [_describe_settings(cfg) for cfg in configs]
     assert [one["limit"] for one in settings] == ["60", "7", "none", "60"]
-    assert [one["filter"] for one in settings] == ["closed book", "closed book", "closed book", "none"]
+    assert [one["filter"] for one in settings] == [
+        "closed book",
+        "closed book",
+        "closed book",
+        "none",
+    ]
     selections = [build_labels(cfg, Project(cfg)).questions for cfg in configs]
     assert len(set(selections)) == 4
     assert {selection.rpartition("/test/")[2] for selection in selections} == {
@@ -63,7 +71,9 @@ def test_cells_of_other_questions_have_other_labels() -> None:
 
 
 def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
-    """By its placement, its distractors, and what it places inside a loop; without passages it does not."""
+    """By its placement, its distractors, and what it places inside a loop; without passages it does
+    not.
+    """
 
     def describe(*words: str) -> tuple[bool, str]:
         cfg = compose([*words])
@@ -72,13 +82,25 @@ def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
 
     base = ("strategy=concatenation", "k=5")
     assert describe(*base) == (False, "concatenation on five passages as retrieved")
-    assert describe(*base, "placement=gold_first") == (True, "concatenation on five passages with the gold passage first")
-    assert describe(*base, "distractors=hard") == (True, "concatenation on five passages as retrieved, distractors hard")
+    assert describe(*base, "placement=gold_first") == (
+        True,
+        "concatenation on five passages with the gold passage first",
+    )
+    assert describe(*base, "distractors=hard") == (
+        True,
+        "concatenation on five passages as retrieved, distractors hard",
+    )
     assert describe(*base, "retriever=mixture")[0]
     assert describe("strategy=react", "k=3", "search=damaged")[0]
-    assert describe("strategy=closed_book", "k=0", "placement=gold_first") == (False, "closed_book without passages")
+    assert describe("strategy=closed_book", "k=0", "placement=gold_first") == (
+        False,
+        "closed_book without passages",
+    )
     agent = ("strategy=react", "k=0", "search=local", "placement=gold_first")
-    assert [describe(*agent, f"search.rules.placed={value}")[0] for value in ("false", "true")] == [False, True]
+    assert [describe(*agent, f"search.rules.placed={value}")[0] for value in ("false", "true")] == [
+        False,
+        True,
+    ]
     assert describe(*agent)[1] == "react on passages of its own searches"
 
 
@@ -93,5 +115,7 @@ def test_samples_and_temperature_are_two_settings() -> None:
 def test_trainings_know_no_options_of_a_chat_template() -> None:
     """The reader would be trained on other prompts than it answers."""
     cfg = compose(["reader=smollm2_tuned", "+reader.engine.template_options.enable_thinking=false"])
-    with pytest.raises(ConfigError, match=r"trainings do not know reader\.engine\.template_options"):
+    with pytest.raises(
+        ConfigError, match=r"trainings do not know reader\.engine\.template_options"
+    ):
         resolve_trained_reader(Project(cfg), cfg.reader, cfg.prompt)

@@ -1,4 +1,6 @@
-"""No strategy, evaluator or search shows a model what the answer is: labels of a question stay out of every request."""
+"""No strategy, evaluator or search shows a model what the answer is: labels of a question stay out
+of every request.
+"""
 
 import json
 from dataclasses import replace
@@ -46,18 +48,25 @@ def record_requests(plan: Plan[Answer], log_odds: float) -> list[Request]:
             case _:
                 tokens = dict.fromkeys(request.token_logprobs, (-0.5,))
                 named = {"token_logprobs": tokens or None, "token_positions": {}}
-                return Generation("Answer: Ada", logprobs=(-0.5, -9.0), tokens=("Answer:", " Ada"), **named)
+                return Generation(
+                    "Answer: Ada", logprobs=(-0.5, -9.0), tokens=("Answer:", " Ada"), **named
+                )
 
     play(plan, serve)
     return served
 
 
 def labeled_question() -> tuple[Question, list[Context]]:
-    """A question and contexts whose labels hold the secret: answers, target, metadata and gold passages."""
+    """A question and contexts whose labels hold the secret: answers, target, metadata and gold
+    passages.
+    """
     meta = json.dumps({"key": SECRET, "label": SECRET, "choices": {"A": SECRET}})
     labels = {"answers": (SECRET,), "target": SECRET, "meta": meta, "gold_passage_ids": (SECRET,)}
     gold = replace(make_context(1, "A passage. It has text."), has_answer=True, is_gold=True)
-    return replace(make_question("who?"), **labels), [gold, make_context(2, "Another one. It has text as well.")]  # type: ignore[arg-type]
+    return replace(make_question("who?"), **labels), [
+        gold,
+        make_context(2, "Another one. It has text as well."),
+    ]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", list_options("strategy"))
@@ -66,7 +75,9 @@ def test_labels_reach_no_request(name: str, tmp_path: Path) -> None:
     (tmp_path / "answers.jsonl").write_text('{"question_id": "q1", "answer": "x"}')
     path = [f"strategy.plan.path={tmp_path}/answers.jsonl"] if name == "stored" else []
     cfg = compose([f"strategy={name}", *path])
-    strategy = cfg.strategy.plan.build(prompt=cfg.prompt.build(), decoding=replace(cfg.decoding.build(), logprobs=True))
+    strategy = cfg.strategy.plan.build(
+        prompt=cfg.prompt.build(), decoding=replace(cfg.decoding.build(), logprobs=True)
+    )
     question, contexts = labeled_question()
     shown = [] if not cfg.strategy.uses_passages else contexts
     for log_odds in (9.0, 0.0, -9.0):

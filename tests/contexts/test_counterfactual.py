@@ -1,4 +1,6 @@
-"""A false answer in the gold passage: of the same kind, the same in every cell, and nowhere else the true one."""
+"""A false answer in the gold passage: of the same kind, the same in every cell, and nowhere else
+the true one.
+"""
 
 from dataclasses import replace
 
@@ -10,15 +12,32 @@ from winnow.records import Context, Passage, Question
 from winnow.testing import make_context
 from winnow.text.containment import has_answer
 
-ANSWERS = ("Charlotte Bronte", "Emily Bronte", "1847", "1848", "a blue moon", "Jane Austen", "Jane Austen Leigh", "Fay Weldon")
+ANSWERS = (
+    "Charlotte Bronte",
+    "Emily Bronte",
+    "1847",
+    "1848",
+    "a blue moon",
+    "Jane Austen",
+    "Jane Austen Leigh",
+    "Fay Weldon",
+)
 QUESTION = Question("q1", "Who wrote Emma?", ("Jane Austen", "Austen"))
 GOLD = Context(
-    Passage("g", "Jane  Austen", "Emma is by JANE AUSTEN; Austen's novel. Fay Weldon filmed it."), 2, 0.5, True, is_gold=True
+    Passage("g", "Jane  Austen", "Emma is by JANE AUSTEN; Austen's novel. Fay Weldon filmed it."),
+    2,
+    0.5,
+    True,
+    is_gold=True,
 )
 
 
-def place(question: Question = QUESTION, gold: Context = GOLD, k: int = 3, **rules: object) -> list[Context]:
-    """The passages of a ranking in which the gold passage is second, and another one has the answer, too."""
+def place(
+    question: Question = QUESTION, gold: Context = GOLD, k: int = 3, **rules: object
+) -> list[Context]:
+    """The passages of a ranking in which the gold passage is second, and another one has the
+    answer, too.
+    """
     named = make_context(5, "a novelist")
     named = replace(named, passage=replace(named.passage, title="Austen"))
     others = [
@@ -33,15 +52,26 @@ def place(question: Question = QUESTION, gold: Context = GOLD, k: int = 3, **rul
 
 
 def test_every_form_of_the_answer_is_replaced_and_no_other_passage_has_it() -> None:
-    """Whatever its case and blanks, as whole words, in title and text; a passage that has the answer gives way to the next."""
+    """Whatever its case and blanks, as whole words, in title and text; a passage that has the
+    answer gives way to the next.
+    """
     gold, *others = place()
-    assert gold.substitute in ("Charlotte Bronte", "Emily Bronte"), "a name that is no part of the answer, nor in the passage"
+    assert gold.substitute in (
+        "Charlotte Bronte",
+        "Emily Bronte",
+    ), "a name that is no part of the answer, nor in the passage"
     assert gold.passage.title == gold.substitute
-    assert gold.passage.text == f"Emma is by {gold.substitute}; {gold.substitute}'s novel. Fay Weldon filmed it."
+    assert (
+        gold.passage.text
+        == f"Emma is by {gold.substitute}; {gold.substitute}'s novel. Fay Weldon filmed it."
+    )
     assert (gold.is_gold, gold.has_answer, gold.passage.passage_id) == (True, False, "g")
     assert [one.passage.passage_id for one in others] == ["p1", "p4"]
     assert not any(one.substitute for one in others)
-    assert not any(has_answer(f"{one.passage.title} {one.passage.text}", QUESTION.answers) for one in [gold, *others])
+    assert not any(
+        has_answer(f"{one.passage.title} {one.passage.text}", QUESTION.answers)
+        for one in [gold, *others]
+    )
 
 
 def test_the_draw_is_that_of_seed_and_question() -> None:
@@ -50,7 +80,9 @@ def test_the_draw_is_that_of_seed_and_question() -> None:
     assert {place(k=1)[0].substitute, place(order="last")[-1].substitute} == {first}
     assert place(replace(QUESTION, question_id="q1/search 2"))[0].substitute == first
     assert len({place(seed=seed)[0].substitute for seed in range(8)}) == 2
-    assert {place(replace(QUESTION, text=f"Who wrote it? {n}"))[0].substitute for n in range(8)} == {
+    assert {
+        place(replace(QUESTION, text=f"Who wrote it? {n}"))[0].substitute for n in range(8)
+    } == {
         "Charlotte Bronte",
         "Emily Bronte",
     }
@@ -73,7 +105,9 @@ def test_kinds_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_changed_stays(gold: Context) -> None:
-    """No gold passage, no answer in it, or a form of the answer that is left (a combining accent): it stays, unmarked."""
+    """No gold passage, no answer in it, or a form of the answer that is left (a combining accent):
+    it stays, unmarked.
+    """
     question = replace(QUESTION, answers=("Jane Austen", "\u00c1usten"))
     shown = place(question, gold)
     assert not any(context.substitute for context in shown)
@@ -90,15 +124,25 @@ def test_rules_are_described_and_checked() -> None:
 
 
 def test_substitutes_are_told_from_answers_by_their_letters() -> None:
-    """Metrics look for letters: "13" has "3", and an article has no letter that counts; yes and no have no substitute."""
+    """Metrics look for letters: "13" has "3", and an article has no letter that counts; yes and no
+    have no substitute.
+    """
     three = Context(Passage("g", "t", "There are 3 of them."), 2, 0.5, True, is_gold=True)
-    assert place(Question("q", "How many?", ("3",)), three, answers=("13", "30", "7"))[0].substitute == "7"
+    assert (
+        place(Question("q", "How many?", ("3",)), three, answers=("13", "30", "7"))[0].substitute
+        == "7"
+    )
     text = Context(Passage("g", "t", "once in a blue moon"), 2, 0.5, True, is_gold=True)
     assert (
-        place(Question("q", "How often?", ("a blue moon",)), text, answers=("the", "a red sun"))[0].substitute == "a red sun"
+        place(Question("q", "How often?", ("a blue moon",)), text, answers=("the", "a red sun"))[
+            0
+        ].substitute
+        == "a red sun"
     )
     no = Context(Passage("g", "t", "She had no children."), 2, 0.5, True, is_gold=True)
-    assert place(Question("q", "Had she any?", ("no",)), no, answers=("yes", "no"))[0].substitute == ""
+    assert (
+        place(Question("q", "Had she any?", ("no",)), no, answers=("yes", "no"))[0].substitute == ""
+    )
 
 
 def test_of_several_gold_passages_the_one_with_the_answer_is_changed() -> None:
@@ -106,4 +150,8 @@ def test_of_several_gold_passages_the_one_with_the_answer_is_changed() -> None:
     hop = Context(Passage("h", "Emma", "Emma is a novel."), 1, 0.9, False, is_gold=True)
     rule = Counterfactual(answers=ANSWERS)
     first, second = rule.place(QUESTION, [hop, GOLD, make_context(3, "nothing")], 2).contexts
-    assert (first.passage.passage_id, bool(first.substitute), second.passage.passage_id) == ("g", True, "p3")
+    assert (first.passage.passage_id, bool(first.substitute), second.passage.passage_id) == (
+        "g",
+        True,
+        "p3",
+    )

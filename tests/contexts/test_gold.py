@@ -6,7 +6,11 @@ from winnow.contexts.gold import determine_provenance, is_relevant, mark_gold
 from winnow.records import Question
 from winnow.testing import make_context
 
-CONTEXTS = [make_context(1, "a"), make_context(2, "b", has_answer=True), make_context(3, "c", has_answer=True)]
+CONTEXTS = [
+    make_context(1, "a"),
+    make_context(2, "b", has_answer=True),
+    make_context(3, "c", has_answer=True),
+]
 
 
 @pytest.mark.parametrize(
@@ -18,8 +22,12 @@ CONTEXTS = [make_context(1, "a"), make_context(2, "b", has_answer=True), make_co
         (("p9",), [False, False, False], "none"),
     ],
 )
-def test_annotation_takes_precedence(annotated: tuple[str, ...], gold: list[bool], provenance: str) -> None:
-    """A passage with an answer is gold only if no passage is annotated, even if none of these was retrieved."""
+def test_annotation_takes_precedence(
+    annotated: tuple[str, ...], gold: list[bool], provenance: str
+) -> None:
+    """A passage with an answer is gold only if no passage is annotated, even if none of these was
+    retrieved.
+    """
     question = Question("q", "Who?", ("x",), annotated)
     marked = mark_gold(question, CONTEXTS)
     assert [context.is_gold for context in marked] == gold

@@ -64,7 +64,11 @@ def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
 
 def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
     """Annotation wins; without it the first has_answer is gold; without that there is none."""
-    contexts = [make_context(1, "a"), make_context(2, "b", has_answer=True), make_context(3, "c", has_answer=True)]
+    contexts = [
+        make_context(1, "a"),
+        make_context(2, "b", has_answer=True),
+        make_context(3, "c", has_answer=True),
+    ]
     distant = mark_gold(make_question(), contexts)
     assert [c.is_gold for c in distant] == [False, True, False]
     assert determine_provenance(make_question(), distant) == "distant"
@@ -75,7 +79,9 @@ def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
 
 
 def test_a_shuffled_order_moves_every_context() -> None:
-    """It depends on seed and question, is uniform on average, and is the same whatever the gold passage was."""
+    """It depends on seed and question, is uniform on average, and is the same whatever the gold
+    passage was.
+    """
     orders = [ids(Placement("insert", "shuffled"), gold, 4) for gold in (1, 2)]
     assert orders[0] == orders[1] == ["p2", "p4", "p3", "p1"]
     counts = dict.fromkeys(range(1, 5), 0)
@@ -95,7 +101,9 @@ def test_a_shuffled_order_moves_every_context() -> None:
     st.sampled_from(["keep", "insert"]),
 )
 def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, rule: str) -> None:
-    """Always k distinct passages; with "insert" the gold one is among them; the same seed gives the same order."""
+    """Always k distinct passages; with "insert" the gold one is among them; the same seed gives the
+    same order.
+    """
     placement = Placement(rule, order)  # type: ignore[arg-type]
     placed = placement.place(make_question(), ranking(gold), k)
     ids = [c.passage.passage_id for c in placed.contexts]
@@ -116,7 +124,9 @@ def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, ru
 def test_of_several_gold_passages_the_best_ranked_is_placed(
     golds: set[int], missing: bool, gold: Gold, order: Order, k: int
 ) -> None:
-    """The prompt never shows a second one, stays full, and the reported position is where the only one stands."""
+    """The prompt never shows a second one, stays full, and the reported position is where the only
+    one stands.
+    """
     contexts = [make_context(n, f"text {n}", is_gold=n in golds) for n in range(1, 13)]
     contexts += [make_context(99, "gold", is_gold=True, rank=0)] if missing else []
     placed = Placement(gold, order).place(make_question(), contexts, k)
@@ -170,7 +180,9 @@ HOPS = [
     ],
 )
 def test_all_gold_passages_are_inserted_and_moved_together(order: Order, placed: list[str]) -> None:
-    """They take the places of the lowest-ranked others; k stays, and the position is that of the first."""
+    """They take the places of the lowest-ranked others; k stays, and the position is that of the
+    first.
+    """
     question = make_question()
     result = Placement("insert_all", order).place(question, HOPS, 4)
     assert [context.passage.passage_id for context in result.contexts] == placed
@@ -178,15 +190,22 @@ def test_all_gold_passages_are_inserted_and_moved_together(order: Order, placed:
 
 
 def test_all_gold_passages_among_the_others() -> None:
-    """As retrieved, those that were not are at random positions; shuffled, all are. Members do not depend on the order."""
+    """As retrieved, those that were not are at random positions; shuffled, all are. Members do not
+    depend on the order.
+    """
     question = make_question()
-    ranked = [c.passage.passage_id for c in Placement("insert_all").place(question, HOPS, 5).contexts]
+    ranked = [
+        c.passage.passage_id for c in Placement("insert_all").place(question, HOPS, 5).contexts
+    ]
     assert [name for name in ranked if name != "p98"] == ["p1", "p2", "p3", "p5"]
     for order in ("shuffled", "random", "first"):
         contexts = Placement("insert_all", order).place(question, HOPS, 5).contexts  # type: ignore[arg-type]
         assert {context.passage.passage_id for context in contexts} == set(ranked)
     positions = {
-        Placement("insert_all", "random").place(make_question(question_id=f"q{n}"), HOPS, 6).gold_position for n in range(60)
+        Placement("insert_all", "random")
+        .place(make_question(question_id=f"q{n}"), HOPS, 6)
+        .gold_position
+        for n in range(60)
     }
     assert positions == {1, 2, 3, 4}
 
@@ -209,10 +228,15 @@ def test_the_best_ranked_gold_passage_is_placed_before_one_that_was_not_retrieve
 def test_a_placement_says_in_words_what_it_does_and_whether_it_needs_labels() -> None:
     """All orders of all rules; only the top k as retrieved need none."""
     orders = ("retrieved", "first", "last", "random", "shuffled", 3)
-    words = {(gold, order): Placement(gold, order) for gold in ("keep", "insert", "insert_all", "remove") for order in orders}  # type: ignore[arg-type]
+    words = {
+        (gold, order): Placement(gold, order)
+        for gold in ("keep", "insert", "insert_all", "remove")
+        for order in orders
+    }  # type: ignore[arg-type]
     assert [key for key, rule in words.items() if not rule.uses_gold] == [("keep", "retrieved")]
     assert [words["keep", order].words for order in orders] == [
-        "as retrieved", "with the gold passage first if it was retrieved", "with the gold passage last if it was retrieved",
+        "as retrieved", "with the gold passage first if it was retrieved",
+        "with the gold passage last if it was retrieved",
         "with the gold passage at a random position if it was retrieved", "in random order",
         "with the gold passage at position 3 if it was retrieved",
     ]  # fmt: skip
@@ -225,12 +249,20 @@ def test_a_placement_says_in_words_what_it_does_and_whether_it_needs_labels() ->
 
 
 def test_reversed_puts_the_best_last() -> None:
-    """All contexts, the gold passage among them, in the reverse of the ranking; nothing is left out."""
+    """All contexts, the gold passage among them, in the reverse of the ranking; nothing is left
+    out.
+    """
     assert ids(Placement("keep", "reversed"), 2, 3) == ["p3", "p2", "p1"]
-    assert ids(Placement("insert", "reversed"), 5, 3)[::-1] == ids(Placement("insert", "retrieved"), 5, 3)
-    assert ids(Placement("insert_all", "reversed"), 5, 3)[::-1] == ids(Placement("insert_all", "retrieved"), 5, 3)
+    assert ids(Placement("insert", "reversed"), 5, 3)[::-1] == ids(
+        Placement("insert", "retrieved"), 5, 3
+    )
+    assert ids(Placement("insert_all", "reversed"), 5, 3)[::-1] == ids(
+        Placement("insert_all", "retrieved"), 5, 3
+    )
     assert ids(Placement("remove", "reversed"), 1, 2) == ["p3", "p2"]
     assert not Placement("keep", "reversed").uses_gold
     assert Placement("keep", "reversed").words == "in reverse order"
-    assert Placement("insert", "reversed").words == "in reverse order with the gold passage among them"
+    assert (
+        Placement("insert", "reversed").words == "in reverse order with the gold passage among them"
+    )
     assert Placement("remove", "reversed").words == "without the gold passage, in reverse order"

@@ -9,7 +9,9 @@ from winnow.steps import TOO_LONG, Step
 from winnow.testing import make_context
 
 QUESTION = Question("q", "who?", ("Ada", "Lovelace"), ("g",))
-GOLD = Context(Passage("g", "T", "Ada wrote it. It rained."), 0, None, has_answer=True, is_gold=True)
+GOLD = Context(
+    Passage("g", "T", "Ada wrote it. It rained."), 0, None, has_answer=True, is_gold=True
+)
 OTHER = make_context(2, "nothing")
 KNOWN = (OTHER, GOLD)
 
@@ -30,7 +32,9 @@ def shown_of(passage: Passage, known: Sequence[Context]) -> Sequence[Context]:
 def test_placed_and_retrieved_contexts_keep_their_flags() -> None:
     """Distinct ones of all prompts in order; the last prompt in its own order."""
     steps = [prompt(1, OTHER.passage), prompt(2, GOLD.passage, OTHER.passage)]
-    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((OTHER, GOLD), (GOLD, OTHER), ((OTHER,), (GOLD, OTHER)))
+    assert build_shown(QUESTION, steps, (), KNOWN) == Shown(
+        (OTHER, GOLD), (GOLD, OTHER), ((OTHER,), (GOLD, OTHER))
+    )
 
 
 def test_prompts_whose_answers_are_only_scored_show_too() -> None:
@@ -41,30 +45,43 @@ def test_prompts_whose_answers_are_only_scored_show_too() -> None:
 
 def test_only_prompts_of_the_reader_show() -> None:
     """Not those of a judge, and not what a search found but no prompt had."""
-    steps = [Step(1, "search", "search", (GOLD.passage,), "q", "found"), prompt(2, GOLD.passage, role="judge")]
+    steps = [
+        Step(1, "search", "search", (GOLD.passage,), "q", "found"),
+        prompt(2, GOLD.passage, role="judge"),
+    ]
     assert build_shown(QUESTION, [*steps, prompt(3)], (), KNOWN) == Shown((), (), ((),), ("q",))
 
 
 def test_a_prompt_that_was_too_long_showed_nothing() -> None:
     """No model read it; without another one, nothing is known of what was shown."""
     long = Step(1, "generate", "reader", (GOLD.passage,), finish=TOO_LONG)
-    assert build_shown(QUESTION, [long, prompt(2, OTHER.passage)], (), KNOWN) == Shown((OTHER,), (OTHER,), ((OTHER,),))
+    assert build_shown(QUESTION, [long, prompt(2, OTHER.passage)], (), KNOWN) == Shown(
+        (OTHER,), (OTHER,), ((OTHER,),)
+    )
     assert build_shown(QUESTION, [long], (), KNOWN) is None
 
 
 def test_parts_are_gold_by_their_source_and_have_answers_by_their_own_text() -> None:
     """The strip with the answer and the one without are both of the gold passage."""
-    strips = [Passage(f"g#{n}", "T", text, ("g",)) for n, text in enumerate(("Ada wrote it.", "It rained."))]
+    strips = [
+        Passage(f"g#{n}", "T", text, ("g",))
+        for n, text in enumerate(("Ada wrote it.", "It rained."))
+    ]
     shown = build_shown(QUESTION, [prompt(1, *strips)], (), KNOWN)
     assert shown is not None
-    assert [(c.has_answer, c.is_gold, c.rank) for c in shown.last] == [(True, True, 0), (False, True, 0)]
+    assert [(c.has_answer, c.is_gold, c.rank) for c in shown.last] == [
+        (True, True, 0),
+        (False, True, 0),
+    ]
     joined = Passage("p2#0", "", "nothing Lovelace", ("p2", "g"))
     (context,) = shown_of(joined, KNOWN)
     assert (context.has_answer, context.is_gold, context.rank) == (True, True, 2)
 
 
 def test_searched_passages_have_flags_too() -> None:
-    """One that the rankings lack, with an answer; an annotated gold passage by its id; a cut text by what is left of it."""
+    """One that the rankings lack, with an answer; an annotated gold passage by its id; a cut text
+    by what is left of it.
+    """
     page, gold = Passage("https://x", "X", "by Lovelace"), Passage("g", "T", "It rained.")
     shown = (*shown_of(page, (OTHER,)), *shown_of(gold, (OTHER,)))
     assert [(c.has_answer, c.is_gold, c.rank) for c in shown] == [
@@ -76,7 +93,9 @@ def test_searched_passages_have_flags_too() -> None:
 
 
 def test_the_prompt_of_the_reply_has_the_passages_that_the_strategy_names() -> None:
-    """With their texts, also where another prompt has others under the same ids; without a name, the last prompt."""
+    """With their texts, also where another prompt has others under the same ids; without a name,
+    the last prompt.
+    """
     one, cut = OTHER.passage, Passage("p2", "T", "noth")
     steps = [prompt(1, one), prompt(1, cut), prompt(1, GOLD.passage)]
 
@@ -105,7 +124,9 @@ def test_what_is_not_known_is_not_no_passage() -> None:
 
 
 def test_flags_of_parts_hold_by_annotation_and_by_mark() -> None:
-    """A gold passage that is only marked, a second source that is gold, and one that is annotated but was not retrieved."""
+    """A gold passage that is only marked, a second source that is gold, and one that is annotated
+    but was not retrieved.
+    """
     distant = Question("q", "who?", ("Ada",))
     marked = make_context(3, "Ada wrote it.", has_answer=True, is_gold=True)
     for sources in (("p3",), ("p2", "p3")):
@@ -122,10 +143,12 @@ def test_flags_of_parts_hold_by_annotation_and_by_mark() -> None:
 def test_an_answer_names_only_passages_that_a_prompt_showed() -> None:
     """What was dropped from the prompt, or was never in it, is not what led to the reply."""
     steps = [prompt(1, OTHER.passage, GOLD.passage), prompt(2, OTHER.passage)]
-    assert build_shown(QUESTION, steps, (GOLD.passage, Passage("x", "", "never shown")), KNOWN) == Shown(
-        (OTHER, GOLD), (GOLD,), ((OTHER, GOLD), (OTHER,))
-    )
+    assert build_shown(
+        QUESTION, steps, (GOLD.passage, Passage("x", "", "never shown")), KNOWN
+    ) == Shown((OTHER, GOLD), (GOLD,), ((OTHER, GOLD), (OTHER,)))
     assert build_shown(QUESTION, steps, (Passage("x", "", "never shown"),), KNOWN) == Shown(
         (OTHER, GOLD), (OTHER,), ((OTHER, GOLD), (OTHER,))
     )
-    assert build_shown(QUESTION, [], (GOLD.passage,), KNOWN) == Shown((), (GOLD,)), "an answer of another system"
+    assert build_shown(QUESTION, [], (GOLD.passage,), KNOWN) == Shown((), (GOLD,)), (
+        "an answer of another system"
+    )

@@ -13,7 +13,9 @@ def rows(passages: Iterable[Passage]) -> list[tuple[str, str, str]]:
 
 def test_beir_corpus(tmp_path: Path) -> None:
     """A document without text is its title."""
-    (tmp_path / "c.jsonl").write_text('{"_id": "d1", "title": "T", "text": "x"}\n{"_id": "d2", "title": "U", "text": ""}\n')
+    (tmp_path / "c.jsonl").write_text(
+        '{"_id": "d1", "title": "T", "text": "x"}\n{"_id": "d2", "title": "U", "text": ""}\n'
+    )
     assert rows(BeirCorpus(str(tmp_path / "c.jsonl"))) == [("d1", "T", "x"), ("d2", "U", "U")]
     (tmp_path / "c.jsonl").write_text('{"_id": "d1", "title": null, "text": "x"}\n')
     assert rows(BeirCorpus(str(tmp_path / "c.jsonl"))) == [("d1", "", "x")]

@@ -11,18 +11,25 @@ from winnow.records import Passage
 
 
 def test_columns_have_any_names(tmp_path: Path) -> None:
-    """Without a title column the title is empty; without an id column the line's number is the id."""
+    """Without a title column the title is empty; without an id column the line's number
+    is the id.
+    """
     path = tmp_path / "c.jsonl"
     path.write_text('{"body": "x", "head": "T", "key": 7}\n{"body": "y", "head": null, "key": 8}\n')
     plain = [(p.passage_id, p.title, p.text) for p in JsonlCorpus(str(path), text="body")]
     assert plain == [("1", "", "x"), ("2", "", "y")]
-    titled = [(p.passage_id, p.title, p.text) for p in JsonlCorpus(str(path), text="body", title="head", id="key")]
+    titled = [
+        (p.passage_id, p.title, p.text)
+        for p in JsonlCorpus(str(path), text="body", title="head", id="key")
+    ]
     assert titled == [("7", "T", "x"), ("8", "", "y")]
     path.write_text('{"text": "x", "docid": "d1"}\n{"text": "y", "docid": "d0"}\n')
     assert [p.passage_id for p in JsonlCorpus(str(path))] == ["d1", "d0"]
     assert [p.passage_id for p in JsonlCorpus(str(path), id="")] == ["1", "2"]
     path.write_text('{"body": "x", "head": "T", "key": 7}\n')
-    with pytest.raises(InputError, match=r"line 1 has no column 'text'. Its columns are 'body', 'head', 'key'."):
+    with pytest.raises(
+        InputError, match=r"line 1 has no column 'text'. Its columns are 'body', 'head', 'key'."
+    ):
         list(JsonlCorpus(str(path)))
     for value in ('" "', "NaN", "true", "null", '["x"]'):
         path.write_text(f'{{"text": {value}}}\n')
@@ -35,7 +42,9 @@ def test_columns_have_any_names(tmp_path: Path) -> None:
 
 
 def test_the_first_line_of_a_text_may_be_its_title(tmp_path: Path) -> None:
-    """As in FlashRAG's corpora, with or without quotes around it; a text without a second line is refused."""
+    """As in FlashRAG's corpora, with or without quotes around it; a text without a second line is
+    refused.
+    """
     path = tmp_path / "wiki18_100w.jsonl"
     rows = [
         {"id": "0", "contents": '"Aaron"\nAaron is a prophet.\nHe was "old".'},
@@ -49,7 +58,10 @@ def test_the_first_line_of_a_text_may_be_its_title(tmp_path: Path) -> None:
         Passage("2", '"', "A title of one quote."),
     ]
     path.write_text('{"id": "0", "contents": "\\"Title\\""}\n')
-    with pytest.raises(InputError, match=r"line 1: expected a title in the first line .* Set corpus.parser.title_line=false"):
+    with pytest.raises(
+        InputError,
+        match=r"line 1: expected a title in the first line .* Set corpus.parser.title_line=false",
+    ):
         list(JsonlCorpus(str(path), text="contents", title_line=True))
     with pytest.raises(ConfigError, match="set title='head' or title_line=true, not both"):
         JsonlCorpus(str(path), title="head", title_line=True)

@@ -38,7 +38,9 @@ def test_titles_are_first_lines_or_file_names(tmp_path: Path) -> None:
         ("a_1#0", "A heading", "one two"),
         ("a_1#1", "A heading", "three"),
     ]
-    assert rows(PlainText(str(tmp_path), words=9, title="file_name")) == [("a_1#0", "a_1", "A heading one two three")]
+    assert rows(PlainText(str(tmp_path), words=9, title="file_name")) == [
+        ("a_1#0", "a_1", "A heading one two three")
+    ]
 
 
 def test_hidden_files_are_no_passages(tmp_path: Path) -> None:
@@ -53,7 +55,11 @@ def test_hidden_files_are_no_passages(tmp_path: Path) -> None:
 
 def test_scripts_without_spaces_are_split_by_characters() -> None:
     """Words of other scripts stay whole, and spaces stay where they were."""
-    assert list(split_words(["東京は日本の首都", "です。"], 5)) == ["東京は日本", "の首都 です", "。"]
+    assert list(split_words(["東京は日本の首都", "です。"], 5)) == [
+        "東京は日本",
+        "の首都 です",
+        "。",
+    ]
     assert list(split_words(["FIFA 2020年 大会"], 3)) == ["FIFA 2020年", "大会"]
     assert list(split_words(["ab cd", "", "ef"], 2)) == ["ab cd", "ef"]
 

@@ -13,7 +13,11 @@ from winnow.records import Passage
 def test_summaries(tmp_path: Path) -> None:
     """Ids are positions; an article without text is named."""
     path = tmp_path / "s.json"
-    path.write_text(json.dumps({"A": {"title": "A", "extract": "text\nof A"}, "B": {"title": "B", "extract": " "}}))
+    path.write_text(
+        json.dumps(
+            {"A": {"title": "A", "extract": "text\nof A"}, "B": {"title": "B", "extract": " "}}
+        )
+    )
     passages = iter(SummariesJson(str(path)))
     assert next(passages) == Passage("0", "A", "text of A")
     with pytest.raises(InputError, match="article 'B'"):

@@ -12,8 +12,13 @@ CRAG = Path(__file__).parents[3] / "shared/data/crag/bio/sources.txt"
 
 
 def test_names_questions_and_json_lines(tmp_path: Path) -> None:
-    """All give the same questions, whose ids are the names; a title such as "Who is Who" is a name."""
-    expected = [("Ada Lovelace", "Tell me a biography of Ada Lovelace."), ("Who", "Tell me a biography of Who.")]
+    """All give the same questions, whose ids are the names; a title such as "Who is
+    Who" is a name.
+    """
+    expected = [
+        ("Ada Lovelace", "Tell me a biography of Ada Lovelace."),
+        ("Who", "Tell me a biography of Who."),
+    ]
     (tmp_path / "names.txt").write_text("Ada Lovelace\n\nWho\n")
     (tmp_path / "questions.txt").write_text("Who was Ada Lovelace?\nwho is Who?\n")
     rows = [{"topic": "Ada Lovelace", "input": "Tell me"}, {"topic": " Who "}]
@@ -37,7 +42,9 @@ def test_wrong_input_is_refused(tmp_path: Path) -> None:
         Biography("x", template="Write.")
 
 
-@pytest.mark.skipif(not CRAG.is_file(), reason="CRAG's published inputs are not beside this checkout")
+@pytest.mark.skipif(
+    not CRAG.is_file(), reason="CRAG's published inputs are not beside this checkout"
+)
 def test_the_published_questions_of_crag() -> None:
     """500 people, none of them twice."""
     questions = list(Biography(str(CRAG)))

@@ -12,7 +12,11 @@ from winnow.errors import InputError
 def rows() -> list[dict[str, object]]:
     """One question with two positives, one in TriviaQA's spelling, one without."""
     return [
-        {"question": "q1", "answers": ["a"], "positive_ctxs": [{"passage_id": "7", "title": "T"}, {"passage_id": "8"}]},
+        {
+            "question": "q1",
+            "answers": ["a"],
+            "positive_ctxs": [{"passage_id": "7", "title": "T"}, {"passage_id": "8"}],
+        },
         {"question": "q2", "answers": ["b"], "positive_ctxs": [{"psg_id": 9, "title": "U"}]},
         {"question": "q3", "answers": ["c"], "positive_ctxs": []},
     ]
@@ -33,7 +37,11 @@ def test_questions_with_a_positive_passage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "message"),
-    [({}, "a list of questions"), ([{"question": "q"}], "positive_ctxs"), ([{"positive_ctxs": [{}]}], "with an id")],
+    [
+        ({}, "a list of questions"),
+        ([{"question": "q"}], "positive_ctxs"),
+        ([{"positive_ctxs": [{}]}], "with an id"),
+    ],
 )
 def test_other_files_are_refused(tmp_path: Path, body: object, message: str) -> None:
     """It says where and what was expected."""

@@ -16,7 +16,9 @@ def test_lists_in_fields(tmp_path: Path) -> None:
     assert [q.answers for q in DprQuestions(str(path))] == [("Linda Davis",), ("O'Hara", "x")]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="real files lie in ../shared/data, which is not here")
+@pytest.mark.skipif(
+    not SHARED.exists(), reason="real files lie in ../shared/data, which is not here"
+)
 def test_the_real_files() -> None:
     """Every question of DPR's NQ and TriviaQA samples is read, emoji answers included."""
     assert sum(1 for _ in DprQuestions(str(SHARED / "dpr.nq.dev.1000.tsv"))) == 1000

@@ -12,7 +12,13 @@ def test_read_questions_a_list(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_text(
         json.dumps(
-            [{"question": "a?", "answers": ["a"], "ctxs": ctxs}, {"id": "z", "question": "b?", "target": "b", "ctxs": ctxs}]
+            [
+                {"question": "a?", "answers": ["a"], "ctxs": ctxs},
+                {"id": "z", "question": "b?", "target": "b", "ctxs": ctxs},
+            ]
         )
     )
-    assert [(q.question_id, q.answers) for q in FidQuestions(str(path))] == [("0", ("a",)), ("z", ("b",))]
+    assert [(q.question_id, q.answers) for q in FidQuestions(str(path))] == [
+        ("0", ("a",)),
+        ("z", ("b",)),
+    ]

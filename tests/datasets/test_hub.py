@@ -24,7 +24,10 @@ def test_questions_by_column(tmp_path: Path) -> None:
 def test_ids_and_lists_in_texts(tmp_path: Path) -> None:
     """A null id is no id; a list that is written as a text is one."""
     path = tmp_path / "q.jsonl"
-    rows = [{"key": "7", "question": "Who?", "answer": "['A', 'B']"}, {"key": None, "question": "Who?", "answer": "A"}]
+    rows = [
+        {"key": "7", "question": "Who?", "answer": "['A', 'B']"},
+        {"key": None, "question": "Who?", "answer": "A"},
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     questions = iter(HubQuestions("json", "train", "key", options={"data_files": str(path)}))
     first = next(questions)
@@ -39,8 +42,13 @@ def test_gold_passages_and_metadata(tmp_path: Path) -> None:
     row = {"question": "Who?", "answer": "A", "evidence": {"ids": ["p1", "p2"]}, "level": "hard"}
     path.write_text(json.dumps(row) + "\n")
     options = {"data_files": str(path)}
-    (question,) = HubQuestions("json", "train", options=options, gold_column="evidence.ids", meta_columns=["level"])
-    assert (question.gold_passage_ids, json.loads(question.meta)) == (("p1", "p2"), {"level": "hard"})
+    (question,) = HubQuestions(
+        "json", "train", options=options, gold_column="evidence.ids", meta_columns=["level"]
+    )
+    assert (question.gold_passage_ids, json.loads(question.meta)) == (
+        ("p1", "p2"),
+        {"level": "hard"},
+    )
     (question,) = HubQuestions("json", "train", options=options)
     assert (question.gold_passage_ids, question.meta) == ((), "{}")
 
@@ -56,12 +64,17 @@ def test_corpus_by_column(tmp_path: Path) -> None:
 
 
 def test_values_of_csv_files_are_texts(tmp_path: Path) -> None:
-    """An id keeps its zeros, a year is no float where another row has none, and "NA" is an answer."""
+    """An id keeps its zeros, a year is no float where another row has none, and "NA" is
+    an answer.
+    """
     path = tmp_path / "q.csv"
     path.write_text("key;question;answer\n007;Which code has Namibia?;NA\n008;When?;1990\n")
     options = {"data_files": {"train": [str(path)]}, "sep": ";"}
     rows = list(HubQuestions("csv", "train", "key", options=options))
-    assert [(row.question_id, row.answers) for row in rows] == [("007", ("NA",)), ("008", ("1990",))]
+    assert [(row.question_id, row.answers) for row in rows] == [
+        ("007", ("NA",)),
+        ("008", ("1990",)),
+    ]
     path.write_text("key;question;answer\n007;Who?;\n")
     with pytest.raises(InputError, match="at least one non-empty answer"):
         list(HubQuestions("csv", "train", "key", options=options))

@@ -13,7 +13,9 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 def test_questions_and_answers(tmp_path: Path) -> None:
     """One question a line, ids are line numbers."""
     path = tmp_path / "nq.jsonl"
-    path.write_text('{"question": "who?", "answer": ["A", "B"]}\n{"question": "what?", "answer": []}\n')
+    path.write_text(
+        '{"question": "who?", "answer": ["A", "B"]}\n{"question": "what?", "answer": []}\n'
+    )
     questions = iter(NqOpen(str(path)))
     first = next(questions)
     assert (first.question_id, first.text, first.answers) == ("1", "who?", ("A", "B"))
@@ -21,9 +23,13 @@ def test_questions_and_answers(tmp_path: Path) -> None:
         next(questions)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="real files lie in ../shared/data, which is not here")
+@pytest.mark.skipif(
+    not SHARED.exists(), reason="real files lie in ../shared/data, which is not here"
+)
 def test_the_real_file() -> None:
-    """NQ-open dev has 3,610 questions; EfficientQA's has 1,800; DPR's SQuAD sample has this shape too."""
+    """NQ-open dev has 3,610 questions; EfficientQA's has 1,800; DPR's SQuAD sample has this shape
+    too.
+    """
     assert sum(1 for _ in NqOpen(str(SHARED / "nq_open.dev.jsonl"))) == 3610
     assert sum(1 for _ in NqOpen(str(SHARED / "nq_open.efficientqa.dev.jsonl"))) == 1800
     assert sum(1 for _ in NqOpen(str(SHARED / "dpr.squad.test.1000.tsv"))) == 1000

@@ -12,7 +12,10 @@ from winnow.errors import InputError
 def test_columns_by_name(tmp_path: Path) -> None:
     """The header says where question and answers are; relation and popularity go to meta."""
     path = tmp_path / "p.tsv"
-    path.write_text('id\tprop\ts_pop\tquestion\tpossible_answers\n7\toccupation\t42\tWhat is X?\t"[""poet"", ""writer""]"\n')
+    path.write_text(
+        'id\tprop\ts_pop\tquestion\tpossible_answers\n7\toccupation\t42\tWhat is X?\t"[""poet"", '
+        '""writer""]"\n'
+    )
     (row,) = PopQa(str(path))
     assert (row.question_id, row.answers) == ("7", ("poet", "writer"))
     assert json.loads(row.meta) == {"prop": "occupation", "s_pop": "42"}
@@ -33,7 +36,10 @@ def test_the_long_tail_by_views(tmp_path: Path) -> None:
     path.write_text("\n".join(["id\ts_pop\tquestion\tpossible_answers", *rows]) + "\n")
     assert [question.question_id for question in PopQa(str(path), views_below=100)] == ["1", "3"]
     assert len(list(PopQa(str(path)))) == 3
-    for spoiled in ('id\tquestion\tpossible_answers\n1\ta?\t["x"]\n', path.read_text().replace("99", "many")):
+    for spoiled in (
+        'id\tquestion\tpossible_answers\n1\ta?\t["x"]\n',
+        path.read_text().replace("99", "many"),
+    ):
         path.write_text(spoiled)
         with pytest.raises(InputError, match="the monthly views of the subject as s_pop"):
             list(PopQa(str(path), views_below=100))

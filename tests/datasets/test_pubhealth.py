@@ -21,14 +21,18 @@ def test_both_kinds_of_labels(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     questions = list(PubHealth(str(path)))
     assert [(q.question_id, q.text, q.answers) for q in questions] == [
-        ("7", "Smoking harms.", ("true",)), ("x", "Milk cures colds.", ("false",)), ("4", "Sleep helps.", ("true",)),
+        ("7", "Smoking harms.", ("true",)), ("x", "Milk cures colds.", ("false",)),
+        ("4", "Sleep helps.", ("true",)),
     ]  # fmt: skip
     assert json.loads(questions[1].meta) == {"label": "REFUTES"}
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
-    [({"claim": "x", "label": "True"}, "a label among true, false, SUPPORTS"), ({"label": "true"}, "a non-empty claim")],
+    [
+        ({"claim": "x", "label": "True"}, "a label among true, false, SUPPORTS"),
+        ({"label": "true"}, "a non-empty claim"),
+    ],
 )
 def test_a_wrong_row_is_refused(tmp_path: Path, row: dict[str, str], message: str) -> None:
     """With the file and the line."""

@@ -9,7 +9,9 @@ from winnow.errors import InputError
 
 
 def test_values_are_text_and_questions_unique(tmp_path: Path) -> None:
-    """007 stays 007 and No stays No; the author is no question; a question of two lists is taken once."""
+    """007 stays 007 and No stays No; the author is no question; a question of two lists is taken
+    once.
+    """
     (tmp_path / "a.yaml").write_text("AUTHOR: me\nWhich agent?:\n- 007\nYes or no?:\n- No\n")
     (tmp_path / "b.yaml").write_text("Which agent?:\n- Bond\nWhat?:\n- x\n")
     questions = list(RedTrivia(str(tmp_path), ["a", "b"]))

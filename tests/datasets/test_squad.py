@@ -16,7 +16,9 @@ def test_answerable_questions_with_their_title(tmp_path: Path) -> None:
         {"id": "2", "question": "What?", "answers": [], "is_impossible": True},
     ]
     path = tmp_path / "s.json"
-    path.write_text(json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "c", "qas": qas}]}]}))
+    path.write_text(
+        json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "c", "qas": qas}]}]})
+    )
     (row,) = Squad(str(path))
     assert (row.question_id, row.answers, json.loads(row.meta)) == ("1", ("Ann",), {"title": "T"})
     path.write_text("{}")

@@ -12,7 +12,11 @@ from winnow.errors import InputError
 def test_value_and_aliases_are_answers(tmp_path: Path) -> None:
     """The value comes first, each alias once."""
     path = tmp_path / "t.json"
-    row = {"QuestionId": "tc_1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": ["Bob", "Robert"]}}
+    row = {
+        "QuestionId": "tc_1",
+        "Question": "Who?",
+        "Answer": {"Value": "Bob", "Aliases": ["Bob", "Robert"]},
+    }
     path.write_text(json.dumps({"Data": [row, {"Question": "no id"}]}))
     questions = iter(TriviaQa(str(path)))
     first = next(questions)
@@ -34,8 +38,14 @@ def test_another_object_is_refused(tmp_path: Path) -> None:
     [
         (7, "QuestionId, Question and Answer"),
         ({"QuestionId": "1", "Question": "Who?", "Answer": "Bob"}, "a list of Aliases"),
-        ({"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": "Bob"}}, "a list of Aliases"),
-        ({"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": [None]}}, "each a string or a number"),
+        (
+            {"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": "Bob"}},
+            "a list of Aliases",
+        ),
+        (
+            {"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": [None]}},
+            "each a string or a number",
+        ),
     ],
 )
 def test_odd_rows_are_named(tmp_path: Path, row: object, message: str) -> None:

@@ -1,4 +1,6 @@
-"""Calls in flight on several engines: roles, servers beside local models, refusals, failures, timing."""
+"""Calls in flight on several engines: roles, servers beside local models, refusals, failures,
+timing.
+"""
 
 import time
 from collections.abc import Sequence
@@ -38,28 +40,46 @@ from winnow.testing import ScriptedReader, make_context, make_question
 
 
 def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -> None:
-    """The same text goes to two models; the role is no part of the key, the engine's identity is."""
+    """The same text goes to two models; the role is no part of the key, the engine's
+    identity is.
+    """
 
     def plan() -> Plan[Answer]:
         message = (Message("user", "a"),)
-        read, rewritten = yield [Generate(message, Decoding()), Generate(message, Decoding(), role="rewriter")]
+        read, rewritten = yield [
+            Generate(message, Decoding()),
+            Generate(message, Decoding(), role="rewriter"),
+        ]
         return Answer(f"{read.text} {rewritten.text}", unknown=False)
 
-    reader, rewriter = ScriptedReader(str.upper, identity="one"), ScriptedReader(lambda t: t * 2, identity="two")
+    reader, rewriter = (
+        ScriptedReader(str.upper, identity="one"),
+        ScriptedReader(lambda t: t * 2, identity="two"),
+    )
     engines = {**build_engine_map(reader), **build_engine_map(rewriter, "rewriter")}
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         driver = Driver(engines, ledger)
         (outcome,) = driver.run([Job(1, plan())])
         assert outcome.result.text == "A aa"
-        assert [(part.role, part.calls) for part in outcome.usage] == [("reader", 1), ("rewriter", 1)]
-        assert {role: usage.tokens_in for role, usage in driver.stats.usage.items()} == {"reader": 1, "rewriter": 1}
-        shared = Driver(build_engine_map(ScriptedReader(identity="one"), "reader", "rewriter"), ledger)
+        assert [(part.role, part.calls) for part in outcome.usage] == [
+            ("reader", 1),
+            ("rewriter", 1),
+        ]
+        assert {role: usage.tokens_in for role, usage in driver.stats.usage.items()} == {
+            "reader": 1,
+            "rewriter": 1,
+        }
+        shared = Driver(
+            build_engine_map(ScriptedReader(identity="one"), "reader", "rewriter"), ledger
+        )
         (outcome,) = shared.run([Job(1, plan())])
         assert (outcome.result.text, shared.stats.executed) == ("A A", 0)
 
 
 class Slow(ScriptedReader):
-    """A server that answers after so many polls, and never makes its caller wait longer than it allows."""
+    """A server that answers after so many polls, and never makes its caller wait longer than it
+    allows.
+    """
 
     polls: int = 0
     waits: list[float]
@@ -90,7 +110,9 @@ class Local(ScriptedReader):
 
 
 def test_no_engine_waits_for_another(tmp_path: Path) -> None:
-    """While an API's answer is out the estimator goes on: all its plans finish first, and the server is only polled."""
+    """While an API's answer is out the estimator goes on: all its plans finish first, and the
+    server is only polled.
+    """
 
     def estimate(n: int) -> Plan[str]:
         yield [Estimate("q", f"text {n}")]
@@ -149,7 +171,9 @@ class Censored(ScriptedReader):
 
 
 def test_a_stored_refusal_reaches_only_plans_that_can_go_on(tmp_path: Path) -> None:
-    """The ledger's failure of one strategy stops another that expects a reply, and says how to request it again."""
+    """The ledger's failure of one strategy stops another that expects a reply, and says how to
+    request it again.
+    """
 
     def plan(*, may_fail: bool) -> Plan[str]:
         (reply,) = yield [Generate((Message("user", "a"),), Decoding(), may_fail=may_fail)]
@@ -158,7 +182,9 @@ def test_a_stored_refusal_reaches_only_plans_that_can_go_on(tmp_path: Path) -> N
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         (outcome,) = Driver(build_engine_map(Censored()), ledger).run([Job(1, plan(may_fail=True))])
         assert outcome.result == "content filter."
-        with pytest.raises(CallRefusedError, match=r"content filter\. `winnow ledger prune --failed`"):
+        with pytest.raises(
+            CallRefusedError, match=r"content filter\. `winnow ledger prune --failed`"
+        ):
             list(Driver(build_engine_map(Censored()), ledger).run([Job(1, plan(may_fail=False))]))
 
 
@@ -183,25 +209,34 @@ class Broken(ScriptedReader):
         raise ReaderError("the quota is exhausted")
 
 
-def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(tmp_path: Path) -> None:
+def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(
+    tmp_path: Path,
+) -> None:
     """The judge's paid reply is stored before the reader's error ends the run."""
     judge = Remote(lambda _: "yes", identity="judge")
     engines = build_engine_map(Broken(), "reader") | build_engine_map(judge, "judge")
 
     def plan() -> Plan[Answer]:
-        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
+        yield [
+            Generate((Message("user", role),), Decoding(), role=role)
+            for role in ("reader", "judge")
+        ]
         return Answer("", True)
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         with pytest.raises(ReaderError, match="the quota is exhausted"):
             list(Driver(engines, ledger).run([Job(1, plan())]))
-        key = compute_request_key(get_ledger_identity(judge), Generate((Message("user", "judge"),), Decoding()))
+        key = compute_request_key(
+            get_ledger_identity(judge), Generate((Message("user", "judge"),), Decoding())
+        )
         assert isinstance(ledger.get([key])[key], Generation)
 
 
 @dataclass
 class Loading(ScriptedReader):
-    """Takes a while to accept requests, and longer to answer them, as a local model that loads first."""
+    """Takes a while to accept requests, and longer to answer them, as a local model that loads
+    first.
+    """
 
     seconds: float = 0.2
 
@@ -224,7 +259,10 @@ def test_a_local_call_takes_its_own_computation_alone(tmp_path: Path) -> None:
     )
 
     def plan() -> Plan[Answer]:
-        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
+        yield [
+            Generate((Message("user", role),), Decoding(), role=role)
+            for role in ("reader", "judge")
+        ]
         return Answer("", True)
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
@@ -237,7 +275,15 @@ def test_a_local_call_takes_its_own_computation_alone(tmp_path: Path) -> None:
 def test_a_shortened_request_keeps_its_role_and_sample() -> None:
     """All that is not the prompt stays."""
     short = Generate((Message("user", "s"),), Decoding())
-    one = Generate((Message("user", "l"),), Decoding(), 3, "judge", ("true",), may_fail=True, shorter=lambda: short)
+    one = Generate(
+        (Message("user", "l"),),
+        Decoding(),
+        3,
+        "judge",
+        ("true",),
+        may_fail=True,
+        shorter=lambda: short,
+    )
     less = one.drop_passage()
     assert less is not None
     assert (less.messages, less.sample, less.role, less.token_logprobs, less.may_fail) == (
@@ -274,7 +320,12 @@ class Cutting(ScriptedReader):
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
         """Return the replies with the reason for their end."""
         return [
-            (request, structs.replace(result, finish="length" if "long" in request.messages[0].content else "stop"))  # type: ignore[union-attr, arg-type]
+            (
+                request,
+                structs.replace(
+                    result, finish="length" if "long" in request.messages[0].content else "stop"
+                ),
+            )  # type: ignore[union-attr, arg-type]
             for request, result in super().collect(timeout)
         ]
 
@@ -283,21 +334,31 @@ def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
     """Two of three of the reader, none of the judge; the ledger keeps the reason."""
 
     def plan() -> Plan[Answer]:
-        texts = [("long 1", "reader"), ("long 2", "reader"), ("short", "reader"), ("short", "judge")]
+        texts = [
+            ("long 1", "reader"),
+            ("long 2", "reader"),
+            ("short", "reader"),
+            ("short", "judge"),
+        ]
         yield [Generate((Message("user", text),), Decoding(), role=role) for text, role in texts]
         return Answer("", unknown=True)
 
     for _ in range(2):
         outcomes, _ = run(tmp_path, [Job(1, plan())], Cutting(), roles=("reader", "judge"))
-        assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [("reader", 3, 2), ("judge", 1, 0)]
+        assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [
+            ("reader", 3, 2),
+            ("judge", 1, 0),
+        ]
 
 
 def test_a_reply_of_white_space_is_counted_as_empty(tmp_path: Path) -> None:
     """As one without any character is."""
     for reply, num_empty in (("", 1), (" \n", 1), ("x", 0)):
-        (outcome,) = run(tmp_path / str(len(reply)), [Job(1, ask(["a"]))], ScriptedReader(lambda _, text=reply: text))[
-            0
-        ].values()
+        (outcome,) = run(
+            tmp_path / str(len(reply)),
+            [Job(1, ask(["a"]))],
+            ScriptedReader(lambda _, text=reply: text),
+        )[0].values()
         assert outcome.usage[0].empty == num_empty
 
 
@@ -310,8 +371,15 @@ def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:
         return Answer("", unknown=True)
 
     for _ in range(2):
-        outcomes, _ = run(tmp_path, [Job(1, plan())], ScriptedReader(lambda _: "a b c d e"), roles=("reader", "judge"))
-        used = [(part.role, part.calls, part.tokens_in, part.tokens_out) for part in outcomes[1].usage]
+        outcomes, _ = run(
+            tmp_path,
+            [Job(1, plan())],
+            ScriptedReader(lambda _: "a b c d e"),
+            roles=("reader", "judge"),
+        )
+        used = [
+            (part.role, part.calls, part.tokens_in, part.tokens_out) for part in outcomes[1].usage
+        ]
         assert used == [("reader", 2, 4, 10), ("judge", 1, 2, 5)]
 
 
@@ -321,7 +389,10 @@ class Reasoning(ScriptedReader):
     def collect(self, timeout: float) -> list[tuple[Request, Result | TooLong]]:
         """Return the replies with the tokens of their reasoning."""
         return [
-            (request, structs.replace(result, usage=structs.replace(result.usage, tokens_reasoning=3)))  # type: ignore[union-attr, arg-type]
+            (
+                request,
+                structs.replace(result, usage=structs.replace(result.usage, tokens_reasoning=3)),
+            )  # type: ignore[union-attr, arg-type]
             for request, result in super().collect(timeout)
         ]
 
@@ -342,14 +413,21 @@ def test_a_score_of_a_language_model_has_its_share_of_the_time() -> None:
     """One of an estimator has no usage, so that nothing but what computed it is added."""
     timed = add_origin(Score(-1.5, Usage(7, 0)), 2.0, "torch 2")
     assert isinstance(timed, Score)
-    assert (timed.value, timed.usage, timed.usage.seconds, timed.model) == (-1.5, Usage(7, 0), 2.0, "torch 2")
+    assert (timed.value, timed.usage, timed.usage.seconds, timed.model) == (
+        -1.5,
+        Usage(7, 0),
+        2.0,
+        "torch 2",
+    )
     assert add_origin(Score(0.5), 2.0, "torch 2") == Score(0.5, model="torch 2")
     assert add_origin(Score(0.5, model="served"), 2.0, "torch 2") == Score(0.5, model="served")
 
 
 def test_a_reply_with_its_time_keeps_every_other_field() -> None:
     """Each field has a value of its own, so that none can be mixed up or left out."""
-    values: dict[str, object] = {name: object() for name in Generation.__struct_fields__} | {"usage": Usage(1, 2)}
+    values: dict[str, object] = {name: object() for name in Generation.__struct_fields__} | {
+        "usage": Usage(1, 2)
+    }
     timed = add_origin(Generation(**values), 3.0, "torch 2")  # type: ignore[arg-type]
     assert isinstance(timed, Generation)
     for name, value in values.items():

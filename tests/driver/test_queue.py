@@ -35,14 +35,31 @@ def build_queue(capacity: int, in_flight: int = 0) -> EngineQueue:
 
 
 def list_lengths(batch: list[Call]) -> list[int]:
-    return [len(call.request.messages[0].content) for call in batch if isinstance(call.request, Generate)]
+    return [
+        len(call.request.messages[0].content)
+        for call in batch
+        if isinstance(call.request, Generate)
+    ]
 
 
 @pytest.mark.parametrize(
     ("capacity", "in_flight", "taken"),
-    [(3, 0, 3), (1, 0, 1), (8, 3, 5), (8, 6, 2), (8, 7, 0), (9, 7, 0), (9, 6, 3), (3, 3, 0), (0, 0, 0), (20, 0, 10)],
+    [
+        (3, 0, 3),
+        (1, 0, 1),
+        (8, 3, 5),
+        (8, 6, 2),
+        (8, 7, 0),
+        (9, 7, 0),
+        (9, 6, 3),
+        (3, 3, 0),
+        (0, 0, 0),
+        (20, 0, 10),
+    ],
 )
-def test_a_lane_fills_its_capacity_once_a_quarter_is_free(capacity: int, in_flight: int, taken: int) -> None:
+def test_a_lane_fills_its_capacity_once_a_quarter_is_free(
+    capacity: int, in_flight: int, taken: int
+) -> None:
     """The longest calls go first, so that a batch holds calls of like length."""
     one = build_queue(capacity, in_flight)
     assert list_lengths(one.take()) == list(range(10, 10 - taken, -1))
@@ -51,11 +68,16 @@ def test_a_lane_fills_its_capacity_once_a_quarter_is_free(capacity: int, in_flig
 
 def test_an_empty_lane_takes_nothing() -> None:
     """Whether or not calls are in flight."""
-    assert [EngineQueue(ScriptedReader(capacity=4), "x", in_flight=n).take() for n in (0, 1)] == [[], []]
+    assert [EngineQueue(ScriptedReader(capacity=4), "x", in_flight=n).take() for n in (0, 1)] == [
+        [],
+        [],
+    ]
 
 
 def test_calls_answered_while_they_wait_leave_the_queue() -> None:
-    """Another plan's unsolicited result may answer a queued call; the batch is full nevertheless."""
+    """Another plan's unsolicited result may answer a queued call; the batch is full
+    nevertheless.
+    """
     one = EngineQueue(ScriptedReader(capacity=2), "x")
     calls = [add(one, ask("x" * length)) for length in range(5)]
     calls[4].state = calls[2].state = CallState.DONE
@@ -81,7 +103,9 @@ def test_equally_long_calls_keep_their_order() -> None:
 
 
 def test_prompts_that_begin_alike_follow_each_other_where_prefixes_are_reused() -> None:
-    """A later prompt of a question comes before the questions that were not begun, however long the prompts are."""
+    """A later prompt of a question comes before the questions that were not begun, however long the
+    prompts are.
+    """
     one = EngineQueue(PrefixReader(capacity=2), "x")
     first, other, longer = (add(one, ask("system", text)) for text in ("a b", "c" * 50, "a b c d"))
     assert one.take() == [first, longer]

@@ -45,7 +45,12 @@ def test_equal_requests_are_made_once(tmp_path: Path) -> None:
     assert sorted(reader.prompts) == ["a", "b"]
     assert {outcome.result.text for outcome in outcomes.values()} == {"B"}
     assert {outcome.usage[0].calls for outcome in outcomes.values()} == {2}
-    assert (driver.stats.requests, driver.stats.executed, driver.stats.merged, driver.stats.shared) == (20, 2, 18, 0.9)
+    assert (
+        driver.stats.requests,
+        driver.stats.executed,
+        driver.stats.merged,
+        driver.stats.shared,
+    ) == (20, 2, 18, 0.9)
 
 
 def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
@@ -72,16 +77,26 @@ def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None
 
 def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
     """The lowest-ranked goes first, the gold passage last; the dropped ones are counted."""
-    contexts = [make_context(1, "a" * 40), make_context(2, "b" * 40), make_context(3, "c" * 40, is_gold=True)]
+    contexts = [
+        make_context(1, "a" * 40),
+        make_context(2, "b" * 40),
+        make_context(3, "c" * 40, is_gold=True),
+    ]
     reader = ScriptedReader(lambda prompt: prompt, context_length=110)
-    outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))], reader)
+    outcomes, _ = run(
+        tmp_path,
+        [Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))],
+        reader,
+    )
     assert outcomes[1].dropped == 1
     assert "b" * 40 not in reader.prompts[0]
     assert "c" * 40 in reader.prompts[0]
 
 
 def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
-    """K = 1, 2 and 3 shrink to one prompt and share its call; each reports its own cut, in a replay too."""
+    """K = 1, 2 and 3 shrink to one prompt and share its call; each reports its own cut, in a replay
+    too.
+    """
     contexts = [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
     strategy = Concatenation(PROMPT, Decoding())
     for _ in range(2):
@@ -103,22 +118,32 @@ class Narrow(ScriptedReader):
 
 
 def test_what_a_server_finds_too_long_is_asked_with_a_passage_fewer(tmp_path: Path) -> None:
-    """The same as when the window is known beforehand: counted, and never stored; each sample keeps its number."""
+    """The same as when the window is known beforehand: counted, and never stored; each sample keeps
+    its number.
+    """
     contexts = [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
     hot = Decoding(temperature=0.7, samples=2)
     outcomes, driver = run(
-        tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(make_question(), contexts))], Narrow(lambda _: "x")
+        tmp_path,
+        [Job(1, Concatenation(PROMPT, hot).plan(make_question(), contexts))],
+        Narrow(lambda _: "x"),
     )
     assert outcomes[1].dropped == 2
     assert driver.stats.executed == 2
-    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 200)]))
+    job = Job(
+        "cell/q1",
+        Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 200)]),
+    )
     with pytest.raises(PromptTooLongError, match="too many tokens"):
         run(tmp_path, [job], Narrow())
 
 
 def test_a_prompt_too_long_without_passages_is_an_error(tmp_path: Path) -> None:
     """It names the question's tag."""
-    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 50)]))
+    job = Job(
+        "cell/q1",
+        Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 50)]),
+    )
     with pytest.raises(PromptTooLongError, match="cell/q1"):
         run(tmp_path, [job], ScriptedReader(context_length=20))
 
@@ -154,21 +179,31 @@ def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None
         assert driver._open_calls == driver._calls_by_request == {}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+)
 @given(
-    st.lists(st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=3), min_size=1, max_size=12),
+    st.lists(
+        st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=3),
+        min_size=1,
+        max_size=12,
+    ),
     st.integers(1, 5),
     st.integers(1, 5),
 )
 def test_every_plan_ends_and_no_call_is_made_twice(
     tmp_path: Path, plans: list[list[list[str]]], window: int, batch: int
 ) -> None:
-    """Whatever is asked, in whatever window and batch: all outcomes come, distinct calls are made once."""
+    """Whatever is asked, in whatever window and batch: all outcomes come, distinct calls are made
+    once.
+    """
     import os
 
     folder = tmp_path / os.urandom(6).hex()
     reader = ScriptedReader(str.upper, batch_size=batch, capacity=2)
-    outcomes, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
+    outcomes, driver = run(
+        folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window
+    )
     assert sorted(outcomes) == list(range(len(plans)))
     assert len(reader.prompts) == len(set(reader.prompts)) == driver.stats.executed
     stats = driver.stats
@@ -176,19 +211,26 @@ def test_every_plan_ends_and_no_call_is_made_twice(
 
 
 class Unordered(ScriptedReader):
-    """An engine that also returns results of calls that it was not given, twice, and in reverse order."""
+    """An engine that also returns results of calls that it was not given, twice, and in reverse
+    order.
+    """
 
     extra: Sequence[str] = ()
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
         """Return the batch reversed, and once more, after the unsolicited results."""
         results = list(super().collect(timeout))
-        unsolicited = [(Generate((Message("user", text),), Decoding()), Generation(text.upper())) for text in self.extra]
+        unsolicited = [
+            (Generate((Message("user", text),), Decoding()), Generation(text.upper()))
+            for text in self.extra
+        ]
         self.extra = ()
         return [*unsolicited, *reversed(results), *results]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+)
 @given(
     st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), min_size=1, max_size=8),
     st.lists(st.sampled_from("abcdefgh"), max_size=6),
@@ -196,14 +238,18 @@ class Unordered(ScriptedReader):
 def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     tmp_path: Path, plans: list[list[str]], extra: list[str]
 ) -> None:
-    """Results of queued calls count too, whoever requested them; nothing breaks and nothing is lost."""
+    """Results of queued calls count too, whoever requested them; nothing breaks and nothing is
+    lost.
+    """
     import os
 
     folder = tmp_path / os.urandom(6).hex()
     reader = Unordered(str.upper, batch_size=2, capacity=2)
     reader.extra = extra
     outcomes, driver = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
-    assert {n: outcome.result.text for n, outcome in outcomes.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}
+    assert {n: outcome.result.text for n, outcome in outcomes.items()} == {
+        n: t[-1].upper() for n, t in enumerate(plans)
+    }
     assert driver._open_calls == driver._calls_by_request == {}
     with SqliteStore(folder / "l.sqlite") as ledger:
         assert len(ledger) >= len({text for texts in plans for text in texts})
@@ -217,11 +263,16 @@ def _fetch(query: str) -> Plan[Answer]:
 
 
 def test_sets_of_engines_share_a_driver(tmp_path: Path) -> None:
-    """One reader serves the plans of two sets, whose searches go to engines of their own; a plan names its set."""
+    """One reader serves the plans of two sets, whose searches go to engines of their own; a plan
+    names its set.
+    """
     reader = ScriptedReader(str.upper)
     found = {name: [Passage(name, "", f"{name} text")] for name in ("wiki", "news")}
     searches = {name: make_search(lambda _, name=name: found[name], name) for name in found}
-    engines = {name: {**build_engine_map(reader), **build_engine_map(search)} for name, search in searches.items()}
+    engines = {
+        name: {**build_engine_map(reader), **build_engine_map(search)}
+        for name, search in searches.items()
+    }
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         driver = Driver(engines, ledger)
         jobs = [Job((name, n), _fetch("q"), name) for name in engines for n in range(2)]
@@ -229,7 +280,10 @@ def test_sets_of_engines_share_a_driver(tmp_path: Path) -> None:
         assert answers == {(name, n): f"{name.upper()} TEXT" for name in engines for n in range(2)}
         assert len(driver.engines) == 3
         assert (driver.stats.executed, driver.stats.merged) == (4, 4)
-        with pytest.raises(ConfigError, match=r"requested Likelihood .* serves only Generate \(reader\), Search \(search\)\."):
+        with pytest.raises(
+            ConfigError,
+            match=r"requested Likelihood .* serves only Generate \(reader\), Search \(search\)\.",
+        ):
             list(driver.run([Job(1, score_nothing(), "wiki")]))
         judged = {"plain": engines["wiki"], "judged": build_engine_map(reader, "judge")}
         with pytest.raises(ConfigError, match=r"serves only Generate \(judge\)\."):
@@ -269,7 +323,9 @@ def test_passages_are_dropped_before_a_plan_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["known before", "told by the server"])
-def test_a_plan_that_asks_for_it_is_told_that_its_prompt_is_too_long(tmp_path: Path, refuses: bool) -> None:
+def test_a_plan_that_asks_for_it_is_told_that_its_prompt_is_too_long(
+    tmp_path: Path, refuses: bool
+) -> None:
     """It goes on with a shorter one; nothing of it is stored; a replay finds the same way."""
     history = [letter * 50 for letter in "abc"]
     reader = Narrow(str.upper) if refuses else ScriptedReader(str.upper, context_length=110)

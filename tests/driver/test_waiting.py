@@ -1,4 +1,6 @@
-"""How long the driver waits, what it holds in memory, and what it gives back: windows, polls, drains, other processes."""
+"""How long the driver waits, what it holds in memory, and what it gives back: windows, polls,
+drains, other processes.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,9 @@ from winnow.testing import ScriptedReader, make_context, make_question
 
 def ask_two_roles() -> Plan[Answer]:
     """Ask the reader and the judge at once."""
-    yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
+    yield [
+        Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")
+    ]
     return Answer("", unknown=True)
 
 
@@ -58,7 +62,9 @@ class Watched(ScriptedReader):
 
 
 def test_the_last_collect_confirms_that_all_is_stored(tmp_path: Path) -> None:
-    """An engine may wait while it is the only one; a last call without results says that nothing is left."""
+    """An engine may wait while it is the only one; a last call without results says that nothing is
+    left.
+    """
     reader = Watched()
     run(tmp_path, [Job(1, ask(["a"]))], reader)
     assert reader.waits == [1.0, 0.0]
@@ -69,7 +75,9 @@ def test_a_call_that_another_process_gives_up_is_taken_over(tmp_path: Path) -> N
     """While another process may deliver, no engine waits; a released claim is made here."""
     path = tmp_path / "l.sqlite"
     reader = Watched()
-    key = compute_request_key(get_ledger_identity(reader), Generate((Message("user", "a"),), Decoding()))
+    key = compute_request_key(
+        get_ledger_identity(reader), Generate((Message("user", "a"),), Decoding())
+    )
     with SqliteStore(path) as other, SqliteStore(path) as ledger:
         other.owner = "another-host:1:1:1"
         other.claim([key])
@@ -99,7 +107,9 @@ def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
                 for request, result in super().collect(timeout)
             ]
 
-    plan = Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(n, f"{n}" * 40) for n in (1, 2, 3)])
+    plan = Concatenation(PROMPT, Decoding()).plan(
+        make_question(), [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    )
     with SqliteStore(path) as ledger, SqliteStore(path) as other:
         other.owner = "another-host:1:1:1"
         reader = Narrow()
@@ -145,7 +155,9 @@ class Silent(ScriptedReader):
         return []
 
 
-def test_a_silent_server_is_drained_for_a_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_drained_for_a_limited_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After another engine failed, paid calls are waited for, but not for ever."""
     monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.2)
     silent = Silent(identity="judge")
@@ -163,7 +175,9 @@ class OneByOne(ScriptedReader):
 
 @pytest.mark.parametrize("error", ["each plan", "refused request", "unknown role"])
 def test_calls_in_flight_are_stored_after_an_error(tmp_path: Path, error: str) -> None:
-    """Whatever ends the run, and however many plans fail while the rest of the paid calls comes in."""
+    """Whatever ends the run, and however many plans fail while the rest of the paid
+    calls comes in.
+    """
     reader = OneByOne(batch_size=1)
 
     def fail(number: int) -> Plan[Answer]:
@@ -171,14 +185,30 @@ def test_calls_in_flight_are_stored_after_an_error(tmp_path: Path, error: str) -
         if error == "each plan":
             raise ValueError(number)
         role, logprobs = ("judge", ()) if error == "unknown role" else ("reader", ("yes",))
-        yield [Generate((Message("user", "again"),), Decoding(), role=role, token_logprobs=logprobs)]
+        yield [
+            Generate((Message("user", "again"),), Decoding(), role=role, token_logprobs=logprobs)
+        ]
         return Answer("", unknown=True)
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         with pytest.raises((ValueError, ConfigError)):
-            list(Driver(build_engine_map(reader), ledger).run([Job(number, fail(number)) for number in range(10)]))
+            list(
+                Driver(build_engine_map(reader), ledger).run(
+                    [Job(number, fail(number)) for number in range(10)]
+                )
+            )
         requests = [Generate((Message("user", str(number)),), Decoding()) for number in range(10)]
-        assert len(ledger.get([compute_request_key(get_ledger_identity(reader), request) for request in requests])) == 10
+        assert (
+            len(
+                ledger.get(
+                    [
+                        compute_request_key(get_ledger_identity(reader), request)
+                        for request in requests
+                    ]
+                )
+            )
+            == 10
+        )
 
 
 def test_a_local_engine_is_not_computed_on_after_an_error(tmp_path: Path) -> None:
@@ -193,8 +223,15 @@ def test_a_local_engine_is_not_computed_on_after_an_error(tmp_path: Path) -> Non
         yield [Generate((Message("user", "first"),), Decoding())]
         raise ValueError
 
-    with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ValueError):  # noqa: PT011 (the plan's own)
-        list(Driver(build_engine_map(reader), ledger).run([Job(1, raise_after_one()), Job(2, ask_more())]))
+    with (
+        SqliteStore(tmp_path / "l.sqlite") as ledger,
+        pytest.raises(ValueError),  # noqa: PT011 (the plan's own)
+    ):
+        list(
+            Driver(build_engine_map(reader), ledger).run(
+                [Job(1, raise_after_one()), Job(2, ask_more())]
+            )
+        )
     assert reader.prompts == ["first"]
 
 
@@ -211,26 +248,41 @@ class Confirming(ScriptedReader):
         return super().collect(timeout)
 
 
-def test_results_that_cannot_be_stored_are_not_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_cannot_be_stored_are_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk: the next `collect` would say that they are stored."""
     reader = Confirming(batch_size=1)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         monkeypatch.setattr(ledger, "put", lambda *_: (_ for _ in ()).throw(OSError("no space")))
         with pytest.raises(OSError, match="no space"):
-            list(Driver(build_engine_map(reader), ledger).run([Job(n, ask([str(n)])) for n in range(4)]))
+            list(
+                Driver(build_engine_map(reader), ledger).run(
+                    [Job(n, ask([str(n)])) for n in range(4)]
+                )
+            )
     assert reader.collects == 1
 
 
-def test_a_server_that_hangs_does_not_keep_the_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_hangs_does_not_keep_the_results_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After an error both are asked in turn."""
     monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.5)
     silent, judge = Silent(identity="reader"), Later(identity="judge")
 
     def plan() -> Plan[Answer]:
-        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge", "rewriter")]
+        yield [
+            Generate((Message("user", role),), Decoding(), role=role)
+            for role in ("reader", "judge", "rewriter")
+        ]
         return Answer("", unknown=True)
 
-    engines = build_engine_map(silent) | build_engine_map(judge, "judge") | build_engine_map(Failing(), "rewriter")
+    engines = (
+        build_engine_map(silent)
+        | build_engine_map(judge, "judge")
+        | build_engine_map(Failing(), "rewriter")
+    )
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         with pytest.raises(ReaderError, match="quota"):
             list(Driver(engines, ledger).run([Job(1, plan())]))
@@ -272,11 +324,17 @@ def test_two_servers_are_polled_with_pauses(tmp_path: Path) -> None:
     """Each is polled without waiting; then the driver waits a moment at one of them."""
     one, two = Later(identity="one"), Later(identity="two")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        list(Driver(build_engine_map(one) | build_engine_map(two, "judge"), ledger).run([Job(1, ask_two_roles())]))
+        list(
+            Driver(build_engine_map(one) | build_engine_map(two, "judge"), ledger).run(
+                [Job(1, ask_two_roles())]
+            )
+        )
     assert one.waits[:4] == [0.0, 0.05, 0.0, 0.05]
 
 
-def test_the_driver_sleeps_while_only_other_processes_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_sleeps_while_only_other_processes_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It looks into the ledger once per pause."""
     path = tmp_path / "l.sqlite"
     key = compute_request_key("scripted", Generate((Message("user", "a"),), Decoding()))

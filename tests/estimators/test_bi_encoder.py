@@ -14,7 +14,9 @@ PASSAGES = [Passage("1", "A", "a river in France"), Passage("2", "B", "dogs bark
 
 def test_log_odds_are_scaled_cosines_and_passages_are_encoded_once(tmp_path: Path) -> None:
     """Within 20; the second call encodes no passage again."""
-    encoder = SentenceEncoder(str(make_tiny_encoder(tmp_path, ["a river", "dogs bark"])), dtype="float32")
+    encoder = SentenceEncoder(
+        str(make_tiny_encoder(tmp_path, ["a river", "dogs bark"])), dtype="float32"
+    )
     estimator = BiEncoder(encoder, scale=20)
     pairs = [("what barks?", PASSAGES[0]), ("what barks?", PASSAGES[1]), ("rivers?", PASSAGES[0])]
     first = estimator.score(pairs)

@@ -21,6 +21,15 @@ def test_it_is_the_probability_of_the_next_token(tmp_path: Path) -> None:
     estimator = CausalEstimator(str(base), dtype="float32")
     assert estimator.template == PairTemplate(suffix=" relevant:")
     ids = estimator.tokens.encode("who wrote emma", PASSAGE)
-    p = estimator.lm.model(torch.tensor([ids], device=estimator.lm.device)).logits[0, -1].softmax(dim=-1)
-    true, false = (p[get_single_token_id(estimator.lm.tokenizer, word, "")].item() for word in (" true", " false"))
-    assert estimator.score([("who wrote emma", PASSAGE)])[0] == pytest.approx(math.log(true / false), abs=1e-4)
+    p = (
+        estimator.lm.model(torch.tensor([ids], device=estimator.lm.device))
+        .logits[0, -1]
+        .softmax(dim=-1)
+    )
+    true, false = (
+        p[get_single_token_id(estimator.lm.tokenizer, word, "")].item()
+        for word in (" true", " false")
+    )
+    assert estimator.score([("who wrote emma", PASSAGE)])[0] == pytest.approx(
+        math.log(true / false), abs=1e-4
+    )

@@ -15,8 +15,14 @@ from winnow.testing import make_tiny_encoder
 TEXTS = ["who wrote emma Emma. Jane Austen wrote Emma", "the sea is blue and wide"] * 20
 PAIRS = [
     ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
-    ("who wrote emma", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
-    ("what is blue", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+    (
+        "who wrote emma",
+        Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter."),
+    ),
+    (
+        "what is blue",
+        Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter."),
+    ),
 ]
 
 
@@ -32,17 +38,25 @@ def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
     estimator = CrossEncoder(str(tmp_path / "reranker"), dtype="float32")
     rows = [estimator.tokens.encode(*PAIRS[0])]
     starts = torch.arange(len(rows[0])) >= estimator.tokens.get_second_start(*PAIRS[0])
-    expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
+    expected = (
+        model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
+    )
     assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
     last_layer = estimator.lm.model.base_model.encoder.layer[-1]  # type: ignore[union-attr, index]
-    assert last_layer(torch.zeros(2, 7, 32)).shape == (2, 1, 32), "it computes the first token alone"
+    assert last_layer(torch.zeros(2, 7, 32)).shape == (
+        2,
+        1,
+        32,
+    ), "it computes the first token alone"
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path: Path) -> None:
-    """The cosine of two texts encoded one by one, as a sentence encoder's; with a layer fewer the two see each other.
+    """The cosine of two texts encoded one by one, as a sentence encoder's; with a layer fewer the
+    two see each other.
 
-    Scoring runs the one attention, training on a CPU the other; weights are large, so that a mask that masks nothing shows.
+    Scoring runs the one attention, training on a CPU the other; weights are large, so that a mask
+    that masks nothing shows.
     """
     base = str(make_tiny_encoder(tmp_path / "bert", TEXTS))
     estimator = CrossEncoder(base, dtype="float32", head="pooled")
@@ -55,7 +69,9 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
         start = estimator.tokens.get_second_start(question, passage) - 1
-        rows = [torch.tensor([part], device=estimator.lm.device) for part in (ids[:start], ids[start:])]
+        rows = [
+            torch.tensor([part], device=estimator.lm.device) for part in (ids[:start], ids[start:])
+        ]
         parts = [estimator.lm.model(row).last_hidden_state.mean(dim=1) for row in rows]
         assert ids[0] == ids[start]
         expected.append(20 * torch.cosine_similarity(*parts).item())
@@ -66,11 +82,17 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
 
 def test_settings_are_checked(tmp_path: Path) -> None:
     """Heads, a first token that would not see the passage, and more layers apart than there are."""
-    with pytest.raises(ModelError, match=r"separate_layers=3 needs a BERT model with .* with 2 layers"):
-        CrossEncoder(str(make_tiny_encoder(tmp_path / "bert", TEXTS)), head="pooled", separate_layers=3).score(PAIRS)
+    with pytest.raises(
+        ModelError, match=r"separate_layers=3 needs a BERT model with .* with 2 layers"
+    ):
+        CrossEncoder(
+            str(make_tiny_encoder(tmp_path / "bert", TEXTS)), head="pooled", separate_layers=3
+        ).score(PAIRS)
     with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
         CrossEncoder("x", head="x")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="0 with head=classes; received separate_layers=2 and head=classes"):
+    with pytest.raises(
+        ConfigError, match="0 with head=classes; received separate_layers=2 and head=classes"
+    ):
         CrossEncoder("x", separate_layers=2)
 
 
@@ -87,13 +109,22 @@ def make_classifier(folder: Path, **config: object) -> str:
 
 
 def test_entailment_reads_the_premise_first(tmp_path: Path) -> None:
-    """The log-odds of one class of three; the premise is the first segment, and is cut where the pair is too long."""
+    """The log-odds of one class of three; the premise is the first segment, and is cut where the
+    pair is too long.
+    """
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     names = {0: "contradiction", 1: "Entailment", 2: "neutral"}
-    path = make_classifier(tmp_path, num_labels=3, id2label=names, label2id={name: index for index, name in names.items()})
+    path = make_classifier(
+        tmp_path,
+        num_labels=3,
+        id2label=names,
+        label2id={name: index for index, name in names.items()},
+    )
     template = PairTemplate("{question}", "{text}", passage_first=True)
-    estimator = CrossEncoder(path, template, dtype="float32", max_length=12, relevant_class="entailment")
+    estimator = CrossEncoder(
+        path, template, dtype="float32", max_length=12, relevant_class="entailment"
+    )
     model = AutoModelForSequenceClassification.from_pretrained(path).eval()
     tokenizer = AutoTokenizer.from_pretrained(path)  # type: ignore[no-untyped-call]
     start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
@@ -103,7 +134,9 @@ def test_entailment_reads_the_premise_first(tmp_path: Path) -> None:
         premise = tokenizer.encode(passage.text, add_special_tokens=False)[: 10 - len(second)]
         first = [start, *premise, end]
         types = torch.tensor([[0] * len(first) + [1] * len(second)])
-        probability = model(torch.tensor([first + second]), token_type_ids=types).logits[0].softmax(-1)[1]
+        probability = (
+            model(torch.tensor([first + second]), token_type_ids=types).logits[0].softmax(-1)[1]
+        )
         expected.append(torch.logit(probability).item())
     assert np.allclose(estimator.score(PAIRS), expected, atol=1e-4)
     assert estimator.truncated == 2
@@ -113,7 +146,10 @@ def test_a_class_that_the_model_lacks(tmp_path: Path) -> None:
     """Of three classes none is meant without a name, and a pooled head has no classes."""
     path = make_classifier(tmp_path, num_labels=3)
     for name in ("", "entailment"):
-        with pytest.raises(ModelError, match=f"label_0, label_1, label_2, and estimator.engine.relevant_class={name!r} must"):
+        with pytest.raises(
+            ModelError,
+            match=f"label_0, label_1, label_2, and estimator.engine.relevant_class={name!r} must",
+        ):
             CrossEncoder(path, dtype="float32", relevant_class=name).score(PAIRS)
     with pytest.raises(ConfigError, match=r"need head=classes; received 'x' and False"):
         CrossEncoder(path, head="pooled", relevant_class="x")

@@ -34,14 +34,20 @@ class Lengths:
 
 
 def test_added_contexts_alone_are_scored(tmp_path: Path) -> None:
-    """Three contexts, then the same with two more: two new scores, the values in order, whatever their passage ids."""
+    """Three contexts, then the same with two more: two new scores, the values in order, whatever
+    their passage ids.
+    """
     contexts = [make_context(n, "x" * n) for n in range(1, 6)]
     scored: list[int] = []
     for count in (3, 5, 5):
         estimator = Lengths()
         with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
-            driver = Driver(build_engine_map(EstimatorEngine(estimator, "lengths", commit=2)), ledger)
-            (outcome,) = driver.run([Job("q", estimate_relevance(make_question(), contexts[:count]))])
+            driver = Driver(
+                build_engine_map(EstimatorEngine(estimator, "lengths", commit=2)), ledger
+            )
+            (outcome,) = driver.run(
+                [Job("q", estimate_relevance(make_question(), contexts[:count]))]
+            )
         assert outcome.result == tuple(float(n) for n in range(1, count + 1))
         scored.append(len(estimator.scored))
     assert scored == [3, 2, 0]
@@ -58,16 +64,33 @@ class Broken(Lengths):
 
 
 def test_a_pair_without_a_score_fails_alone_if_the_plan_can_do_without_it(tmp_path: Path) -> None:
-    """The others are scored; a plan that needs every score ends, also if the failure is in the ledger."""
+    """The others are scored; a plan that needs every score ends, also if the failure is in the
+    ledger.
+    """
     contexts = [make_context(n, "x" * n) for n in range(1, 6)]
     with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
         engines = build_engine_map(EstimatorEngine(Broken(), "broken"))
-        evaluate = EstimatedRelevance().evaluate(make_question(), [context.passage for context in contexts])
+        evaluate = EstimatedRelevance().evaluate(
+            make_question(), [context.passage for context in contexts]
+        )
         (outcome,) = Driver(engines, ledger).run([Job("q", evaluate)])
         assert outcome.result.failed == 1
-        assert [score == -1.0 for score in outcome.result.scores] == [False, False, True, False, False]
-        with pytest.raises(CallRefusedError, match="was refused in an earlier run or for another plan: it gave NaN"):
-            list(Driver(engines, ledger).run([Job("q", estimate_relevance(make_question(), contexts))]))
+        assert [score == -1.0 for score in outcome.result.scores] == [
+            False,
+            False,
+            True,
+            False,
+            False,
+        ]
+        with pytest.raises(
+            CallRefusedError,
+            match="was refused in an earlier run or for another plan: it gave NaN",
+        ):
+            list(
+                Driver(engines, ledger).run(
+                    [Job("q", estimate_relevance(make_question(), contexts))]
+                )
+            )
         more = [*contexts, make_context(7, "yyy")]
         with pytest.raises((ModelError, CallRefusedError)):
             list(Driver(engines, ledger).run([Job("q", estimate_relevance(make_question(), more))]))
@@ -83,7 +106,11 @@ def test_a_broken_estimator_ends_the_run(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
         evaluate = EstimatedRelevance().evaluate(make_question(), [make_context(1, "x").passage])
         with pytest.raises(ModelError, match="there is no model folder"):
-            list(Driver(build_engine_map(EstimatorEngine(Missing(), "missing")), ledger).run([Job("q", evaluate)]))
+            list(
+                Driver(build_engine_map(EstimatorEngine(Missing(), "missing")), ledger).run(
+                    [Job("q", evaluate)]
+                )
+            )
         assert len(ledger) == 0
 
 

@@ -15,7 +15,10 @@ from winnow.testing import make_tiny_t5
 TEXTS = ["who wrote emma [SEP] Emma // Jane Austen wrote Emma"] * 20
 PAIRS = [
     ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
-    ("who wrote emma", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+    (
+        "who wrote emma",
+        Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter."),
+    ),
 ]
 
 

@@ -1,7 +1,8 @@
-"""Runs of a stage that are killed before or after a chosen rename, replacement or synchronisation of a file.
+"""Runs of a stage that are killed before or after a chosen rename, replacement or synchronisation
+of a file.
 
-Runs are processes forked from a server that has imported the libraries, so that hundreds of them take minutes. pytest itself
-is not forked, because its threads would be missing in the copy.
+Runs are processes forked from a server that has imported the libraries, so that hundreds of them
+take minutes. pytest itself is not forked, because its threads would be missing in the copy.
 """
 
 import importlib
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 OPERATIONS = ("rename", "replace", "fsync")
-"""Functions of `os` around which a run is killed. `Path.rename`, `Path.replace` and `shutil.move` call them."""
+"""Functions of `os` around which a run is killed. `Path.rename`, `Path.replace` and `shutil.move`
+call them.
+"""
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
@@ -31,14 +34,17 @@ _SERVER.set_forkserver_preload(
 )
 
 
-def run_stage(folder: Path, stage: str, arguments: Sequence[str], *, kill_at: int | None = None) -> tuple[int, int]:
+def run_stage(
+    folder: Path, stage: str, arguments: Sequence[str], *, kill_at: int | None = None
+) -> tuple[int, int]:
     """Run a stage in a folder in a process of its own.
 
     Args:
         folder: Working directory. The output is appended to `kills.log` there.
         stage: Name of the flow.
         arguments: Words of its command line.
-        kill_at: Number of the moment at which the process kills itself: 2n is before and 2n + 1 after operation n.
+        kill_at: Number of the moment at which the process kills itself: 2n is before and 2n + 1
+            after operation n.
 
     Returns:
         Exit status, negative for a signal, and the number of operations that were started.
@@ -47,18 +53,24 @@ def run_stage(folder: Path, stage: str, arguments: Sequence[str], *, kill_at: in
     log = folder / "kills.log"
     count = folder / "kills.count"
     count.unlink(missing_ok=True)
-    process = _SERVER.Process(target=_child, args=(folder, stage, list(arguments), kill_at, log, count))
+    process = _SERVER.Process(
+        target=_child, args=(folder, stage, list(arguments), kill_at, log, count)
+    )
     process.start()
     process.join(300)
     if process.is_alive():
         process.kill()
         process.join()
-        raise AssertionError(f"{stage} {arguments} did not end within 300 s:\n{log.read_text()[-3000:]}")
+        raise AssertionError(
+            f"{stage} {arguments} did not end within 300 s:\n{log.read_text()[-3000:]}"
+        )
     assert process.exitcode is not None
     return process.exitcode, len(count.read_bytes()) if count.exists() else 0
 
 
-def _child(folder: Path, stage: str, arguments: list[str], kill_at: int | None, log: Path, count: Path) -> None:
+def _child(
+    folder: Path, stage: str, arguments: list[str], kill_at: int | None, log: Path, count: Path
+) -> None:
     os.chdir(folder)
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.pop("PREFECT_API_URL", None)

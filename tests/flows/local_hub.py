@@ -1,4 +1,6 @@
-"""A Hugging Face hub on this machine, with a few small models under the names of large ones, and a site with files."""
+"""A Hugging Face hub on this machine, with a few small models under the names of large ones, and a
+site with files.
+"""
 
 import json
 import threading
@@ -14,7 +16,9 @@ COMMIT = "c" * 40
 
 @contextmanager
 def serve_hub(folder: Path) -> Iterator[str]:
-    """Serve folder/models/<owner>/<name>/ as repositories, and folder/site/ as files; yield the address."""
+    """Serve folder/models/<owner>/<name>/ as repositories, and folder/site/ as files; yield the
+    address.
+    """
 
     class Hub(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -38,9 +42,14 @@ def serve_hub(folder: Path) -> Iterator[str]:
             if not repository.is_dir() or rest[:1] not in ([], ["revision"]):
                 self._send(b"{}", 404)
                 return
-            files = [{"rfilename": file.name, "size": file.stat().st_size} for file in sorted(repository.iterdir())]
+            files = [
+                {"rfilename": file.name, "size": file.stat().st_size}
+                for file in sorted(repository.iterdir())
+            ]
             name = "/".join(repository.parts[-2:])
-            self._send(json.dumps({"id": name, "modelId": name, "sha": COMMIT, "siblings": files}).encode())
+            self._send(
+                json.dumps({"id": name, "modelId": name, "sha": COMMIT, "siblings": files}).encode()
+            )
 
         def _send_file(self, file: Path) -> None:
             if file.is_file():
@@ -52,7 +61,12 @@ def serve_hub(folder: Path) -> Iterator[str]:
                     if file.suffix == ".json"
                     else "application/x"
                 )
-                self._send(body, ETag=f'"{sha256(body).hexdigest()}"', X_Repo_Commit=COMMIT, Content_Type=kind)
+                self._send(
+                    body,
+                    ETag=f'"{sha256(body).hexdigest()}"',
+                    X_Repo_Commit=COMMIT,
+                    Content_Type=kind,
+                )
             else:
                 self._send(b"", 404, X_Error_Code="EntryNotFound")
 

@@ -1,4 +1,6 @@
-"""Runs the commands of a page of the documentation in a copy of the project, and asks the servers that they start."""
+"""Runs the commands of a page of the documentation in a copy of the project, and asks the servers
+that they start.
+"""
 
 import json
 import os
@@ -15,25 +17,47 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, environment
 
-PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git", "hf", "unshare")
+PROGRAMS = (
+    "python",
+    "make",
+    "dvc",
+    "winnow",
+    "mlflow",
+    "prefect",
+    "torchrun",
+    "mkdir",
+    "cp",
+    "git",
+    "hf",
+    "unshare",
+)
 """What the blocks call; each prints its words instead of running when commands are listed."""
 _RECORD = "\n".join(
-    [*(f"{name}() {{ printf '%s\\0' {name} \"$@\" '\n' >&3; }}" for name in PROGRAMS), "cat() { command cat > /dev/null; }"]
+    [
+        *(f"{name}() {{ printf '%s\\0' {name} \"$@\" '\n' >&3; }}" for name in PROGRAMS),
+        "cat() { command cat > /dev/null; }",
+    ]
 )
 
 
 def read_blocks(page: str, *, all_blocks: bool = True) -> list[str]:
-    """Return the blocks of shell commands of docs/<page>; without `all_blocks`, those that no comment says are not run."""
+    """Return the blocks of shell commands of docs/<page>; without `all_blocks`, those that no
+    comment says are not run.
+    """
     pattern = r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```"
     blocks = re.findall(pattern, (ROOT / "docs" / page).read_text(), flags=re.DOTALL | re.MULTILINE)
     return [block for reason, block in blocks if all_blocks or not reason]
 
 
 def list_commands(script: str, folder: Path) -> list[list[str]]:
-    """Return the words of every command of a script, as a shell expands them, loops and variables included."""
+    """Return the words of every command of a script, as a shell expands them, loops and variables
+    included.
+    """
     recorded, environment = folder / "commands", {"PATH": os.environ["PATH"], "HOME": str(folder)}
     command = ["bash", "-uc", f"exec 3> {recorded}\n{_RECORD}\n{script}"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert not done.returncode, f"{script}: {done.stderr}"
     commands: list[list[str]] = [[]]
     for word in recorded.read_text().split("\0"):
@@ -45,23 +69,38 @@ def list_commands(script: str, folder: Path) -> list[list[str]]:
 
 
 def run_blocks(page: str, folder: Path, **env: str) -> list[str]:
-    """Run each block of shell commands of docs/<page> in a project, as one script, and return what the blocks printed."""
+    """Run each block of shell commands of docs/<page> in a project, as one script, and return what
+    the blocks printed.
+    """
     blocks = read_blocks(page)
     assert blocks
     return [run_script(block, folder, **env) for block in blocks]
 
 
 def run_script(script: str, folder: Path, *, check: bool = True, **env: str) -> str:
-    """Run shell commands in a project, whose code is used, and return what they printed; stop at the first that fails."""
+    """Run shell commands in a project, whose code is used, and return what they printed; stop at
+    the first that fails.
+    """
     variables = build_environment(folder, **env)
-    done = subprocess.run(["bash", "-ec", script], cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    assert not (check and done.returncode), f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    done = subprocess.run(
+        ["bash", "-ec", script],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not (check and done.returncode), (
+        f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    )
     return done.stdout + done.stderr
 
 
 @contextmanager
 def run_in_background(script: str, folder: Path, log: Path, **env: str) -> Iterator[None]:
-    """Run shell commands that do not end by themselves, and end them afterwards, with their children."""
+    """Run shell commands that do not end by themselves, and end them afterwards, with their
+    children.
+    """
     with log.open("w") as output:
         process = subprocess.Popen(
             ["bash", "-ec", script],
@@ -108,7 +147,9 @@ def wait_for(url: str) -> None:
 
 def read_all(api: str, kind: str) -> list[dict[str, object]]:
     """Return all rows of a kind from Prefect's API."""
-    request = urllib.request.Request(f"{api}/{kind}/filter", b"{}", {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{api}/{kind}/filter", b"{}", {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=20) as reply:
         rows: list[dict[str, object]] = json.loads(reply.read())
     return rows
@@ -117,7 +158,11 @@ def read_all(api: str, kind: str) -> list[dict[str, object]]:
 def copy_project(folder: Path) -> None:
     """Copy the files of this checkout that git does not ignore to a new git repository."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name in filter(lambda name: (ROOT / name).is_file(), listed.stdout.splitlines()):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

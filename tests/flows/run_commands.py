@@ -1,4 +1,5 @@
-"""Runs stages one after the other in a folder, in the environment of this process; see `stage_process`.
+"""Runs stages one after the other in a folder, in the environment of this process; see
+`stage_process`.
 
 python tests/flows/run_commands.py COMMANDS.json FOLDER RESULTS.json
 """
@@ -21,7 +22,13 @@ def main() -> None:
         run = run_stage(stage, words, folder, dict(os.environ))
         seconds = time.perf_counter() - started
         done.append(
-            {"stage": stage, "words": words, "status": run.returncode, "seconds": seconds, "text": run.stdout + run.stderr}
+            {
+                "stage": stage,
+                "words": words,
+                "status": run.returncode,
+                "seconds": seconds,
+                "text": run.stdout + run.stderr,
+            }
         )
         if run.returncode:
             break

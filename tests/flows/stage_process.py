@@ -1,7 +1,8 @@
-"""Runs stages in processes that are forked from one in which the heavy libraries are imported already.
+"""Runs stages in processes that are forked from one in which the heavy libraries are imported
+already.
 
-A stage behaves as in `python -m flows.<stage>`, but starts within a tenth of a second instead of seconds. Tests that kill
-processes or send signals start real ones.
+A stage behaves as in `python -m flows.<stage>`, but starts within a tenth of a second instead of
+seconds. Tests that kill processes or send signals start real ones.
 """
 
 import atexit
@@ -46,19 +47,29 @@ _PRELOADED = (
 def run_stage(
     stage: str, words: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a stage in a folder with an environment, and return its exit status and what it printed."""
+    """Run a stage in a folder with an environment, and return its exit status and what
+    it printed.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(_PRELOADED))
     with tempfile.TemporaryDirectory() as name:
         files = [Path(name) / "stdout", Path(name) / "stderr"]
-        process = context.Process(target=_run, args=(stage, list(words), folder, dict(environment), files))
+        process = context.Process(
+            target=_run, args=(stage, list(words), folder, dict(environment), files)
+        )
         process.start()
         process.join()
         stdout, stderr = (file.read_text() if file.exists() else "" for file in files)
     return subprocess.CompletedProcess([stage, *words], process.exitcode or 0, stdout, stderr)
 
 
-def _run(stage: str, words: Sequence[str], folder: Path, environment: Mapping[str, str], files: Sequence[Path]) -> None:
+def _run(
+    stage: str,
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    files: Sequence[Path],
+) -> None:
     """Run the stage in this process, which ends with its exit status."""
     for descriptor, file in enumerate(files, 1):
         target = os.open(file, os.O_CREAT | os.O_WRONLY)
@@ -69,7 +80,9 @@ def _run(stage: str, words: Sequence[str], folder: Path, environment: Mapping[st
     os.chdir(folder)
     sys.path[:0] = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     sys.argv = [f"flows.{stage}", *words]
-    warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")  # the module was imported before the fork
+    warnings.filterwarnings(
+        "ignore", category=RuntimeWarning, module="runpy"
+    )  # the module was imported before the fork
     status = 0
     try:
         runpy.run_module(f"flows.{stage}", run_name="__main__", alter_sys=True)

@@ -22,7 +22,9 @@ ROW = {
     "dataset": "nq_dev",
     "question": "who wrote emma",
     "answers": ["Jane Austen"],
-    "positive_ctxs": [{"title": "Emma", "text": "Emma is a novel by Jane Austen.", "passage_id": "7"}],
+    "positive_ctxs": [
+        {"title": "Emma", "text": "Emma is a novel by Jane Austen.", "passage_id": "7"}
+    ],
     "negative_ctxs": [],
     "hard_negative_ctxs": [],
 }
@@ -41,7 +43,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path
     work.mkdir()
     monkeypatch.chdir(work)
     (folder / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(json.dumps([ROW]).encode()))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(_Quiet, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield folder, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -50,14 +54,19 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path
 def words(address: str) -> list[str]:
     """Settings of DPR's development questions from this address, with nothing else to fetch."""
     return [
-        "dataset=dpr_biencoder", f"dataset.asset.address={address}/biencoder-nq-dev.json.gz", "corpus=fid_json",
-        "corpus.parser.path=none", "encoder=folder", "encoder.model.path=none", "reader=openai", "reader.base=x",
-        "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x",
+        "dataset=dpr_biencoder", f"dataset.asset.address={address}/biencoder-nq-dev.json.gz",
+        "corpus=fid_json", "corpus.parser.path=none", "encoder=folder", "encoder.model.path=none",
+        "reader=openai", "reader.base=x", "reader@joint.teacher.reader=openai",
+        "joint.teacher.reader.base=x",
     ]  # fmt: skip
 
 
-def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(site: tuple[Path, str]) -> None:
-    """hub.lock.json records it; keys contain it; another file under the address is refused from then on."""
+def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(
+    site: tuple[Path, str],
+) -> None:
+    """hub.lock.json records it; keys contain it; another file under the address is refused from
+    then on.
+    """
     folder, address = site
     cfg = compose(words(address))
     before = Project(reopen(cfg)).questions.key
@@ -66,7 +75,9 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
     assert "2.0 GB needed" in plan.note
     assert not Path("assets").exists()
     acquire([cfg])
-    assert [question.text for question in DprBiencoder(cfg.dataset.parser["path"], gold=True)] == ["who wrote emma"]
+    assert [question.text for question in DprBiencoder(cfg.dataset.parser["path"], gold=True)] == [
+        "who wrote emma"
+    ]
     ((recorded, sha256),) = json.loads(Path("hub.lock.json").read_text()).items()
     assert cfg.dataset.asset is not None
     assert recorded == cfg.dataset.asset["address"]
@@ -81,46 +92,92 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
 
 def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:
     """Nothing is fetched for a group whose settings read another path."""
-    assert list(iter_assets(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
+    assert (
+        list(
+            iter_assets(
+                compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"])
+            )
+        )
+        == []
+    )
 
 
 def test_what_nothing_can_fetch_is_named_before_the_first_download(
     site: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A download of hours would end with a model that is not there."""
-    absent = {"asset": "no address", "folder": "/models/own", "": "missing: yours by reader.base=..."}
+    absent = {
+        "asset": "no address",
+        "folder": "/models/own",
+        "": "missing: yours by reader.base=...",
+    }
     rows = acquire([compose([*words(site[1]), "reader=folder", "reader.base=/models/own"])]).rows
     assert rows[-1] == absent
-    assert "/models/own has no address (missing: yours by reader.base=...); what has" in capsys.readouterr().err
+    assert (
+        "/models/own has no address (missing: yours by reader.base=...); what has"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_goal_without_a_reader_fetches_none() -> None:
     """flows.pipeline asks only for the assets of the groups that its goal needs."""
-    cfg = compose(["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"])
-    every, needed = ({asset.path for asset in iter_assets(cfg, groups)} for groups in ((), ("corpus", "dataset", "encoder")))
+    cfg = compose(
+        ["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"]
+    )
+    every, needed = (
+        {asset.path for asset in iter_assets(cfg, groups)}
+        for groups in ((), ("corpus", "dataset", "encoder"))
+    )
     assert every - needed == {"assets/smollm2"}
     assert len(needed) == 3
 
 
 def test_every_file_of_the_papers_has_an_address() -> None:
-    """Full-size experiments and data sets name what `acquire` fetches, with a size and a rule for the checksum."""
+    """Full-size experiments and data sets name what `acquire` fetches, with a size and a rule for
+    the checksum.
+    """
     full = [
         name
         for name in list_options("experiment")
         if name in {f"post_fusion/{part}_table1" for part in ("nq", "triviaqa", "squad")}
     ]
     assert len(full) == 3
-    choices = ["corpus=psgs_w100", *(f"dataset={name}" for name in ("dpr_biencoder", "dpr_results", "nq_open", "triviaqa"))]
-    for word in [*choices, *(f"experiment=post_fusion/{name}_table1" for name in ("nq", "triviaqa", "squad"))]:
+    choices = [
+        "corpus=psgs_w100",
+        *(f"dataset={name}" for name in ("dpr_biencoder", "dpr_results", "nq_open", "triviaqa")),
+    ]
+    for word in [
+        *choices,
+        *(f"experiment=post_fusion/{name}_table1" for name in ("nq", "triviaqa", "squad")),
+    ]:
         web = [asset for asset in iter_assets(compose([word])) if asset.scheme in ("http", "https")]
         assert web
         assert all(asset.is_unpinned and asset.size >= 10**7 for asset in web)
 
 
 def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
-    """Files of one's own by their setting, names of the hub, and what only a cell of the grid reads."""
-    settings = ["corpus=jsonl", "corpus.parser.path=mine.jsonl", "dataset=popqa_long_tail", "estimator=minilm_reranker"]
-    rows = acquire([compose([*settings, "+grid.retriever=[bm25,dense]", "encoder=e5", "reader=smollm2", "dry_run=true"])]).rows
+    """Files of one's own by their setting, names of the hub, and what only a cell of the grid
+    reads.
+    """
+    settings = [
+        "corpus=jsonl",
+        "corpus.parser.path=mine.jsonl",
+        "dataset=popqa_long_tail",
+        "estimator=minilm_reranker",
+    ]
+    rows = acquire(
+        [
+            compose(
+                [
+                    *settings,
+                    "+grid.retriever=[bm25,dense]",
+                    "encoder=e5",
+                    "reader=smollm2",
+                    "dry_run=true",
+                ]
+            )
+        ]
+    ).rows
     by_folder = {str(row["folder"]): row for row in rows}
     assert by_folder["mine.jsonl"][""] == "missing: yours by corpus.parser.path=..."
     assert by_folder["assets/popqa/popqa.tsv"][""] == "missing: yours by dataset.parser.path=..."
@@ -128,18 +185,37 @@ def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
     assert any("e5" in name for name in names)
     assert any("MiniLM" in name or "minilm" in name for name in names)
     Path("mine.jsonl").write_text("{}")
-    assert "mine.jsonl" not in {row["folder"] for row in acquire([compose([*settings, "dry_run=true"])]).rows}
+    assert "mine.jsonl" not in {
+        row["folder"] for row in acquire([compose([*settings, "dry_run=true"])]).rows
+    }
 
 
 def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, str]) -> None:
-    """The evaluator of CRAG's authors, a reader and two encoders; a file is listed by the first setting that names it."""
-    words = ["experiment=crag/published_popqa", "reader.base=/models/own", "corpus.parser.path=contexts.txt", "dry_run=true"]
-    encoders = ["encoder=dpr", "encoder.model.path=/models/c", "encoder.model.query_path=/models/q", "retriever=dense"]
+    """The evaluator of CRAG's authors, a reader and two encoders; a file is listed by the first
+    setting that names it.
+    """
+    words = [
+        "experiment=crag/published_popqa",
+        "reader.base=/models/own",
+        "corpus.parser.path=contexts.txt",
+        "dry_run=true",
+    ]
+    encoders = [
+        "encoder=dpr",
+        "encoder.model.path=/models/c",
+        "encoder.model.query_path=/models/q",
+        "retriever=dense",
+    ]
     crag = {row["folder"]: row[""] for row in acquire([compose(words)]).rows}
     assert crag["assets/crag/evaluator"] == "missing: yours by estimator.base=..."
     assert crag["/models/own"] == "missing: yours by reader.base=..."
     assert crag["contexts.txt"] == "missing: yours by corpus.parser.path=..."
-    dense = {row["folder"] for row in acquire([compose([*encoders, "reader=openai", "reader.base=x", "dry_run=true"])]).rows}
+    dense = {
+        row["folder"]
+        for row in acquire(
+            [compose([*encoders, "reader=openai", "reader.base=x", "dry_run=true"])]
+        ).rows
+    }
     assert {"/models/c", "/models/q"} <= dense
 
 
@@ -151,7 +227,11 @@ def test_a_teacher_s_model_is_not_fetched_with_the_group_that_names_it() -> None
 
 def test_a_group_may_have_several_assets() -> None:
     """Those of the parts of a joined corpus; a part that is read from elsewhere needs none."""
-    paths = {asset.path for asset in iter_assets(compose(["corpus=rage_beir", "dataset=rage_beir"]))}
+    paths = {
+        asset.path for asset in iter_assets(compose(["corpus=rage_beir", "dataset=rage_beir"]))
+    }
     assert {"assets/beir/nq", "assets/beir/hotpotqa"} <= paths
-    cfg = compose(["corpus=rage_beir", "dataset=rage_beir", "corpus.parser.parts.nq.path=/mine.jsonl"])
+    cfg = compose(
+        ["corpus=rage_beir", "dataset=rage_beir", "corpus.parser.parts.nq.path=/mine.jsonl"]
+    )
     assert "assets/beir/nq" not in {asset.path for asset in iter_assets(cfg)}

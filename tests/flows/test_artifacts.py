@@ -72,9 +72,15 @@ def test_what_changes_a_result_changes_the_key(name: Name, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "setting"), [(resolve_cell_artifact, "reader.engine.dtype"), (trained_reader, "training.settings.precision")]
+    ("name", "setting"),
+    [
+        (resolve_cell_artifact, "reader.engine.dtype"),
+        (trained_reader, "training.settings.precision"),
+    ],
 )
-def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Name, setting: str) -> None:
+def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(
+    name: Name, setting: str
+) -> None:
     """Which of the two it is depends on the processor; the other is another result."""
     single, half = (key(name, f"{setting}={dtype}") for dtype in ("float32", "bfloat16"))
     assert single != half
@@ -97,12 +103,16 @@ def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Na
     ],
 )
 def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word: str) -> None:
-    """So that another machine finds the same artifacts, and retrievers are compared with one reader."""
+    """So that another machine finds the same artifacts, and retrievers are compared with one
+    reader.
+    """
     assert key(name) == key(name, word)
 
 
 def test_settings_count_whatever_they_are_called() -> None:
-    """Only the class that has a setting can exempt it: a strategy's `budget` or `size` is part of the key."""
+    """Only the class that has a setting can exempt it: a strategy's `budget` or `size` is part of
+    the key.
+    """
     for name in ("budget", "size", "state", "capacity"):
         plan = {"_target_": "winnow.strategies.concatenation.Concatenation", name: 1}
         identify = Project(compose([])).pinned.identify_settings
@@ -112,7 +122,10 @@ def test_settings_count_whatever_they_are_called() -> None:
 def test_another_model_than_the_asset_is_another_key(tmp_path: Path) -> None:
     """The asset's hash stands for files in its folder alone."""
     (tmp_path / "weights.gguf").write_text("other")
-    for name, setting in ((resolve_cell_artifact, "reader.base"), (retrieval, "encoder.model.path")):
+    for name, setting in (
+        (resolve_cell_artifact, "reader.base"),
+        (retrieval, "encoder.model.path"),
+    ):
         words = ["retriever=dense", "reader=smollm2"]
         assert key(name, *words) != key(name, *words, f"{setting}={tmp_path / 'weights.gguf'}")
 
@@ -129,7 +142,11 @@ def test_an_input_file_besides_the_asset_is_known_by_its_content(tmp_path: Path)
 def test_names_in_paths_are_slugs() -> None:
     """A reader that is named after its path writes inside the data folder."""
     artifact = resolve_closed_book_artifact(
-        Project(compose(["reader=folder", "reader.name=/models/a b", f"reader.base=owner/name@{'0' * 40}"]))
+        Project(
+            compose(
+                ["reader=folder", "reader.name=/models/a b", f"reader.base=owner/name@{'0' * 40}"]
+            )
+        )
     )
     assert artifact.folder.parent == Path("data/closed_book")
     assert artifact.folder.name.startswith("models-a-b-")
@@ -139,7 +156,9 @@ def test_a_reader_trained_on_demonstrations_knows_whose_passages_they_show() -> 
     """Another retriever draws others; without demonstrations it changes nothing."""
     shots = ["prompt=re_rag"]
     assert key(trained_reader, *shots) != key(trained_reader, *shots, "retriever=dense")
-    assert key(resolve_cell_artifact, *shots) != key(resolve_cell_artifact, *shots, "prompt.shots.count=2")
+    assert key(resolve_cell_artifact, *shots) != key(
+        resolve_cell_artifact, *shots, "prompt.shots.count=2"
+    )
 
 
 def test_an_asset_without_hash_is_known_by_what_it_gave(tmp_path: Path) -> None:
@@ -153,7 +172,9 @@ def test_an_asset_without_hash_is_known_by_what_it_gave(tmp_path: Path) -> None:
 
 
 def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
-    """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing again."""
+    """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring,
+    trains nothing again.
+    """
     words = ["estimator=cross_encoder"]
     scoring = ("estimator.engine.dtype=float32", "estimator.engine.runtime=torch")
     trained = key(resolve_joint_models, *words)
@@ -169,7 +190,10 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
     ):
         assert key(resolve_joint_models, *words, more) != trained
     assert key(resolve_relevance, *words) == key(resolve_relevance, *words, "reader=openai")
-    by = {name: key(resolve_relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")}
+    by = {
+        name: key(resolve_relevance, *words, f"estimator.engine.runtime={name}")
+        for name in ("auto", "torch", "openvino")
+    }
     assert by["auto"] == by["openvino"] != by["torch"]
 
 
@@ -179,7 +203,11 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
         (resolve_joint_models, [], "estimator=bi_encoder has nothing to train"),
         (resolve_relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
         (resolve_cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
-        (resolve_cell_artifact, ["+strategy.engines=[reader,critic]"], "there is no role 'critic'"),
+        (
+            resolve_cell_artifact,
+            ["+strategy.engines=[reader,critic]"],
+            "there is no role 'critic'",
+        ),
         (corpus, ["corpus.parser._target_=winnow.nowhere.Nothing"], "there is no such class"),
     ],
 )
@@ -220,17 +248,26 @@ def test_a_generator_may_come_from_another_training_than_the_estimator() -> None
         key(resolve_cell_artifact, *both, "generator.settings.seed=7"),
     }
     assert len(changed) == 4
-    with pytest.raises(ConfigError, match=r"joint@generator=frozen makes none\. Choose joint@generator=re_rag, rag or fid"):
+    with pytest.raises(
+        ConfigError,
+        match=r"joint@generator=frozen makes none\. Choose joint@generator=re_rag, rag or fid",
+    ):
         key(resolve_cell_artifact, *words, "joint@generator=frozen")
 
 
 def test_seeds_are_the_seeds_of_every_training() -> None:
-    """Each configuration has the keys of its seed given by hand; equal seeds and other values are refused."""
+    """Each configuration has the keys of its seed given by hand; equal seeds and other values are
+    refused.
+    """
     cfg = compose_config(["seeds=[1,2]", "joint@generator=rag"])
     first, second = open_seeds(cfg)
     assert [one.seeds for one in (first, second)] == [[1], [2]]
     by_hand = compose(["training.seed=2", "training.settings.seed=2", "joint.settings.seed=2"])
-    assert trained_reader(Project(second)).key == trained_reader(Project(by_hand)).key != trained_reader(Project(first)).key
+    assert (
+        trained_reader(Project(second)).key
+        == trained_reader(Project(by_hand)).key
+        != trained_reader(Project(first)).key
+    )
     assert second.generator is not None
     assert second.generator.settings["seed"] == 2
     assert [one.training.seed for one in open_seeds(compose_config([]))] == [13]
@@ -245,7 +282,9 @@ def test_seeds_are_the_seeds_of_every_training() -> None:
 
 
 def test_the_rag_baseline_decodes_as_equation_2() -> None:
-    """Every answer is scored under every context, with the softmax of the retriever's scores as weights."""
+    """Every answer is scored under every context, with the softmax of the retriever's scores as
+    weights.
+    """
     cfg = compose(["experiment=re_rag/rag"])
     assert (cfg.strategy.plan["scoring"], cfg.weighting["by"], cfg.rank_by, cfg.joint.name) == (
         "exact",
@@ -258,13 +297,17 @@ def test_the_rag_baseline_decodes_as_equation_2() -> None:
 def test_dvc_runs_again_what_rests_on_a_training_if_the_seeds_change() -> None:
     """Every stage that runs once a seed lists them."""
     described = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    trained = [stage.name for stage in list_stages() if stage.seeds == "each" and stage.name in described]
+    trained = [
+        stage.name for stage in list_stages() if stage.seeds == "each" and stage.name in described
+    ]
     assert sorted(trained) == ["calls", "closed_book", "report", "score", "sweep", "train_reader"]
     assert all("seeds" in described[name]["params"] for name in trained)
 
 
 def test_mixtures_of_the_same_maps_share_an_index() -> None:
-    """What only a search reads is part of the rankings' key, and of no index; an encoder is part of both."""
+    """What only a search reads is part of the rankings' key, and of no index; an encoder is part of
+    both.
+    """
 
     def keys(*words: str) -> tuple[str, str]:
         project = Project(compose([*words, "retriever=mixture"]))
@@ -272,12 +315,15 @@ def test_mixtures_of_the_same_maps_share_an_index() -> None:
 
     index, rankings = keys()
     for word in (
-        "retriever.engine.relevant=2", "retriever.engine.seed=1", "retriever.engine.maps.neighbors=5",
-        "retriever.engine.maps.exclude_answers=none",
+        "retriever.engine.relevant=2", "retriever.engine.seed=1",
+        "retriever.engine.maps.neighbors=5", "retriever.engine.maps.exclude_answers=none",
     ):  # fmt: skip
         assert keys(word)[0] == index
         assert keys(word)[1] != rankings
-    for word in ("encoder.model.max_length=128", "retriever.engine.maps.retriever.index_factory=HNSW32"):
+    for word in (
+        "encoder.model.max_length=128",
+        "retriever.engine.maps.retriever.index_factory=HNSW32",
+    ):
         assert keys(word)[0] != index
         assert keys(word)[1] != rankings
     project = Project(compose(["retriever=mixture", "training=cite", "reader=smollm2_tuned"]))
@@ -287,9 +333,15 @@ def test_mixtures_of_the_same_maps_share_an_index() -> None:
 
 
 def test_a_tuned_reader_may_be_asked_with_another_prompt(tmp_path: Path) -> None:
-    """It keeps its weights; the answers are others. Without the setting, the message says what else there is."""
+    """It keeps its weights; the answers are others. Without the setting, the message says what else
+    there is.
+    """
     trained_on = "prompt@reader.trained_on=post_fusion"
-    assert key(trained_reader, "prompt=plain", trained_on) == key(trained_reader) != key(trained_reader, "prompt=plain")
+    assert (
+        key(trained_reader, "prompt=plain", trained_on)
+        == key(trained_reader)
+        != key(trained_reader, "prompt=plain")
+    )
     assert key(resolve_cell_artifact, "prompt=plain", trained_on) not in (
         key(resolve_cell_artifact),
         key(resolve_cell_artifact, "prompt=plain"),
@@ -302,7 +354,8 @@ def test_a_tuned_reader_may_be_asked_with_another_prompt(tmp_path: Path) -> None
     other.folder.mkdir(parents=True)
     write_manifest(other.folder, key=other.key, settings={}, rows=0)
     with pytest.raises(
-        MissingArtifactError, match=r"It was trained on another one: prompt@reader\.trained_on=post_fusion asks"
+        MissingArtifactError,
+        match=r"It was trained on another one: prompt@reader\.trained_on=post_fusion asks",
     ):
         resolve_reader_path(project, reader, prompt)
 
@@ -310,7 +363,9 @@ def test_a_tuned_reader_may_be_asked_with_another_prompt(tmp_path: Path) -> None
 def test_the_prompt_of_a_training_needs_one() -> None:
     """A reader as it is, no training, and a grid over readers leave it without effect."""
     trained_on = "prompt@reader.trained_on=plain"
-    with pytest.raises(ConfigError, match="expected also tuned=true, without which trained_on has no effect"):
+    with pytest.raises(
+        ConfigError, match="expected also tuned=true, without which trained_on has no effect"
+    ):
         compose(["reader=smollm2", trained_on])
     with pytest.raises(ConfigError, match="training=none trains no reader"):
         key(resolve_cell_artifact, "training=none", trained_on)

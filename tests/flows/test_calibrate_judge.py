@@ -9,7 +9,9 @@ from conftest import Run
 
 @pytest.mark.slow
 def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
-    """The first run writes the answers, which no later run overwrites; labels that contradict every verdict turn the rate."""
+    """The first run writes the answers, which no later run overwrites; labels that contradict every
+    verdict turn the rate.
+    """
     words = ("k=1", "metric=[em]")
     prepared("sweep", *words)
     asked = prepared("calibrate_judge", *words, "calibrate_judge.sample=6").stdout
@@ -19,7 +21,12 @@ def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
     assert len(rows) == len({row["question_id"] for row in rows}) == 6
     waiting = prepared("calibrate_judge", *words, check=False).stderr
     assert "has no label: 6 answers wait for one" in waiting
-    file.write_text("".join(json.dumps({**row, "label": row["answer"] not in row["accepted"]}) + "\n" for row in rows[:5]))
+    file.write_text(
+        "".join(
+            json.dumps({**row, "label": row["answer"] not in row["accepted"]}) + "\n"
+            for row in rows[:5]
+        )
+    )
     printed = prepared("calibrate_judge", *words).stdout
     assert "EM and 5 labels of people, 95 % intervals" in printed
     (cell,) = json.loads((tmp_path / "reports/towns/calibration.json").read_text())["rows"]
@@ -28,5 +35,7 @@ def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
     assert cell["corrected"]["low"] > cell["judge"]["high"]
     assert cell["precision"] is None, "the judge calls no answer right"
     assert cell["agreement"]["mean"] == 0.0
-    missing = prepared("calibrate_judge", *words, "calibrate_judge.labels=none.jsonl", check=False).stderr
+    missing = prepared(
+        "calibrate_judge", *words, "calibrate_judge.labels=none.jsonl", check=False
+    ).stderr
     assert "there is no file none.jsonl" in missing

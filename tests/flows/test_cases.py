@@ -19,10 +19,15 @@ class Spec:
     config: dict[str, Any] = field(default_factory=lambda: {"closed_book": {}})
 
 
-def make_specs(folder: Path, kept: list[bool], keeps: Literal["unknown", "known"] = "unknown") -> list[CellSpec]:
+def make_specs(
+    folder: Path, kept: list[bool], keeps: Literal["unknown", "known"] = "unknown"
+) -> list[CellSpec]:
     """Two cells whose filter kept some questions."""
     path = folder / "closed_book.parquet"
-    rows = ({"question_id": str(n), "answer": "x", "em": 0.0, "f1": 0.0, "kept": flag} for n, flag in enumerate(kept))
+    rows = (
+        {"question_id": str(n), "answer": "x", "em": 0.0, "f1": 0.0, "kept": flag}
+        for n, flag in enumerate(kept)
+    )
     parquet.write(path, contracts.CLOSED_BOOK, rows)
     selection = QuestionSelection(folder / "questions.parquet", "test", None, path, keeps)
     return cast("list[CellSpec]", [Spec(selection), Spec(selection)])
@@ -35,19 +40,35 @@ def make_specs(folder: Path, kept: list[bool], keeps: Literal["unknown", "known"
         (
             [True, False, False],
             "unknown",
-            "low by selection, because questions that are answered right without passages were left out (2)",
-            "2 questions to which the reader's answer without passages is an exact match were left out",
+            (
+                "low by selection, because questions that are answered right without passages were "
+                "left out (2)"
+            ),
+            (
+                "2 questions to which the reader's answer without passages is an exact match were "
+                "left out"
+            ),
         ),
         (
             [True, False, False],
             "known",
-            "high by selection, because questions that are answered wrong without passages were left out (1)",
-            "1 questions to which the reader's answer without passages is no exact match were left out",
+            (
+                "high by selection, because questions that are answered wrong without passages "
+                "were left out (1)"
+            ),
+            (
+                "1 questions to which the reader's answer without passages is no exact match were "
+                "left out"
+            ),
         ),
     ],
 )
 def test_a_filter_is_mentioned_where_it_left_questions_out(
-    tmp_path: Path, kept: list[bool], keeps: Literal["unknown", "known"], bias: str, note: str | None
+    tmp_path: Path,
+    kept: list[bool],
+    keeps: Literal["unknown", "known"],
+    bias: str,
+    note: str | None,
 ) -> None:
     """One that kept all questions biases nothing."""
     specs = make_specs(tmp_path, kept, keeps)
@@ -59,6 +80,8 @@ def test_a_filter_is_mentioned_where_it_left_questions_out(
 
 def test_without_a_filter_nothing_is_said(tmp_path: Path) -> None:
     """Nor where it is off."""
-    specs = cast("list[CellSpec]", [Spec(QuestionSelection(tmp_path / "questions.parquet", "test"))])
+    specs = cast(
+        "list[CellSpec]", [Spec(QuestionSelection(tmp_path / "questions.parquet", "test"))]
+    )
     assert describe_bias(specs) == ""
     assert describe_selection(specs) == []

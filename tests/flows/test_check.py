@@ -14,12 +14,15 @@ from winnow.testing import make_tiny_causal_lm
 from winnow.testing.chat_server import ChatServer
 
 
-def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(prepared: Run, tmp_path: Path) -> None:
+def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(
+    prepared: Run, tmp_path: Path
+) -> None:
     """By the command that only checks, and by the stage that would pay."""
     done = prepared("check", "closed_book.split=nope", check=False)
     assert done.returncode == 1
-    assert "closed_book.split=nope: the questions of dataset=towns have the splits dev, test, train." in " ".join(
-        done.stdout.replace("│", " ").split()
+    assert (
+        "closed_book.split=nope: the questions of dataset=towns have the splits dev, test, train."
+        in " ".join(done.stdout.replace("│", " ").split())
     )
     assert "1 of 7 checks failed. Nothing was run." in done.stderr
     before = (tmp_path / "data/ledger.sqlite").exists()
@@ -34,13 +37,18 @@ def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(prepared: Ru
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reader=folder", "reader.base=owner/name"], "reader.base=owner/name stands for one of yours"),
+        (
+            ["reader=folder", "reader.base=owner/name"],
+            "reader.base=owner/name stands for one of yours",
+        ),
         (["report.paper={name:rage,part:table9,dataset:NQ,model:NQ}"], "table9"),
         (["metric=[judged]", "reader@judge=openai", "judge.base=gpt-4o-mini"], "OPENAI_API_KEY"),
     ],
 )
 def test_names_tables_and_keys_are_missed_first(run: Run, words: list[str], message: str) -> None:
-    """A judge's key, a paper's table and a placeholder, although only the report reads some of them."""
+    """A judge's key, a paper's table and a placeholder, although only the report reads some of
+    them.
+    """
     done = run("check", *words, check=False, OPENAI_API_KEY="")
     assert done.returncode == 1
     assert message.replace(" ", "") in "".join(done.stdout.replace("│", "").split())
@@ -56,14 +64,18 @@ def test_a_server_that_does_not_reply_is_missed_first(run: Run) -> None:
     words = ["metric=[judged]", "reader@judge=openai", "judge.base=m"]
     done = run("check", *words, "judge.engine.base_url=http://127.0.0.1:9/v1", check=False)
     assert done.returncode == 1
-    assert "Noserverrepliesathttp://127.0.0.1:9/v1(ConnectError" in "".join(done.stdout.replace("│", "").split())
+    assert "Noserverrepliesathttp://127.0.0.1:9/v1(ConnectError" in "".join(
+        done.stdout.replace("│", "").split()
+    )
     server = ChatServer()
     with server.serve() as url:
         run("check", *words, f"judge.engine.base_url={url}")
     assert server.calls == 0
 
 
-def test_weights_that_do_not_fit_into_memory_are_missed_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_into_memory_are_missed_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Those of all local readers together, each once."""
     folders = [make_tiny_causal_lm(tmp_path / name, ["a b c"]) for name in ("lm1", "lm2")]
     engines = [LocalReader(str(folder), "tiny", device="cpu") for folder in (*folders, folders[0])]

@@ -22,7 +22,9 @@ from flows.tools.summary import Summary
 from winnow.errors import ConfigError
 
 
-def test_a_stage_runs_from_python(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_runs_from_python(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For all jobs of a multirun, with the words of a command line, which it leaves as they are."""
     monkeypatch.chdir(tmp_path)
     before = list(sys.argv)
@@ -45,7 +47,9 @@ def test_a_stage_runs_from_python(world: Path, tmp_path: Path, monkeypatch: pyte
         (SWEEP, ["--cfg", "job"], "these words run no job"),
     ],
 )
-def test_what_a_command_refuses_is_an_exception(stage: object, words: list[str], message: str) -> None:
+def test_what_a_command_refuses_is_an_exception(
+    stage: object, words: list[str], message: str
+) -> None:
     """With the same message, and without leaving the interpreter."""
     with pytest.raises(ConfigError, match=message):
         run(stage, words)  # type: ignore[arg-type]
@@ -54,7 +58,9 @@ def test_what_a_command_refuses_is_an_exception(stage: object, words: list[str],
 def test_a_sweep_is_shown_by_its_name_or_as_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The words of its command are recalled; those of a dry run are not, and words that are given count."""
+    """The words of its command are recalled; those of a dry run are not, and words that are given
+    count.
+    """
     monkeypatch.chdir(tmp_path)
     settings = open_jobs(SWEEP, [compose_config([])])
     first, second = ["--params", "params.yaml"], ["-m", "k=1,2", "sweep.name=mine"]
@@ -69,10 +75,20 @@ def test_a_sweep_is_shown_by_its_name_or_as_the_last(
     assert "Settings of the sweep of this name: -m k=1,2 sweep.name=mine" in capsys.readouterr().out
     for words in (["k=7"], ["sweep.name=mine", "k=7"], ["export.sweep.name=mine"]):
         assert recall_sweep(words) == words
-    with pytest.raises(ConfigError, match=r"no sweep of the name other here, but there were mine, trivia\. Give all"):
+    with pytest.raises(
+        ConfigError,
+        match=r"no sweep of the name other here, but there were mine, trivia\. Give all",
+    ):
         recall_sweep(["sweep.name=other"])
-    remember_sweep(["-m", "k=1", "shard=2/4"], [replace_plain(settings[0], name) for name in ("one", "two")])
-    assert recall_sweep(["sweep.name=one"]) == recall_sweep(["sweep.name=two"]) == recall_sweep([]) == ["-m", "k=1"]
+    remember_sweep(
+        ["-m", "k=1", "shard=2/4"], [replace_plain(settings[0], name) for name in ("one", "two")]
+    )
+    assert (
+        recall_sweep(["sweep.name=one"])
+        == recall_sweep(["sweep.name=two"])
+        == recall_sweep([])
+        == ["-m", "k=1"]
+    )
     remember_sweep(second, [replace_plain(settings[0], "mine")])
     assert recall_sweep([]) == second, "one that runs again is the last"
     for text in ("{", "[1]"):
@@ -86,7 +102,9 @@ def replace_plain(settings: Settings, name: str) -> Settings:
 
 
 def test_what_no_cell_reads_is_left_out_of_a_pipeline() -> None:
-    """Scores are needed where a cell ranks or weights by them, also one of the grid; other stages are always needed."""
+    """Scores are needed where a cell ranks or weights by them, also one of the grid; other stages
+    are always needed.
+    """
     for words, expected in (
         (["reader=smollm2"], False),
         (["reader=smollm2", "rank_by=estimator"], True),

@@ -18,22 +18,27 @@ from winnow.artifacts.provenance import flatten
 
 COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "20"))
 STAGES = [
-    "acquire", "calibrate_judge", "closed_book", "compose", "corpus", "evaluate_estimator", "export", "index", "power",
-    "questions", "report", "retrieve", "score", "show", "sweep", "traces", "train_joint", "train_reader", "watch", "why",
+    "acquire", "calibrate_judge", "closed_book", "compose", "corpus", "evaluate_estimator",
+    "export", "index", "power", "questions", "report", "retrieve", "score", "show", "sweep",
+    "traces", "train_joint", "train_reader", "watch", "why",
 ]  # fmt: skip
 VALUES = [
-    "", "null", "0", "-1", "1.5", "1e400", "nan", "true", "[]", "[1,2", "{}", "{a:1}", "{a:", "${k}", "${nothing}",
-    "${oc.env:X}", "???", "e\u0301", "\ufffd", "a b", "'", '"', "\\", "/", "..", "~", "a,b", "x" * 3000, "[[[[]]]]",
-    "!!python/object:os.system", "2026-01-01", "1_000", "0x10", ",", "=", "@", "%s", "{0}", "\n", "data", "/dev/null", "hf:", "https://",
+    "", "null", "0", "-1", "1.5", "1e400", "nan", "true", "[]", "[1,2", "{}", "{a:1}", "{a:",
+    "${k}", "${nothing}", "${oc.env:X}", "???", "e\u0301", "\ufffd", "a b", "'", '"', "\\", "/",
+    "..", "~", "a,b", "x" * 3000, "[[[[]]]]", "!!python/object:os.system", "2026-01-01", "1_000",
+    "0x10", ",", "=", "@", "%s", "{0}", "\n", "data", "/dev/null", "hf:", "https://",
 ]  # fmt: skip
 FLAGS = [
-    "-m", "--multirun", "--help", "--cfg", "--cfg job", "--params", "--params params.yaml", "--info", "-c job", "--version",
-    "--config-name nothing", "--hydra-help", "--resolve", "--", "-", "--shell-completion", "-x",
+    "-m", "--multirun", "--help", "--cfg", "--cfg job", "--params", "--params params.yaml",
+    "--info", "-c job", "--version", "--config-name nothing", "--hydra-help", "--resolve", "--",
+    "-", "--shell-completion", "-x",
 ]  # fmt: skip
 
 
 def random_words(generator: random.Random, settings: list[str]) -> list[str]:
-    """One to four words: settings with odd values, unknown names, choices that do not exist, flags."""
+    """One to four words: settings with odd values, unknown names, choices that do not
+    exist, flags.
+    """
     words: list[str] = []
     for _ in range(generator.randint(1, 4)):
         kind = generator.random()
@@ -53,8 +58,12 @@ def random_words(generator: random.Random, settings: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_random_command_lines_end_in_no_traceback(world: Path, template: Path, tmp_path: Path) -> None:
-    """Half of them have the small world's settings and artifacts, half start in an empty folder with the defaults."""
+def test_random_command_lines_end_in_no_traceback(
+    world: Path, template: Path, tmp_path: Path
+) -> None:
+    """Half of them have the small world's settings and artifacts, half start in an empty folder
+    with the defaults.
+    """
     generator = random.Random(19)
     settings = [*flatten(compose([]).plain), "question", "artifact", "kk", "seeds", "grid.k"]
     failures = []
@@ -67,7 +76,13 @@ def test_random_command_lines_end_in_no_traceback(world: Path, template: Path, t
         folder = prepared if small else empty
         log = folder / "kills.log"
         log.unlink(missing_ok=True)
-        line = [*overrides(world), *words] if small else [*words, "dry_run=true"] if stage == "acquire" else words
+        line = (
+            [*overrides(world), *words]
+            if small
+            else [*words, "dry_run=true"]
+            if stage == "acquire"
+            else words
+        )
         status, _ = run_stage(folder, stage, line)
         text = log.read_text(errors="replace")
         if "Traceback" in text or status < 0:

@@ -29,19 +29,30 @@ def test_a_component_is_a_mapping_of_its_settings() -> None:
 def test_components_inside_are_built_too() -> None:
     """And listed, each with its dotted name."""
     assert Component(DENSE).build().members["dense"].b == 0.5
-    names = [name for name, _ in iter_components({"retriever": {"engine": DENSE}, "grid": {"x": DENSE}})]
-    assert names == ["retriever.engine", "retriever.engine.members.bm25", "retriever.engine.members.dense"]
+    names = [
+        name for name, _ in iter_components({"retriever": {"engine": DENSE}, "grid": {"x": DENSE}})
+    ]
+    assert names == [
+        "retriever.engine",
+        "retriever.engine.members.bm25",
+        "retriever.engine.members.dense",
+    ]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"_target_": "winnow.records.Decodings"}, "there is no such class"),
-        ({"_target_": "winnow.records.Decoding", "most": 3}, r"does not take these settings: .*most"),
+        (
+            {"_target_": "winnow.records.Decoding", "most": 3},
+            r"does not take these settings: .*most",
+        ),
         ({"_target_": "winnow.retrievers.bm25.BM25", "b": 3.0}, "0 <= b <= 1"),
     ],
 )
-def test_what_a_class_refuses_is_an_error_of_the_settings(settings: dict[str, object], message: str) -> None:
+def test_what_a_class_refuses_is_an_error_of_the_settings(
+    settings: dict[str, object], message: str
+) -> None:
     """In one line."""
     with pytest.raises(ConfigError, match=message):
         Component(settings).build()

@@ -1,4 +1,6 @@
-"""`--help group=choice`: the settings of a choice, from the annotations that keys and checks read."""
+"""`--help group=choice`: the settings of a choice, from the annotations that keys and
+checks read.
+"""
 
 from flows.settings.description import format_choices
 from winnow.identity.markers import describe_parameters
@@ -14,9 +16,15 @@ def test_a_choice_is_explained_by_the_annotations_of_its_classes() -> None:
     gpu = f"    retriever.engine.gpu: bool = False  (does not affect results: {why})"
     assert gpu in lines
     assert any(
-        line.startswith("  retriever.engine.encoder (winnow.modeling.sentence_encoder.SentenceEncoder)") for line in lines
+        line.startswith(
+            "  retriever.engine.encoder (winnow.modeling.sentence_encoder.SentenceEncoder)"
+        )
+        for line in lines
     )
-    assert any(line.startswith("    dataset.parser.path: str") and line.endswith("content counts)") for line in lines)
+    assert any(
+        line.startswith("    dataset.parser.path: str") and line.endswith("content counts)")
+        for line in lines
+    )
     assert any(line.startswith("    dataset.split.seed: int, at least 0") for line in lines)
     assert format_choices([]) == ""
 
@@ -25,4 +33,8 @@ def test_types_read_as_values_are_written() -> None:
     """Words in quotes, alternatives with "or"; private parameters are left out."""
     described = {name: kind for name, kind, _ in describe_parameters(Vote)}
     assert described == {"ties": "'rank' or 'random'", "unknown_votes": "bool", "seed": "int"}
-    assert ("nprobe", "int", "only searches use it, so that the index is shared") in describe_parameters(Dense)
+    assert (
+        "nprobe",
+        "int",
+        "only searches use it, so that the index is shared",
+    ) in describe_parameters(Dense)

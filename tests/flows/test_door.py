@@ -12,9 +12,15 @@ from winnow.errors import ConfigError
 
 
 def test_settings_are_typed_and_keep_what_was_composed() -> None:
-    """An attribute for each name, defaults where the YAML says nothing, and the plain values from which keys are computed."""
+    """An attribute for each name, defaults where the YAML says nothing, and the plain values from
+    which keys are computed.
+    """
     settings = compose(["strategy=closed_book", "k=3"])
-    assert (settings.k, settings.strategy.uses_passages, settings.strategy.engines) == (3, False, ["reader"])
+    assert (settings.k, settings.strategy.uses_passages, settings.strategy.engines) == (
+        3,
+        False,
+        ["reader"],
+    )
     assert settings.strategy.plain == {
         "name": "closed_book",
         "uses_passages": False,
@@ -44,12 +50,24 @@ def test_seeds_are_jobs_and_their_cells_those_of_all_seeds() -> None:
     composed = compose_config(["seeds=[1,2]", "grid={k:[1,5]}"])
     jobs = open_seeds(composed)
     assert [(job.seeds, job.training.seed) for job in jobs] == [([1], 1), ([2], 2)]
-    assert [(cell.k, cell.training.seed) for cell in list_cells(jobs)] == [(1, 1), (5, 1), (1, 2), (5, 2)]
+    assert [(cell.k, cell.training.seed) for cell in list_cells(jobs)] == [
+        (1, 1),
+        (5, 1),
+        (1, 2),
+        (5, 2),
+    ]
     whole = compose(["seeds=[1,2]", "grid={k:[1,5]}"])
-    assert [(cell.k, cell.training.seed) for cell in whole.cells] == [(1, 1), (5, 1), (1, 2), (5, 2)]
+    assert [(cell.k, cell.training.seed) for cell in whole.cells] == [
+        (1, 1),
+        (5, 1),
+        (1, 2),
+        (5, 2),
+    ]
 
 
-def test_commits_recorded_since_come_with_a_job_that_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_recorded_since_come_with_a_job_that_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In its cells too, also for the options of a grid."""
     monkeypatch.chdir(tmp_path)
     job = compose(["reader=folder", "reader.base=owner/lm", "grid={encoder:[e5]}"])
@@ -66,7 +84,10 @@ def test_commits_recorded_since_come_with_a_job_that_is_opened_again(tmp_path: P
 def test_other_sections_are_checked_as_the_first_ones() -> None:
     """And the words of the command go along."""
     settings = compose(["k=3"])
-    assert settings.replace(k=5, retriever=compose(["retriever=dense"]).retriever).retriever.name == "dense"
+    assert (
+        settings.replace(k=5, retriever=compose(["retriever=dense"]).retriever).retriever.name
+        == "dense"
+    )
     assert settings.replace(k=5).words == ("k=3",)
     with pytest.raises(ConfigError, match=r"k=-1: expected greater than or equal to 0"):
         settings.replace(k=-1)
@@ -74,7 +95,9 @@ def test_other_sections_are_checked_as_the_first_ones() -> None:
 
 def test_a_setting_that_refers_to_none_is_named() -> None:
     """Before anything reads it."""
-    with pytest.raises(ConfigError, match=r"tracking.uri: .*nowhere.*Set a value, or correct the reference"):
+    with pytest.raises(
+        ConfigError, match=r"tracking.uri: .*nowhere.*Set a value, or correct the reference"
+    ):
         compose(["tracking.uri=${nowhere}"])
 
 
@@ -88,8 +111,17 @@ def test_the_jobs_of_a_multirun_are_those_of_single_runs() -> None:
     """What one job changes, an option or a value, does not reach another."""
     from flows.stages.command import _compose_jobs
 
-    axes = [["reader=openai", "reader=folder"], ["reader@judge=openai", "reader@judge=vllm"], ["encoder=e5", "encoder=minilm"]]
+    axes = [
+        ["reader=openai", "reader=folder"],
+        ["reader@judge=openai", "reader@judge=vllm"],
+        ["encoder=e5", "encoder=minilm"],
+    ]
     axes += [["k=1", "k=5"], ["sweep.limit=3", "sweep.limit=null"]]
-    words = [f"{axis[0].partition('=')[0]}={','.join(word.partition('=')[2] for word in axis)}" for axis in axes]
+    words = [
+        f"{axis[0].partition('=')[0]}={','.join(word.partition('=')[2] for word in axis)}"
+        for axis in axes
+    ]
     jobs = _compose_jobs(["-m", *words, "retriever=dense"], lambda _: None)
-    assert jobs == [compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)]
+    assert jobs == [
+        compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)
+    ]

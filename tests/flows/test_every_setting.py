@@ -1,4 +1,6 @@
-"""Every setting of every configuration is part of a key, or is declared as one that changes no result."""
+"""Every setting of every configuration is part of a key, or is declared as one that changes no
+result.
+"""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -31,7 +33,9 @@ NO_RESULT = {
     "artifact": "names what flows.why explains",
     "breakdown": "groups stored predictions when they are read",
     "dry_run": "prints an estimate",
-    "estimator.relevance_scale": "a strategy or training that uses it has it in its settings (a test of its own)",
+    "estimator.relevance_scale": (
+        "a strategy or training that uses it has it in its settings (a test of its own)"
+    ),
     "evaluate_estimator": "a page over stored scores",
     "evaluate_evaluator": "a page over stored estimates",
     "evaluator": "judges whose verdicts have keys of their own",
@@ -57,7 +61,10 @@ NO_RESULT = {
     "shards": "how many processes make the calls, and where",
     "sweep.name": "names a group of runs",
     "sweep.record_steps": "answers cells of earlier versions again, from the ledger",
-    "sweep.retry_empty": "requests replies without text again; the predictions' content digest says whether they changed",
+    "sweep.retry_empty": (
+        "requests replies without text again; the predictions' content digest says whether they "
+        "changed"
+    ),
     "thresholds": "a strategy that uses them has them in its settings",
     "tracking": "where runs are logged",
     "training.name": "names the choice",
@@ -75,7 +82,8 @@ NO_RESULT = {
 }
 """Settings outside components that change no artifact, with the reason."""
 LABELS = {"name", "price_factor", "size"}
-"""Names of choices, which head tables and folders, prices, and the disk space that an asset needs."""
+"""Names of choices, which head tables and folders, prices, and the disk space that an asset needs.
+"""
 
 STAGES: dict[str, Callable[[Project], Any]] = {
     "corpus": lambda p: p.corpus,
@@ -110,7 +118,13 @@ BASES = {
         "rank_by=estimator",
         "retriever=dense",
     ],
-    "jointly trained reader": ["estimator=t5", "joint=re_rag", "reader=joint", "rank_by=estimator", "retriever=dense"],
+    "jointly trained reader": [
+        "estimator=t5",
+        "joint=re_rag",
+        "reader=joint",
+        "rank_by=estimator",
+        "retriever=dense",
+    ],
 }
 
 
@@ -126,7 +140,8 @@ def names_of(plain: dict[str, Any]) -> set[str]:
 
 
 def keys(plain: dict[str, Any], names: set[str] | None = None) -> dict[str, str]:
-    """The key of every stage; a stage that these settings do not have, or refuse, has the message instead.
+    """The key of every stage; a stage that these settings do not have, or refuse, has the message
+    instead.
 
     Args:
         plain: Settings.
@@ -153,8 +168,12 @@ def keys(plain: dict[str, Any], names: set[str] | None = None) -> dict[str, str]
 Leaf = tuple[str, type | None, bool]
 
 
-def leaves(node: Any, path: str = "", component: type | None = None, exempt: bool = False) -> Iterator[Leaf]:
-    """Every leaf that has a value of its own, the component that it is of, and whether it is declared to change no result."""
+def leaves(
+    node: Any, path: str = "", component: type | None = None, exempt: bool = False
+) -> Iterator[Leaf]:
+    """Every leaf that has a value of its own, the component that it is of, and whether it is
+    declared to change no result.
+    """
     if not isinstance(node, DictConfig):
         return
     if "_target_" in node:
@@ -198,21 +217,31 @@ def is_exempt(name: str, component: type | None) -> bool:
 
 
 def is_evaluation_of_replies(cfg: Composed, name: str) -> bool:
-    """Whether a setting is of the evaluation of a training on replies, which is a table of the log and keeps no epoch."""
+    """Whether a setting is of the evaluation of a training on replies, which is a table of the log
+    and keeps no epoch.
+    """
     training, _, rest = name.rpartition(".evaluation.")
-    return bool(rest) and training in ("training", "training.start") and "method" not in OmegaConf.select(cfg, training)
+    return (
+        bool(rest)
+        and training in ("training", "training.start")
+        and "method" not in OmegaConf.select(cfg, training)
+    )
 
 
 SEEN: set[tuple[str, type]] = set()
-"""Settings of components that were changed in some choice; another choice of the same class is identified alike."""
+"""Settings of components that were changed in some choice; another choice of the same class is
+identified alike.
+"""
 
 
 def unnoticed(cfg: Composed, group: str = "") -> list[str]:
-    """The settings that no key notices, and those that a stage notices but not every stage behind it.
+    """The settings that no key notices, and those that a stage notices but not every stage behind
+    it.
 
     Args:
         cfg: Settings.
-        group: Group whose settings are changed, those of components that were not seen yet; by default, all are.
+        group: Group whose settings are changed, those of components that were not seen yet; by
+            default, all are.
 
     """
     OmegaConf.set_struct(cfg, False)
@@ -220,14 +249,20 @@ def unnoticed(cfg: Composed, group: str = "") -> list[str]:
     before, names, faults = keys(plain), names_of(plain), []
     absent = set() if cfg.rank_by == "estimator" else {("train_joint", "score"), ("score", "sweep")}
     for name, component, exempt in leaves(cfg):
-        if exempt or not name.startswith(group and f"{group}.") or is_evaluation_of_replies(cfg, name):
+        if (
+            exempt
+            or not name.startswith(group and f"{group}.")
+            or is_evaluation_of_replies(cfg, name)
+        ):
             continue
         if group and component is not None:
             if (name, component) in SEEN:
                 continue
             SEEN.add((name, component))
         value = OmegaConf.select(cfg, name)
-        plain = OmegaConf.to_container(value, resolve=False) if OmegaConf.is_config(value) else value
+        plain = (
+            OmegaConf.to_container(value, resolve=False) if OmegaConf.is_config(value) else value
+        )
         OmegaConf.update(cfg, name, changed(plain), merge=False)
         after = keys(resolve_settings(cfg), names)
         OmegaConf.update(cfg, name, value, merge=False)
@@ -272,7 +307,10 @@ COMPONENTS = [
 ]
 
 
-@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group in COMPONENTS for choice in list_options(group)])
+@pytest.mark.parametrize(
+    ("group", "choice"),
+    [(group, choice) for group in COMPONENTS for choice in list_options(group)],
+)
 def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str) -> None:
     """Each choice of each group that a stage reads."""
     base = BASES["trained estimator"] if group != "estimator" else ["rank_by=estimator"]
@@ -290,11 +328,26 @@ def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str)
 
 def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
     """Corrective retrieval and the training of its evaluator."""
-    words = ["strategy=crag", "joint=crag_evaluator", "estimator=t5_regression", "retriever=dense", "rank_by=estimator"]
+    words = [
+        "strategy=crag",
+        "joint=crag_evaluator",
+        "estimator=t5_regression",
+        "retriever=dense",
+        "rank_by=estimator",
+    ]
     scaled = "estimator.relevance_scale=tanh"
     before, after = (keys(compose([*words, *more]).plain) for more in ([], [scaled]))
-    assert not any(key.startswith("refused") for one in (before, after) for stage, key in one.items() if stage != "rank")
-    assert {stage for stage in STAGES if after[stage] != before[stage]} == {"train_joint", "score", "sweep"}
+    assert not any(
+        key.startswith("refused")
+        for one in (before, after)
+        for stage, key in one.items()
+        if stage != "rank"
+    )
+    assert {stage for stage in STAGES if after[stage] != before[stage]} == {
+        "train_joint",
+        "score",
+        "sweep",
+    }
     others = [word for word in words if word != "joint=crag_evaluator"] + ["rank_by=retriever"]
     before, after = (keys(compose([*others, *more]).plain) for more in ([], [scaled]))
     assert after["sweep"] != before["sweep"]
@@ -302,9 +355,18 @@ def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
 
 def test_the_method_is_part_of_the_keys_of_trainings_on_rewards() -> None:
     """And of no other."""
-    for training, is_part in (("cite_sft_rewarded", True), ("cite_rewarded", True), ("cite", False), ("sft", False)):
+    for training, is_part in (
+        ("cite_sft_rewarded", True),
+        ("cite_rewarded", True),
+        ("cite", False),
+        ("sft", False),
+    ):
         words = [f"training={training}", "prompt=rage_short", "reader=smollm2_tuned"]
         first, other = (keys(compose([*words, f"method={name}"]).plain) for name in ("ppo", "grpo"))
         clipped = keys(compose([*words, "method.clip=0.3"]).plain)
-        assert [first[stage] != other[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2
-        assert [first[stage] != clipped[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2
+        assert [first[stage] != other[stage] for stage in ("train_reader", "sweep")] == [
+            is_part
+        ] * 2
+        assert [first[stage] != clipped[stage] for stage in ("train_reader", "sweep")] == [
+            is_part
+        ] * 2

@@ -27,11 +27,15 @@ def count_calls(folder: Path) -> int:
 def test_only_what_nothing_uses_is_listed_and_removed(
     prepared: Run, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings of the command, a report and an artifact made from another one keep them; a dry run removes nothing."""
+    """The settings of the command, a report and an artifact made from another one keep them; a dry
+    run removes nothing.
+    """
     prepared("sweep", "-m", "k=1,2,3")
     prepared("report", "k=2")
     cells = {
-        json.loads((path / "manifest.json").read_text())["settings"]["inputs"]["k"]: path.relative_to(tmp_path)
+        json.loads((path / "manifest.json").read_text())["settings"]["inputs"][
+            "k"
+        ]: path.relative_to(tmp_path)
         for path in (tmp_path / "data/predictions").iterdir()
     }
     monkeypatch.chdir(tmp_path)
@@ -42,7 +46,9 @@ def test_only_what_nothing_uses_is_listed_and_removed(
     calls = count_calls(tmp_path)
 
     def gc(*settings: str, **options: object) -> Summary:
-        return module.gc(compose([*overrides(world), "k=1", *settings]), **{"hours": 0.0, **options})  # type: ignore[arg-type]
+        return module.gc(
+            compose([*overrides(world), "k=1", *settings]), **{"hours": 0.0, **options}
+        )  # type: ignore[arg-type]
 
     assert gc(hours=24.0).title == "Everything is used, or younger than the given age."
     listed = gc()
@@ -59,14 +65,18 @@ def test_only_what_nothing_uses_is_listed_and_removed(
         ledger.put("serper/2026-10@0123", [(b"k" * 32, Search("q", 1), Pages(()), 0.1)])
     renamed = {"remove": True, "calls": True, "force": True}
     assert f"{calls} calls" not in [row["what"] for row in gc("reader.name=other", **renamed).rows]
-    assert count_calls(tmp_path) == calls + 1, "the report's cells were made of these calls, whatever the settings name now"
+    assert count_calls(tmp_path) == calls + 1, (
+        "the report's cells were made of these calls, whatever the settings name now"
+    )
     shutil.rmtree("reports")
     assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", **renamed).rows]
     assert count_calls(tmp_path) == 1, "a search of the web cannot be made again"
 
 
 def test_the_model_of_entailment_is_in_use(world: Path) -> None:
-    """Its estimates, of metrics such as citation_support, are calls as those of a strategy's engines are."""
+    """Its estimates, of metrics such as citation_support, are calls as those of a strategy's
+    engines are.
+    """
     model = make_tiny_encoder(world.parent / "nli", ["a"])
     project = Project(compose(["estimator@nli=nli", f"nli.base={model}"]))
     use = module.Use()

@@ -1,4 +1,6 @@
-"""Names on the hub: their commits are recorded, keyed and loaded; one without a commit is refused."""
+"""Names on the hub: their commits are recorded, keyed and loaded; one without a commit
+is refused.
+"""
 
 import json
 import shutil
@@ -28,7 +30,9 @@ class _Hub(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         known = self.path.startswith(("/api/models/owner/lm", "/api/datasets/owner/set"))
-        body = json.dumps({"id": "owner/lm", "sha": SECOND} if known else {"error": "not found"}).encode()
+        body = json.dumps(
+            {"id": "owner/lm", "sha": SECOND} if known else {"error": "not found"}
+        ).encode()
         self.send_response(200 if known else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -54,16 +58,26 @@ def key(*words: str) -> str:
 def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recorded commit has the same key as one written into the settings; another commit another."""
+    """The recorded commit has the same key as one written into the settings; another commit
+    another.
+    """
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"owner/lm is a name on the Hugging Face hub without a commit.*flows.acquire"):
+    with pytest.raises(
+        ConfigError,
+        match=r"owner/lm is a name on the Hugging Face hub without a commit.*flows.acquire",
+    ):
         key("reader.base=owner/lm")
     with pytest.raises(ConfigError, match="owner/lm@main is a name"):
         key("reader.base=owner/lm@main")
     with pytest.raises(ConfigError, match="owner/set is a name"):
         key(f"reader.base=owner/lm@{FIRST}", "corpus=hub", "corpus.parser.path=owner/set")
     with pytest.raises(ConfigError, match="owner/encoder is a name"):
-        key(f"reader.base=owner/lm@{FIRST}", "encoder=folder", "encoder.model.path=owner/encoder", "retriever=dense")
+        key(
+            f"reader.base=owner/lm@{FIRST}",
+            "encoder=folder",
+            "encoder.model.path=owner/encoder",
+            "retriever=dense",
+        )
     written = [key(f"reader.base=owner/lm@{commit}") for commit in (FIRST, SECOND)]
     LOCK.write_text(json.dumps({"owner/lm": FIRST}))
     assert key("reader.base=owner/lm") == written[0] != written[1]
@@ -72,7 +86,9 @@ def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
 
 
 def test_acquire_records_commits(run: Run, hub: str, tmp_path: Path) -> None:
-    """Once: a second run leaves what is recorded; a repository that the hub does not have is named."""
+    """Once: a second run leaves what is recorded; a repository that the hub does not
+    have is named.
+    """
     words = [
         "corpus=beir",
         "dataset=nq_open",
@@ -88,23 +104,46 @@ def test_acquire_records_commits(run: Run, hub: str, tmp_path: Path) -> None:
     (tmp_path / LOCK).write_text(json.dumps({"owner/lm": FIRST}))
     run("acquire", *words, small=False, **environment)
     assert json.loads((tmp_path / LOCK).read_text()) == {"owner/lm": FIRST}
-    failed = run("acquire", *words, "reader.base=owner/none", small=False, check=False, **environment)
+    failed = run(
+        "acquire", *words, "reader.base=owner/none", small=False, check=False, **environment
+    )
     assert "The hub does not give the commit of owner/none" in failed.stderr
 
 
-def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(
+    run: Run, tmp_path: Path
+) -> None:
     """One model has safetensors, one pickles alone, and one is not there; nothing is recorded."""
     for name, file in (("lm", "model.safetensors"), ("old", "pytorch_model.bin")):
         folder = tmp_path / "hub" / "models" / "owner" / name
         folder.mkdir(parents=True)
         (folder / file).write_bytes(b"x" * 200_000_000 if name == "lm" else b"x")
-    words = ["corpus=beir", "dataset=nq_open", "dataset.parser.path=own", "encoder=folder", "reader=folder", "dry_run=true"]
+    words = [
+        "corpus=beir",
+        "dataset=nq_open",
+        "dataset.parser.path=own",
+        "encoder=folder",
+        "reader=folder",
+        "dry_run=true",
+    ]
     with serve_hub(tmp_path / "hub") as address:
         environment = {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0"}
         told = run(
-            "acquire", *words, "reader.base=owner/lm", "encoder.model.path=owner/old", small=False, **environment
+            "acquire",
+            *words,
+            "reader.base=owner/lm",
+            "encoder.model.path=owner/old",
+            small=False,
+            **environment,
         ).stdout
-        unknown = run("acquire", *words, "reader.base=owner/none", "encoder.model.path=x", small=False, **environment).stdout
+        unknown = run(
+            "acquire",
+            *words,
+            "reader.base=owner/none",
+            "encoder.model.path=x",
+            small=False,
+            **environment,
+        ).stdout
     (lm,) = [line for line in told.splitlines() if "hub: owner/lm" in line]
     (old,) = [line for line in told.splitlines() if "hub: owner/old" in line]
     assert "0.2 GB" in lm
@@ -115,11 +154,19 @@ def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(run
     assert not (tmp_path / LOCK).exists()
 
 
-def test_weights_that_cannot_be_loaded_are_named_once_for_all_cells(run: Run, tmp_path: Path) -> None:
+def test_weights_that_cannot_be_loaded_are_named_once_for_all_cells(
+    run: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "hub" / "models" / "owner" / "old"
     folder.mkdir(parents=True)
     (folder / "pytorch_model.bin").write_bytes(b"x")
-    words = ["corpus=beir", "dataset=nq_open", "dataset.parser.path=own", "reader=folder", "reader.base=/nowhere"]
+    words = [
+        "corpus=beir",
+        "dataset=nq_open",
+        "dataset.parser.path=own",
+        "reader=folder",
+        "reader.base=/nowhere",
+    ]
     words += ["encoder=folder", "encoder.model.path=owner/old", "grid={k:[1,2]}"]
     with serve_hub(tmp_path / "hub") as address:
         output = run("acquire", *words, small=False, HF_ENDPOINT=address, HF_HUB_OFFLINE="0").stdout
@@ -141,26 +188,43 @@ def test_the_commit_is_what_is_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     body = [text for _, text in texts()]
     for seed, commit in enumerate((FIRST, SECOND)):
         make_tiny_causal_lm(tmp_path / "models--owner--lm" / "snapshots" / commit, body, seed=seed)
-        make_tiny_encoder(tmp_path / "models--owner--encoder" / "snapshots" / commit, body, seed=seed)
+        make_tiny_encoder(
+            tmp_path / "models--owner--encoder" / "snapshots" / commit, body, seed=seed
+        )
     names = [f"owner/lm@{commit}" for commit in (FIRST, SECOND)]
-    first, second = (load_causal_lm(name, "float32", "cpu").model.get_input_embeddings().weight for name in names)
+    first, second = (
+        load_causal_lm(name, "float32", "cpu").model.get_input_embeddings().weight for name in names
+    )
     assert not torch.equal(first, second)
     folder = tmp_path / "copy"
     shutil.copytree(tmp_path / "models--owner--lm" / "snapshots" / FIRST, folder)
-    assert torch.equal(first, load_causal_lm(str(folder), "float32", "cpu").model.get_input_embeddings().weight)
+    assert torch.equal(
+        first, load_causal_lm(str(folder), "float32", "cpu").model.get_input_embeddings().weight
+    )
     assert len({LocalReader(name, "x", dtype="float32").identity for name in names}) == 2
     encoders = [f"owner/encoder@{commit}" for commit in (FIRST, SECOND)]
-    vectors = [SentenceEncoder(name, dtype="float32").encode_queries(["a town"]) for name in encoders]
+    vectors = [
+        SentenceEncoder(name, dtype="float32").encode_queries(["a town"]) for name in encoders
+    ]
     assert abs(vectors[0] - vectors[1]).max() > 1e-3
-    layers = [load_encoder(name, "float32", "cpu").model.get_input_embeddings().weight for name in encoders]
+    layers = [
+        load_encoder(name, "float32", "cpu").model.get_input_embeddings().weight
+        for name in encoders
+    ]
     assert not torch.equal(*layers)
 
 
 def test_data_files_are_part_of_the_key(tmp_path: Path) -> None:
-    """A local file, one of several, and files that match a pattern; another content is another corpus."""
+    """A local file, one of several, and files that match a pattern; another content is another
+    corpus.
+    """
     (tmp_path / "a.jsonl").write_text('{"id": 1, "title": "t", "text": "x"}\n')
     words = ["corpus=hub", "corpus.parser.path=json"]
-    for files in (f"{tmp_path}/a.jsonl", f"[{tmp_path}/a.jsonl]", f"{{train: '{tmp_path}/*.jsonl'}}"):
+    for files in (
+        f"{tmp_path}/a.jsonl",
+        f"[{tmp_path}/a.jsonl]",
+        f"{{train: '{tmp_path}/*.jsonl'}}",
+    ):
         setting = f"+corpus.parser.options.data_files={files}"
 
         def corpus_key(setting: str = setting) -> str:

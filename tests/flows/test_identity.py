@@ -1,4 +1,6 @@
-"""Components of one's own in keys: what is declared counts, what is not declared is refused, and names do not count."""
+"""Components of one's own in keys: what is declared counts, what is not declared is refused, and
+names do not count.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -35,7 +37,13 @@ from typing import Annotated
 from winnow.identity.markers import InputFile, ModelName
 
 class Mine:
-    def __init__(self, path: Annotated[str, ModelName], name: str, suffix: str, rules: Annotated[str, InputFile]):
+    def __init__(
+        self,
+        path: Annotated[str, ModelName],
+        name: str,
+        suffix: str,
+        rules: Annotated[str, InputFile],
+    ):
         self.identity = name
 
     def check(self):
@@ -79,7 +87,10 @@ def test_files_count_by_content_and_modules_by_code(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (SOURCE.replace("Annotated[str, InputFile]", "str"), "the parameter 'path' looks like a path"),
+        (
+            SOURCE.replace("Annotated[str, InputFile]", "str"),
+            "the parameter 'path' looks like a path",
+        ),
         (
             SOURCE.replace("    column: str", '    input_file = ("path",)\n    column: str'),
             "class attribute 'input_file' has no effect",
@@ -87,7 +98,9 @@ def test_files_count_by_content_and_modules_by_code(folder: Path) -> None:
     ],
     ids=["no marker", "misspelled declaration"],
 )
-def test_what_declares_nothing_is_refused_wherever_it_is_opened(folder: Path, source: str, message: str) -> None:
+def test_what_declares_nothing_is_refused_wherever_it_is_opened(
+    folder: Path, source: str, message: str
+) -> None:
     """By the check of settings and by the identity."""
     name = f"my_wrong_{len(source)}"
     (folder / f"{name}.py").write_text(source)
@@ -102,13 +115,18 @@ def test_what_declares_nothing_is_refused_wherever_it_is_opened(folder: Path, so
 
 def test_winnows_own_components_keep_their_full_names() -> None:
     """Their modules may not move without a note."""
-    assert identify("winnow.records.Decoding", max_new_tokens=3)["_target_"] == "winnow.records.Decoding"
+    assert (
+        identify("winnow.records.Decoding", max_new_tokens=3)["_target_"]
+        == "winnow.records.Decoding"
+    )
 
 
 def test_a_file_at_its_default_counts_by_content(folder: Path) -> None:
     """As if the YAML named it."""
     file = folder / "default.txt"
-    source = SOURCE.replace("path: Annotated[str, InputFile]", f"path: Annotated[str, InputFile] = {str(file)!r}")
+    source = SOURCE.replace(
+        "path: Annotated[str, InputFile]", f"path: Annotated[str, InputFile] = {str(file)!r}"
+    )
     (folder / "my_default.py").write_text(source)
     file.write_text("x")
     first = identify("my_default.Mine")
@@ -140,7 +158,9 @@ def test_settings_of_a_reader_of_one_s_own_are_in_the_ledgers_identity(folder: P
     names = set()
     for suffix in ("a", "b"):
         engine = {"_target_": "my_reader.Mine", "suffix": suffix, "rules": str(folder / "rules")}
-        reader = Reader.model_validate({"name": "mine", "tuned": False, "base": "", "engine": engine})
+        reader = Reader.model_validate(
+            {"name": "mine", "tuned": False, "base": "", "engine": engine}
+        )
         names.add(get_ledger_identity(open_reader(reader, "", price=Price())))
     (folder / "rules").write_text("other")
     names.add(get_ledger_identity(open_reader(reader, "", price=Price())))

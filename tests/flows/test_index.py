@@ -19,7 +19,9 @@ from winnow.testing import make_tiny_encoder
 
 
 def test_encoded_passages_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the encoders of all parts of a retriever, whose passages are the total; an index without an encoder has none."""
+    """By the encoders of all parts of a retriever, whose passages are the total; an index without
+    an encoder has none.
+    """
     passages = [Passage(str(n), "T", "Paris is large. " * n) for n in range(1, 8)]
     parquet.write(tmp_path / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     shown: list[tuple[str, int | None, list[int]]] = []
@@ -30,8 +32,12 @@ def test_encoded_passages_are_counted(tmp_path: Path, monkeypatch: pytest.Monkey
         yield shown[-1][2].append
 
     monkeypatch.setattr(index, "progress", record)
-    encoder = SentenceEncoder(str(make_tiny_encoder(tmp_path / "encoder", ["Paris is large."])), dtype="float32")
-    for number, retriever in enumerate((Hybrid({"sparse": BM25(), "dense": Dense(encoder)}), BM25())):
+    encoder = SentenceEncoder(
+        str(make_tiny_encoder(tmp_path / "encoder", ["Paris is large."])), dtype="float32"
+    )
+    for number, retriever in enumerate(
+        (Hybrid({"sparse": BM25(), "dense": Dense(encoder)}), BM25())
+    ):
         with index._show_progress("indexing", retriever, tmp_path / "passages.parquet"):
             retriever.build(lambda: iter(passages), tmp_path / f"index{number}")
     (label, total, counts), (_, unknown, none) = shown

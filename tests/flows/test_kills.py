@@ -1,6 +1,8 @@
-"""Every stage is killed around renames, replacements and synchronisations of files, and the next start completes it.
+"""Every stage is killed around renames, replacements and synchronisations of files, and the next
+start completes it.
 
-Three kills belong to the tests. WINNOW_KILLS=200 spreads 200 of them over all moments of all stages (docs/reliability.md).
+Three kills belong to the tests. WINNOW_KILLS=200 spreads 200 of them over all moments of all stages
+(docs/reliability.md).
 """
 
 import gzip
@@ -28,7 +30,9 @@ KILLS_PER_RUN = 3
 
 
 def stages(world: Path) -> Mapping[str, list[str]]:
-    """Every stage that writes files, in the order in which they need one another, with its command line."""
+    """Every stage that writes files, in the order in which they need one another, with its command
+    line.
+    """
     small = overrides(world)
     frozen = [
         *small,
@@ -39,8 +43,8 @@ def stages(world: Path) -> Mapping[str, list[str]]:
     ]
     asset = [
         "dataset=dpr_biencoder", f"dataset.asset.address=file:{world}/biencoder-nq-dev.json.gz",
-        "dataset.asset.sha256=''", "corpus=fid_json",
-        "corpus.parser.path=none", "encoder=folder", "encoder.model.path=none", "reader=openai", "reader.base=x",
+        "dataset.asset.sha256=''", "corpus=fid_json", "corpus.parser.path=none", "encoder=folder",
+        "encoder.model.path=none", "reader=openai", "reader.base=x",
         "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x",
     ]  # fmt: skip
     return {
@@ -53,21 +57,38 @@ def stages(world: Path) -> Mapping[str, list[str]]:
         "closed_book": small,
         "train_joint": [*frozen, "joint.settings.save_steps=1"],
         "score": frozen,
-        "sweep": ["-m", "strategy=concatenation,post_fusion", "k=1,2", "sweep.closed_book_filter=false", *small],
+        "sweep": [
+            "-m",
+            "strategy=concatenation,post_fusion",
+            "k=1,2",
+            "sweep.closed_book_filter=false",
+            *small,
+        ],
         "report": ["strategy=post_fusion", "k=2", "sweep.closed_book_filter=false", *small],
         "evaluate_estimator": [*frozen, "evaluate_estimator.k=2"],
         "facts": [
-            "experiment=re_rag/from_scratch", "facts.world.train=30", "facts.world.dev=4", "facts.world.test=6",
-            "facts.clozes=64", "+facts.world.first_names=8", "+facts.world.last_names=8", "facts.world.values=4",
-            "facts.world.contexts=4", "facts.size.d_model=32", "facts.size.d_ff=64", "facts.size.heads=2",
+            "experiment=re_rag/from_scratch",
+            "facts.world.train=30",
+            "facts.world.dev=4",
+            "facts.world.test=6",
+            "facts.clozes=64",
+            "+facts.world.first_names=8",
+            "+facts.world.last_names=8",
+            "facts.world.values=4",
+            "facts.world.contexts=4",
+            "facts.size.d_model=32",
+            "facts.size.d_ff=64",
+            "facts.size.heads=2",
             "facts.size.layers=1",
         ],
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A stage that ran without a kill: the folders before and after it, and its number of operations."""
+    """A stage that ran without a kill: the folders before and after it, and its number of
+    operations.
+    """
 
     before: Path
     after: Path
@@ -92,9 +113,11 @@ def undisturbed(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def contents(folder: Path) -> dict[str, object]:
-    """All files that the stages wrote, with their contents where two undisturbed runs agree on them.
+    """All files that the stages wrote, with their contents where two undisturbed runs agree on
+    them.
 
-    These are rows of tables and results of trainings without times, weights, pages, and the number of calls in the ledger.
+    These are rows of tables and results of trainings without times, weights, pages, and the number
+    of calls in the ledger.
     """
     found: dict[str, object] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -113,11 +136,15 @@ def contents(folder: Path) -> dict[str, object]:
     if ledger.exists():
         with sqlite3.connect(f"file:{ledger}?mode=ro", uri=True) as database:
             found["calls"] = database.execute("SELECT COUNT(*) FROM calls").fetchone()
-    return {name: value for name, value in found.items() if not name.startswith("data/ledger.sqlite")}
+    return {
+        name: value for name, value in found.items() if not name.startswith("data/ledger.sqlite")
+    }
 
 
 def choose_moments(runs: Mapping[str, Undisturbed], count: int) -> list[tuple[str, list[int]]]:
-    """Spread kills over all moments of all stages; up to KILLS_PER_RUN kills hit one run of a stage, one after the other."""
+    """Spread kills over all moments of all stages; up to KILLS_PER_RUN kills hit one run of a
+    stage, one after the other.
+    """
     generator = random.Random(13)
     every = [(stage, moment) for stage, run in runs.items() for moment in range(2 * run.operations)]
     chosen: list[tuple[str, int]] = []
@@ -137,7 +164,9 @@ def choose_moments(runs: Mapping[str, Undisturbed], count: int) -> list[tuple[st
 def test_a_stage_killed_anywhere_is_completed_by_the_next_start(
     world: Path, undisturbed: dict[str, Undisturbed], tmp_path: Path
 ) -> None:
-    """Its files are then those of an undisturbed run: the same contents, nothing missing and nothing unfinished."""
+    """Its files are then those of an undisturbed run: the same contents, nothing missing and
+    nothing unfinished.
+    """
     commands = stages(world)
     kills = 0
     failures = []
@@ -150,7 +179,9 @@ def test_a_stage_killed_anywhere_is_completed_by_the_next_start(
         if status:
             failures.append((stage, moments, (folder / "kills.log").read_text()[-3000:]))
         actual, expected = contents(folder), contents(undisturbed[stage].after)
-        different = sorted(name for name in {*actual, *expected} if actual.get(name, "") != expected.get(name, ""))
+        different = sorted(
+            name for name in {*actual, *expected} if actual.get(name, "") != expected.get(name, "")
+        )
         if different:
             failures.append((stage, moments, different))
         shutil.rmtree(folder)

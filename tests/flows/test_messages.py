@@ -1,4 +1,6 @@
-"""Mistakes on the command line: one line that names the setting, the value received and what is expected."""
+"""Mistakes on the command line: one line that names the setting, the value received and what is
+expected.
+"""
 
 from pathlib import Path
 
@@ -26,7 +28,9 @@ from winnow.records import Generate
         ({"logprobs": "yes"}, "Decoding.logprobs='yes': expected a valid boolean."),
     ],
 )
-def test_settings_of_components_are_checked_by_their_annotations(settings: dict[str, object], message: str) -> None:
+def test_settings_of_components_are_checked_by_their_annotations(
+    settings: dict[str, object], message: str
+) -> None:
     """Before the class computes with them."""
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         check_component("Decoding", {"_target_": "winnow.records.Decoding", **settings})
@@ -34,8 +38,18 @@ def test_settings_of_components_are_checked_by_their_annotations(settings: dict[
 
 def test_whole_numbers_serve_as_floats_and_null_where_it_is_allowed() -> None:
     """A check that is too strict would refuse good settings."""
-    assert Component({"_target_": "winnow.records.Decoding", "temperature": 1, "samples": 2}).build().temperature == 1
-    assert Component({"_target_": "winnow.readers.budget.Budget", "money": None, "tokens": 3}).build().tokens == 3
+    assert (
+        Component({"_target_": "winnow.records.Decoding", "temperature": 1, "samples": 2})
+        .build()
+        .temperature
+        == 1
+    )
+    assert (
+        Component({"_target_": "winnow.readers.budget.Budget", "money": None, "tokens": 3})
+        .build()
+        .tokens
+        == 3
+    )
 
 
 def test_a_multirun_reports_a_mistake_in_one_line(run: Run) -> None:
@@ -55,13 +69,17 @@ def test_an_empty_questions_file_is_named(prepared: Run, tmp_path: Path) -> None
 def test_a_ranking_of_another_corpus_is_named(prepared: Run, tmp_path: Path) -> None:
     """With the number of its passages that the corpus lacks."""
     questions = read_questions(next(tmp_path.glob("data/questions/*/questions.parquet")))
-    lines = [f"{question.question_id} Q0 {'zyx'[n % 2]} 1 1.0 x" for n, question in enumerate(questions)]
+    lines = [
+        f"{question.question_id} Q0 {'zyx'[n % 2]} 1 1.0 x" for n, question in enumerate(questions)
+    ]
     (tmp_path / "run.trec").write_text("\n".join(lines))
     words = ["retriever=trec_run", f"retriever.engine.path={tmp_path}/run.trec"]
     prepared("index", *words)
     failed = prepared("retrieve", *words, check=False)
     assert failed.returncode
-    assert "2 of 2 passages of the rankings are not in the corpus towns, such as 'y'." in failed.stderr
+    assert (
+        "2 of 2 passages of the rankings are not in the corpus towns, such as 'y'." in failed.stderr
+    )
 
 
 def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,13 +87,18 @@ def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as raised, exit_on_errors():
         raise KeyboardInterrupt
     assert raised.value.code == 130
-    assert capsys.readouterr().err.strip() == "Interrupted. Finished calls and artifacts are kept; the same command continues."
+    assert (
+        capsys.readouterr().err.strip()
+        == "Interrupted. Finished calls and artifacts are kept; the same command continues."
+    )
 
 
 def test_a_page_of_one_training_refuses_several_seeds(run: Run) -> None:
     """It would show one of them under the names of all."""
     done = run("show", "question=x", "seeds=[1,2]", check=False)
-    assert "seeds=[1, 2]: flows.show shows one training. Name one, such as seeds=[1]." in done.stderr
+    assert (
+        "seeds=[1, 2]: flows.show shows one training. Name one, such as seeds=[1]." in done.stderr
+    )
 
 
 def test_roles_that_share_a_model_share_its_budget() -> None:
@@ -86,10 +109,14 @@ def test_roles_that_share_a_model_share_its_budget() -> None:
     ]  # fmt: skip
     project = Project(compose(words))
     specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
-    with pytest.raises(ConfigError, match=r"The roles reader and judge use the same model, which has one budget"):
+    with pytest.raises(
+        ConfigError, match=r"The roles reader and judge use the same model, which has one budget"
+    ):
         open_engines(specs, check=False)
     same = Project(compose([*words, "judge.engine.budget.tokens=1"]))
-    engines = open_engines([resolve_engine_spec(same, role) for role in ("reader", "judge")], check=False)
+    engines = open_engines(
+        [resolve_engine_spec(same, role) for role in ("reader", "judge")], check=False
+    )
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
 
 

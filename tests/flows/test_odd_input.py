@@ -68,7 +68,10 @@ def test_folders_that_cannot_be_written_are_named(run: Run, tmp_path: Path) -> N
 
 def test_empty_documents_keep_their_ids(run: Run, tmp_path: Path) -> None:
     """As FiQA has some; numbers are ids, too."""
-    rows = [{"_id": 1, "title": "", "text": ""}, {"_id": "b", "text": "The mayor of Arlen is Mx Nelra."}]
+    rows = [
+        {"_id": 1, "title": "", "text": ""},
+        {"_id": "b", "text": "The mayor of Arlen is Mx Nelra."},
+    ]
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = [f"corpus.parser.path={tmp_path}/c.jsonl", "sweep.closed_book_filter=false"]
     done = run("corpus", *words)
@@ -82,8 +85,19 @@ def test_an_ended_ui_leaves_no_server(tmp_path: Path) -> None:
     """SIGTERM, as a service manager sends it, frees the port as Ctrl-C does."""
     port = find_free_port()
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": f"{root}:{root / 'src'}", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    command = [sys.executable, "-m", "flows.ui", "--port", str(port), f"tracking.uri=sqlite:///{tmp_path}/mlflow.db"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{root}:{root / 'src'}",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "flows.ui",
+        "--port",
+        str(port),
+        f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",
+    ]
     ui = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
     assert ui.stdout is not None
     assert "127.0.0.1" in ui.stdout.readline()

@@ -36,20 +36,28 @@ def _get(address: str) -> HTTPResponse | urllib.error.HTTPError:
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    """The port of a server with two pages of one cell, the newer one in the folder `b c`, and a run of the cell `ab`."""
+    """The port of a server with two pages of one cell, the newer one in the folder `b c`, and a run
+    of the cell `ab`.
+    """
     for number, folder in enumerate(("a", "b c", "without a page")):
         (tmp_path / folder).mkdir()
         values = tmp_path / folder / "metrics.json"
-        values.write_text(json.dumps([{"cell": "other", "key": "00"}, {"cell": CELL, "key": "ab12"}]))
+        values.write_text(
+            json.dumps([{"cell": "other", "key": "00"}, {"cell": CELL, "key": "ab12"}])
+        )
         os.utime(values, (1e9 + number, 1e9 + number))
-    for number, text in enumerate(("{", '{"key": "ab12"}', '[{"key": "ab12"}]')):  # of other programs, and newer
+    for number, text in enumerate(
+        ("{", '{"key": "ab12"}', '[{"key": "ab12"}]')
+    ):  # of other programs, and newer
         (tmp_path / f"odd{number}").mkdir()
         (tmp_path / f"odd{number}/metrics.json").write_text(text)
         (tmp_path / f"odd{number}/index.html").touch()
     for folder in ("a", "b c"):
         (tmp_path / folder / "index.html").write_text(folder)
     number = find_free_port()
-    with serve_pages(tmp_path, number, {"ab12": "http://127.0.0.1:5000/#/experiments/1/runs/2"}.get):
+    with serve_pages(
+        tmp_path, number, {"ab12": "http://127.0.0.1:5000/#/experiments/1/runs/2"}.get
+    ):
         yield number
 
 
@@ -68,15 +76,23 @@ def test_pages_are_served(port: int) -> None:
 def test_a_cell_leads_to_the_newest_page_and_to_its_run(port: int) -> None:
     """The address of the questions of the cell; a key that nothing has is said to be missing."""
     found = urlsplit(_get(format_cell_address("ab12", port)).headers["Location"])
-    assert (found.path, parse_qs(found.fragment)) == ("/b%20c/index.html", {"view": ["questions"], "a": [CELL]})
-    assert _get(f"http://127.0.0.1:{port}/run/ab12").headers["Location"] == "http://127.0.0.1:5000/#/experiments/1/runs/2"
+    assert (found.path, parse_qs(found.fragment)) == (
+        "/b%20c/index.html",
+        {"view": ["questions"], "a": [CELL]},
+    )
+    assert (
+        _get(f"http://127.0.0.1:{port}/run/ab12").headers["Location"]
+        == "http://127.0.0.1:5000/#/experiments/1/runs/2"
+    )
     for kind, words in (("cell", "flows.report"), ("run", "MLflow has no run")):
         missing = _get(f"http://127.0.0.1:{port}/{kind}/cd34")
         assert (missing.status, words in missing.reason) == (404, True)
 
 
 def test_the_server_is_this_machines_alone_and_ends_with_its_block(port: int) -> None:
-    """Other addresses of the machine are refused, and so is what only begins like a cell's address; no thread is left."""
+    """Other addresses of the machine are refused, and so is what only begins like a cell's address;
+    no thread is left.
+    """
     with pytest.raises(urllib.error.URLError, match="refused"):
         _get(f"http://127.0.0.2:{port}/a/index.html")
     assert _get(f"http://127.0.0.1:{port}/run/ab12/x").status == 404

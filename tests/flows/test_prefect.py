@@ -1,4 +1,6 @@
-"""Prefect as its users know it: the commands of docs/prefect.md on a real server with a real worker, and retried blocks."""
+"""Prefect as its users know it: the commands of docs/prefect.md on a real server with a real
+worker, and retried blocks.
+"""
 
 import os
 import shlex
@@ -11,7 +13,15 @@ from pathlib import Path
 
 import pytest
 from conftest import overrides
-from pages import copy_project, read_all, read_blocks, run_in_background, run_script, wait_for, write_overrides
+from pages import (
+    copy_project,
+    read_all,
+    read_blocks,
+    run_in_background,
+    run_script,
+    wait_for,
+    write_overrides,
+)
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
@@ -25,14 +35,21 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -> None:
-    """Runs have names and tags that one recognizes, and a worker runs a sweep with settings of the command line."""
+    """Runs have names and tags that one recognizes, and a worker runs a sweep with settings of the
+    command line.
+    """
     folder = tmp_path / "project"
     folder.mkdir()
     copy_project(folder)
-    write_overrides(folder, [*overrides(world), "sweep.limit=6", "grid.k=[1, 2]", "grid.strategy=[post_fusion]"])
+    write_overrides(
+        folder,
+        [*overrides(world), "sweep.limit=6", "grid.k=[1, 2]", "grid.strategy=[post_fusion]"],
+    )
     run_script(f"cp -r {template}/data . && python -m flows.compose", folder)
     port = str(find_free_port())
-    server, watch, deploy, worker, run = (block.replace("4200", port) for block in read_blocks("prefect.md"))
+    server, watch, deploy, worker, run = (
+        block.replace("4200", port) for block in read_blocks("prefect.md")
+    )
     api, env = f"http://127.0.0.1:{port}/api", {"PREFECT_HOME": str(tmp_path / "prefect")}
     with run_in_background(server, folder, tmp_path / "server.log", **env):
         wait_for(f"{api}/health")
@@ -40,42 +57,70 @@ def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -
         (flow_run,) = read_all(api, "flow_runs")
         names = {path.name for path in (folder / "data/predictions").iterdir()}
         assert {"sweep", "quick_start", *names} == set(flow_run["tags"])  # type: ignore[call-overload]
-        blocks = {row["name"] for row in read_all(api, "task_runs")}  # a busy machine divides the sweep into several
+        blocks = {
+            row["name"] for row in read_all(api, "task_runs")
+        }  # a busy machine divides the sweep into several
         assert "sweeping, from 1 of 36" in blocks
         assert all(str(name).startswith("sweeping, from ") for name in blocks)
-        assert {("sweep", "table"), ("sweeping", "progress")} == {(r["key"], r["type"]) for r in read_all(api, "artifacts")}
+        assert {("sweep", "table"), ("sweeping", "progress")} == {
+            (r["key"], r["type"]) for r in read_all(api, "artifacts")
+        }
 
         run_script(deploy, folder, **env)
         with run_in_background(worker, folder, tmp_path / "worker.log", **env):
             output = run_script(run, folder, **env)
             wrong = "prefect deployment run winnow/sweep --param 'settings=[\"k=-1\"]' --watch"
-            failed = run_script(f"export PREFECT_API_URL={api}; {wrong}", folder, check=False, **env)
+            failed = run_script(
+                f"export PREFECT_API_URL={api}; {wrong}", folder, check=False, **env
+            )
         assert output.count("finished successfully") == 2
         assert "finished in state 'Failed'" in failed
         runs = read_all(api, "flow_runs")
-        assert any("StageFailedError" in str(row["state"]) and "k=-1" in str(row["state"]) for row in runs)
-        assert {row["name"] for row in runs} >= {"sweep", "report", "sweep quick_start", "report quick_start"}
+        assert any(
+            "StageFailedError" in str(row["state"]) and "k=-1" in str(row["state"]) for row in runs
+        )
+        assert {row["name"] for row in runs} >= {
+            "sweep",
+            "report",
+            "sweep quick_start",
+            "report quick_start",
+        }
     assert len(list((folder / "data/predictions").iterdir())) == len(names) + 3
 
 
 def test_shards_on_two_workers(world: Path, template: Path, tmp_path: Path) -> None:
-    """Shards are flow runs below the sweep's, on two workers; a killed one is started again alone; the result is the same."""
+    """Shards are flow runs below the sweep's, on two workers; a killed one is started again alone;
+    the result is the same.
+    """
     folder = tmp_path / "project"
     folder.mkdir()
     copy_project(folder)
-    settings = ["grid={strategy:[post_fusion],k:[1,2]}", "+reader.engine.deterministic=true", "sweep.closed_book_filter=false"]
+    settings = [
+        "grid={strategy:[post_fusion],k:[1,2]}",
+        "+reader.engine.deterministic=true",
+        "sweep.closed_book_filter=false",
+    ]
     words = shlex.join([*overrides(world), *settings])
     run_script(f"cp -r {template}/data . && cp -r data alone", folder)
-    run_script(f"python -m flows.sweep {words} paths.data=alone paths.ledger=alone/ledger.sqlite", folder)
+    run_script(
+        f"python -m flows.sweep {words} paths.data=alone paths.ledger=alone/ledger.sqlite", folder
+    )
     port = str(find_free_port())
-    server, _, deploy, worker, _ = (block.replace("4200", port) for block in read_blocks("prefect.md"))
+    server, _, deploy, worker, _ = (
+        block.replace("4200", port) for block in read_blocks("prefect.md")
+    )
     api, env = f"http://127.0.0.1:{port}/api", {"PREFECT_HOME": str(tmp_path / "prefect")}
-    sweep = f"export PREFECT_API_URL={api}; python -m flows.shards {words} shards.count=2 shards.runner=prefect"
+    sweep = (
+        f"export PREFECT_API_URL={api}; python -m flows.shards {words} shards.count=2 "
+        "shards.runner=prefect"
+    )
     with run_in_background(server, folder, tmp_path / "server.log", **env):
         wait_for(f"{api}/health")
         assert "has no deployment winnow/shard" in run_script(sweep, folder, check=False, **env)
         run_script(deploy, folder, **env)
-        killer = threading.Thread(target=_kill_holder, args=(folder / "data/shards/sweep-2-of-2.lock",))
+        killer = threading.Thread(
+            target=_kill_holder, args=(folder / "data/shards/sweep-2-of-2.lock",)
+        )
         killer.start()
         with (
             run_in_background(worker, folder, tmp_path / "worker_1.log", **env),
@@ -83,7 +128,9 @@ def test_shards_on_two_workers(world: Path, template: Path, tmp_path: Path) -> N
         ):
             output = run_script(sweep, folder, **env)
         killer.join()
-        runs = [row for row in read_all(api, "flow_runs") if str(row["name"]).startswith("sweep shard=")]
+        runs = [
+            row for row in read_all(api, "flow_runs") if str(row["name"]).startswith("sweep shard=")
+        ]
         tasks = {row["id"]: row["flow_run_id"] for row in read_all(api, "task_runs")}
     states = sorted((str(row["name"]), str(row["state_type"])) for row in runs)
     completed = [(f"sweep shard={number}/2", "COMPLETED") for number in (1, 2)]
@@ -145,11 +192,16 @@ def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
     """No server, and a server of another version."""
     url = f"http://127.0.0.1:{find_free_port()}/api"
     monkeypatch.setenv("PREFECT_API_URL", url)
-    with temporary_settings({PREFECT_API_URL: url}), pytest.raises(ConfigError, match="Failed to reach API"):
+    with (
+        temporary_settings({PREFECT_API_URL: url}),
+        pytest.raises(ConfigError, match="Failed to reach API"),
+    ):
         _check_server()
     with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
         _check_server()
-        monkeypatch.setattr("prefect.client.orchestration.SyncPrefectClient.client_version", lambda _: "4.1.0")
+        monkeypatch.setattr(
+            "prefect.client.orchestration.SyncPrefectClient.client_version", lambda _: "4.1.0"
+        )
         with pytest.raises(ConfigError, match="Major versions must match"):
             _check_server()

@@ -1,4 +1,6 @@
-"""The quick start as a user runs it, cut down to 6 questions: real DVC, Prefect server, MLflow, data and weights."""
+"""The quick start as a user runs it, cut down to 6 questions: real DVC, Prefect server, MLflow,
+data and weights.
+"""
 
 import json
 import shutil
@@ -26,7 +28,9 @@ from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Generation, Message
 from winnow.strategies.replies import is_unknown
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 SMALL = """
 groups: {experiment: quick_start}
 set:
@@ -45,7 +49,9 @@ set:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with the small settings; assets that lie here are taken along, else they are fetched."""
+    """A copy of the project with the small settings; assets that lie here are taken along, else
+    they are fetched.
+    """
     folder = tmp_path_factory.mktemp("project")
     copy_project(folder)
     if (ROOT / "assets").is_dir():
@@ -56,7 +62,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages are flow runs with artifacts, cells are runs to compare, the report is there; then nothing is left to do."""
+    """Stages are flow runs with artifacts, cells are runs to compare, the report is there; then
+    nothing is left to do.
+    """
     monkeypatch.chdir(project)
     with prefect_server(environment()) as url:
         run_script("dvc repro", project, PREFECT_API_URL=f"{url}/api")
@@ -64,10 +72,14 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         artifacts = read_all(f"{url}/api", "artifacts")
     assert {run["state_type"] for run in flows} == {"COMPLETED"}
     assert len(flows) == 11
-    assert {"sweep", "report", "train-reader", "retrieve"} <= {artifact["key"] for artifact in artifacts}
+    assert {"sweep", "report", "train-reader", "retrieve"} <= {
+        artifact["key"] for artifact in artifacts
+    }
 
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("quick_start").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    runs = client.search_runs(
+        [client.get_experiment_by_name("quick_start").experiment_id], "tags.stage = 'sweep'"
+    )  # type: ignore[union-attr]
     assert len(runs) == 1 + 4 * 2 * 2
     cells = json.loads((project / "reports/dvc/metrics.json").read_text())
     assert {(c["strategy"], c["k"], c["gold"]) for c in cells} == {
@@ -87,17 +99,26 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 def test_mlflows_pages_show_the_sweep(project: Path) -> None:
-    """In a real browser: `make ui` names a page with EM, %Unk, strategy, k and gold in view; six runs stand side by side."""
+    """In a real browser: `make ui` names a page with EM, %Unk, strategy, k and gold in view; six
+    runs stand side by side.
+    """
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("quick_start").experiment_id  # type: ignore[union-attr]
     results = client.search_runs([experiment], "tags.stage = 'sweep' and params.k = '2'")
     compared, golds = ("concatenation", "post_fusion", "concat_pf"), ("retrieved", "gold_last")
-    cells = {(run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in results}
+    cells = {
+        (run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in results
+    }
     runs = [cells[strategy, gold] for strategy in compared for gold in golds]
     port = find_free_port()
     command = [sys.executable, "-m", "flows.ui", "--port", str(port)]
     with subprocess.Popen(
-        command, cwd=project, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as server:
         try:
             assert server.stdout is not None
@@ -105,11 +126,11 @@ def test_mlflows_pages_show_the_sweep(project: Path) -> None:
             name, _, address = server.stdout.readline().strip().partition(": ")
             assert name == "quick_start"
             listed = browse(address, project)
-            compared_page = (
-                f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
-            )
+            compared_page = f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
             page = browse(compared_page, project)
-            key = next(run.data.tags["config_hash"] for run in results if run.info.run_id == runs[0])
+            key = next(
+                run.data.tags["config_hash"] for run in results if run.info.run_id == runs[0]
+            )
             with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/run/{key}") as found:
                 assert found.url.endswith(f"/#/experiments/{experiment}/runs/{runs[0]}")
             with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/cell/{key}") as found:
@@ -118,9 +139,15 @@ def test_mlflows_pages_show_the_sweep(project: Path) -> None:
             server.send_signal(signal.SIGINT)
             try:
                 server.wait(timeout=60)
-            except subprocess.TimeoutExpired:  # SIGINT is ignored below a shell that started the tests in the background
+            except (
+                subprocess.TimeoutExpired
+            ):  # SIGINT is ignored below a shell that started the tests in the background
                 server.terminate()
-    assert [name for name in ("em_percent", "unk_percent", "strategy", "k", "gold") if f">{name}<" not in listed] == []
+    assert [
+        name
+        for name in ("em_percent", "unk_percent", "strategy", "k", "gold")
+        if f">{name}<" not in listed
+    ] == []
     assert "gold_last" in listed
     assert "retrieve k=" not in listed
     assert "Comparing 6 Runs" in page
@@ -129,8 +156,18 @@ def test_mlflows_pages_show_the_sweep(project: Path) -> None:
 
 def browse(address: str, project: Path) -> str:
     """Return a page as Chromium shows it."""
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += [f"--user-data-dir={project / 'profile'}", "--window-size=1800,1800", "--virtual-time-budget=60000"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+    ]
+    flags += [
+        f"--user-data-dir={project / 'profile'}",
+        "--window-size=1800,1800",
+        "--virtual-time-budget=60000",
+    ]
     assert CHROMIUM is not None
     command = [CHROMIUM, *flags, "--dump-dom", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
@@ -138,13 +175,29 @@ def browse(address: str, project: Path) -> str:
 
 @pytest.mark.slow
 def test_a_foreign_server_of_the_protocol(project: Path) -> None:
-    """`transformers serve` with the tuned reader: over HTTP come the greedy texts and token counts of the local reader."""
+    """`transformers serve` with the tuned reader: over HTTP come the greedy texts and token counts
+    of the local reader.
+    """
     (folder,) = (project / "models/reader").glob("smollm2_tuned-*")
     port = str(find_free_port())
     url = f"http://127.0.0.1:{port}"
-    words = ["serve", str(folder), "--host", "127.0.0.1", "--port", port, "--device", "cpu", "--dtype", "float32"]
+    words = [
+        "serve",
+        str(folder),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        port,
+        "--device",
+        "cpu",
+        "--dtype",
+        "float32",
+    ]
     command = [str(Path(sys.executable).parent / "transformers"), *words]
-    texts = [f"Answer with one word. What is the capital of {land}?" for land in ("France", "Japan", "Peru", "Kenya")]
+    texts = [
+        f"Answer with one word. What is the capital of {land}?"
+        for land in ("France", "Japan", "Peru", "Kenya")
+    ]
     requests = [Generate((Message("user", text),), Decoding(8)) for text in texts]
     results = []
     with run_server("transformers", command, f"{url}/health", project / "serve.log", environment()):
@@ -163,7 +216,9 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"])
+@pytest.mark.parametrize(
+    "page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"]
+)
 def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
     """After the runs above: each page in turn, but for the blocks that say why not."""
     output = run_script("\n".join(read_blocks(f"tutorial/{page}.md", all_blocks=False)), project)
@@ -172,12 +227,18 @@ def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
 
 @pytest.mark.slow
 def test_a_converted_gguf_file_keeps_its_tokenizer(project: Path) -> None:
-    """After the tutorial, whose reader it is: tokens, template and end tokens are those that the file itself has."""
+    """After the tutorial, whose reader it is: tokens, template and end tokens are those that the
+    file itself has.
+    """
     (file,) = (project / "assets/smollm2").glob("*.gguf")
     converted = find_converted(str(file), project / "assets/openvino")
     assert converted is not None
     own, kept = load_without_weights(str(file)), load_without_weights(str(file), converted)
-    for text in ("Who wrote Emma? I don't know!", "日本 élan\n\n  x\t1234567", "<|im_start|>user\nhello<|im_end|>\n"):
+    for text in (
+        "Who wrote Emma? I don't know!",
+        "日本 élan\n\n  x\t1234567",
+        "<|im_start|>user\nhello<|im_end|>\n",
+    ):
         assert own.tokenizer(text)["input_ids"] == kept.tokenizer(text)["input_ids"]
         prompts = [render_chat(lm.tokenizer, (Message("user", text),), {}) for lm in (own, kept)]
         assert prompts[0] == prompts[1]

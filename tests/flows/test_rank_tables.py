@@ -16,16 +16,25 @@ TEXTS = {"1": "nothing", "2": "Jane Austen", "3": "gold"}
 def _store(folder: Path, rankings: list[str], gold: tuple[str, ...] = ()) -> list[Question]:
     """Rankings of questions, whose answer is in passage 2."""
     folder.mkdir()
-    asked = [Question(f"q{n}", "Who?", ("Jane Austen",), gold, split="test") for n in range(len(rankings))]
-    hits = build_hit_rows(asked, [[Hit(id_, -float(n)) for n, id_ in enumerate(ids)] for ids in rankings])
-    parquet.write(folder / "contexts.parquet", contracts.RETRIEVAL, build_retrieval_rows(asked, hits, TEXTS))
+    asked = [
+        Question(f"q{n}", "Who?", ("Jane Austen",), gold, split="test")
+        for n in range(len(rankings))
+    ]
+    hits = build_hit_rows(
+        asked, [[Hit(id_, -float(n)) for n, id_ in enumerate(ids)] for ids in rankings]
+    )
+    parquet.write(
+        folder / "contexts.parquet", contracts.RETRIEVAL, build_retrieval_rows(asked, hits, TEXTS)
+    )
     passages = [Passage(id_, "", text) for id_, text in TEXTS.items()]
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return asked
 
 
 def _project(folder: Path, **settings: Any) -> Any:
-    return SimpleNamespace(rankings=SimpleNamespace(require=lambda: folder), settings=SimpleNamespace(**settings))
+    return SimpleNamespace(
+        rankings=SimpleNamespace(require=lambda: folder), settings=SimpleNamespace(**settings)
+    )
 
 
 def test_a_plan_orders_only_what_was_retrieved(tmp_path: Path) -> None:
@@ -37,7 +46,11 @@ def test_a_plan_orders_only_what_was_retrieved(tmp_path: Path) -> None:
         seen.append(([context.passage.passage_id for context in contexts], depth))
 
     built = SimpleNamespace(build=lambda: SimpleNamespace(plan=plan))
-    list(rank._build_jobs(_project(tmp_path / "x", depth=7, retriever=SimpleNamespace(plan=built)), asked))
+    list(
+        rank._build_jobs(
+            _project(tmp_path / "x", depth=7, retriever=SimpleNamespace(plan=built)), asked
+        )
+    )
     assert seen == [(["1", "2"], 7)]
 
 
@@ -48,7 +61,10 @@ def test_the_cost_is_told_by_role() -> None:
         "b": (RoleUsage("reranker", 2, 5, 1, 0, 1, 1),),
     }
     rankings: Any = SimpleNamespace(usage=usage)
-    told = "The reranker was called 3 times, read 15 tokens and wrote 3; 4 replies were cut and 1 were empty."
+    told = (
+        "The reranker was called 3 times, read 15 tokens and wrote 3; 4 replies were cut and 1 "
+        "were empty."
+    )
     assert rank._describe_cost(rankings) == told
 
 
@@ -62,4 +78,7 @@ def test_a_plan_that_helps_has_a_positive_difference(tmp_path: Path) -> None:
     assert "changed the ranking of 9 of 12 questions" in told
     assert "@1 +75.0 [20.7, 94.4]" in told
     rows = rank._compute_quality(project, artifact, asked)
-    assert [(row["retriever"], row["@1"].mean) for row in rows] == [("without the plan", 0.0), ("planned", 0.75)]
+    assert [(row["retriever"], row["@1"].mean) for row in rows] == [
+        ("without the plan", 0.0),
+        ("planned", 0.75),
+    ]

@@ -1,4 +1,6 @@
-"""Every setting of the configuration has a type, a closed list of words or a range, and is refused beyond it."""
+"""Every setting of the configuration has a type, a closed list of words or a range, and is refused
+beyond it.
+"""
 
 import copy
 import itertools
@@ -24,17 +26,40 @@ _OPTIONS = {
 CHOICES = [
     *([word for word in words if word] for words in itertools.zip_longest(*_OPTIONS.values())),
     ALL_METRICS,
-    *([f"experiment={name}"] for name in ("crag/published_biography", "rage/published_sft", "re_rag/published_table6")),
+    *(
+        [f"experiment={name}"]
+        for name in ("crag/published_biography", "rage/published_sft", "re_rag/published_table6")
+    ),
 ]
 """Words with which each option of each group is composed once, and some experiments."""
 _OTHER_MODELS = [
-    "reader@verifier=openai", "reader@reranker=openai", "reader@closed_book.reader=openai", "joint@generator=rag",
-    "prompt@reader.trained_on=plain",
+    "reader@verifier=openai", "reader@reranker=openai", "reader@closed_book.reader=openai",
+    "joint@generator=rag", "prompt@reader.trained_on=plain",
 ]  # fmt: skip
 TYPICAL = [
-    ["joint=re_rag", "reader=openai", "retriever=hybrid", "estimator=t5", "breakdown=retrieval_score", *ALL_METRICS],
-    ["joint=fid", "reader=openai_batch", "encoder=dpr", "estimator=cross_encoder", "prompt=re_rag", "strategy=pruning"],
-    ["experiment=quick_start", "estimator=causal", "estimator@nli=nli", "breakdown=gold_rank", "decoding=self_consistency"],
+    [
+        "joint=re_rag",
+        "reader=openai",
+        "retriever=hybrid",
+        "estimator=t5",
+        "breakdown=retrieval_score",
+        *ALL_METRICS,
+    ],
+    [
+        "joint=fid",
+        "reader=openai_batch",
+        "encoder=dpr",
+        "estimator=cross_encoder",
+        "prompt=re_rag",
+        "strategy=pruning",
+    ],
+    [
+        "experiment=quick_start",
+        "estimator=causal",
+        "estimator@nli=nli",
+        "breakdown=gold_rank",
+        "decoding=self_consistency",
+    ],
 ]
 """Configurations that together have most settings."""
 ANY_VALUE = {
@@ -60,8 +85,14 @@ ANY_VALUE = {
         ("rank_by=estimater", "rank_by='estimater': expected one of retriever, estimator"),
         ("dry_run=maybe", "dry_run='maybe': expected a valid boolean"),
         ("decoding.temperature=nan", "decoding.temperature=nan: expected a finite number"),
-        ("placement.rule.gold=first", "placement.rule.gold='first': expected one of keep, insert, insert_all, remove"),
-        ("reader=openai reader.engine.pacing.max_concurrency=1.5", "max_concurrency=1.5: expected a valid integer"),
+        (
+            "placement.rule.gold=first",
+            "placement.rule.gold='first': expected one of keep, insert, insert_all, remove",
+        ),
+        (
+            "reader=openai reader.engine.pacing.max_concurrency=1.5",
+            "max_concurrency=1.5: expected a valid integer",
+        ),
         ("+strategy.plan.vote_by=x", "strategy.plan.vote_by: Concatenation has no such setting"),
         ("corpus.parser._target_=winnow.nowhere.Nothing", "there is no such class"),
     ],
@@ -74,9 +105,15 @@ def test_what_was_accepted_silently_is_refused(words: str, message: str) -> None
 
 @pytest.mark.parametrize("words", TYPICAL, ids=lambda words: words[0])
 def test_every_leaf_refuses_what_is_none_of_its_values(words: list[str]) -> None:
-    """A mapping, NaN, and by its type: a word for a number, a number for a word, -1 for what counts, an unknown word."""
+    """A mapping, NaN, and by its type: a word for a number, a number for a word, -1 for what
+    counts, an unknown word.
+    """
     plain = compose(words).plain
-    accepted = [f"{key}={value!r}" for key, value in _wrong_values(plain) if not _is_refused(plain, key, value)]
+    accepted = [
+        f"{key}={value!r}"
+        for key, value in _wrong_values(plain)
+        if not _is_refused(plain, key, value)
+    ]
     assert accepted == []
 
 
@@ -109,11 +146,15 @@ def _is_refused(plain: dict[str, Any], key: str, value: Any) -> bool:
 
 
 def test_every_setting_of_a_section_is_used_by_some_choice() -> None:
-    """A renamed setting leaves none behind; an unknown one is refused wherever settings are loaded."""
+    """A renamed setting leaves none behind; an unknown one is refused wherever settings
+    are loaded.
+    """
     used = {(Estimator, "asset"), (Dataset, "sources")}  # of users' own options
     for words in [*CHOICES, *TYPICAL, _OTHER_MODELS]:
         _collect_used(compose(words), used)
-    known = {(section, name) for section in _list_sections(Settings) for name in section.model_fields}
+    known = {
+        (section, name) for section in _list_sections(Settings) for name in section.model_fields
+    }
     assert known - used == set()
 
 
@@ -121,7 +162,13 @@ def _collect_used(section: Section, used: set[tuple[Any, str]]) -> None:
     for name in section.model_fields_set:
         used.add((type(section), name))
         value = getattr(section, name)
-        for inner in value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]:
+        for inner in (
+            value
+            if isinstance(value, list)
+            else value.values()
+            if isinstance(value, dict)
+            else [value]
+        ):
             if isinstance(inner, Section):
                 _collect_used(inner, used)
 
@@ -139,12 +186,19 @@ def _list_sections(section: type[Section]) -> set[type[Section]]:
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
-    """In the YAML of a strategy, where a misspelt marker would have no effect; at the top; and inside a list."""
+    """In the YAML of a strategy, where a misspelt marker would have no effect; at the top; and
+    inside a list.
+    """
     plain = compose([]).plain
     wrong = {**plain, "strategy": {**plain["strategy"], "uses_passage": False}}
-    with pytest.raises(ConfigError, match=r"There is no setting 'strategy.uses_passage'. Did you mean 'uses_passages'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"There is no setting 'strategy.uses_passage'. Did you mean 'uses_passages'",
+    ):
         Settings.load(wrong)
-    with pytest.raises(ConfigError, match=r"There is no setting 'stratgy'. Did you mean 'strategy'"):
+    with pytest.raises(
+        ConfigError, match=r"There is no setting 'stratgy'. Did you mean 'strategy'"
+    ):
         Settings.load({**plain, "stratgy": 1})
     with pytest.raises(ConfigError, match=r"prices\.table: the entry 0 lacks 'output'\."):
         Settings.load({**plain, "prices": {"table": [{"model": "x", "input": 1, "outptu": 2}]}})
@@ -152,14 +206,25 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 
 def test_settings_without_a_group_are_refused_with_what_to_do() -> None:
     """All that are missing at once."""
-    plain = {name: value for name, value in compose([]).plain.items() if name not in ("corpus", "reader")}
-    with pytest.raises(ConfigError, match=r"The settings lack corpus, reader\. .*`--help` lists them"):
+    plain = {
+        name: value for name, value in compose([]).plain.items() if name not in ("corpus", "reader")
+    }
+    with pytest.raises(
+        ConfigError, match=r"The settings lack corpus, reader\. .*`--help` lists them"
+    ):
         Settings.load(plain)
 
 
 def test_only_additional_parameters_of_slurm_are_a_mapping() -> None:
-    """They go to sbatch as they are (an account, a constraint); the message names another parameter that is one."""
-    words = ["+shards.slurm.slurm_partition=gpu", "+shards.slurm.slurm_additional_parameters={account: lab, nice: 5}"]
+    """They go to sbatch as they are (an account, a constraint); the message names another parameter
+    that is one.
+    """
+    words = [
+        "+shards.slurm.slurm_partition=gpu",
+        "+shards.slurm.slurm_additional_parameters={account: lab, nice: 5}",
+    ]
     compose(words)
-    with pytest.raises(ConfigError, match=r"shards.slurm=.*: expected a text, number or list for timeout_min\."):
+    with pytest.raises(
+        ConfigError, match=r"shards.slurm=.*: expected a text, number or list for timeout_min\."
+    ):
         compose(["+shards.slurm.timeout_min={y: 1}"])

@@ -12,13 +12,21 @@ from flows.settings.secrets import check_secrets
 from winnow.errors import ConfigError
 
 KEY = "sk-test-0123456789abcdefghij"
-ENVIRONMENT = {"SOME_API_KEY": "a1b2c3d4e5f6", "SHORT_TOKEN": "test", "HOME": "/home/someone", "TOKEN_FILE_KEY": __file__}
+ENVIRONMENT = {
+    "SOME_API_KEY": "a1b2c3d4e5f6",
+    "SHORT_TOKEN": "test",
+    "HOME": "/home/someone",
+    "TOKEN_FILE_KEY": __file__,
+}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("reader.engine.extra={token:a1b2c3d4e5f6}", "the value of the environment variable SOME_API_KEY"),
+        (
+            "reader.engine.extra={token:a1b2c3d4e5f6}",
+            "the value of the environment variable SOME_API_KEY",
+        ),
         ("http://host/a1b2c3d4e5f6/v1", "the value of the environment variable SOME_API_KEY"),
         (f"http://host/{KEY}/v1", "contains a key"),
         ("hf_" + "a" * 34, "contains a key"),
@@ -26,7 +34,9 @@ ENVIRONMENT = {"SOME_API_KEY": "a1b2c3d4e5f6", "SHORT_TOKEN": "test", "HOME": "/
 )
 def test_a_secret_is_refused_by_its_setting(text: str, message: str) -> None:
     """In whatever part of a value; the message does not repeat it."""
-    with pytest.raises(ConfigError, match=rf"reader\.engine\.extra contains .*{message.removeprefix('contains ')}") as raised:
+    with pytest.raises(
+        ConfigError, match=rf"reader\.engine\.extra contains .*{message.removeprefix('contains ')}"
+    ) as raised:
         check_secrets([("reader.engine.extra", text)], ENVIRONMENT)
     assert text not in str(raised.value)
     assert "a1b2c3d4e5f6" not in str(raised.value)
@@ -47,10 +57,17 @@ def test_other_values_pass() -> None:
     check_secrets([("x", text) for text in texts], ENVIRONMENT)
 
 
-def test_a_reference_to_a_key_in_a_grid_reaches_no_composed_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """References in options of a grid are resolved when params.yaml is written, and in the cells."""
+def test_a_reference_to_a_key_in_a_grid_reaches_no_composed_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """References in options of a grid are resolved when params.yaml is written, and in
+    the cells.
+    """
     monkeypatch.setenv("SOME_API_KEY", "a1b2c3d4e5f6")
-    for words in (["grid.reader.base=['${oc.env:SOME_API_KEY}']"], ["grid={k:[5],sweep:{split:['${oc.env:SOME_API_KEY}']}}"]):
+    for words in (
+        ["grid.reader.base=['${oc.env:SOME_API_KEY}']"],
+        ["grid={k:[5],sweep:{split:['${oc.env:SOME_API_KEY}']}}"],
+    ):
         with pytest.raises(ConfigError, match="the value of the environment variable SOME_API_KEY"):
             compose_params(words)
         with pytest.raises(ConfigError, match="the value of the environment variable SOME_API_KEY"):
@@ -59,10 +76,16 @@ def test_a_reference_to_a_key_in_a_grid_reaches_no_composed_file(monkeypatch: py
 
 def test_a_key_reaches_no_file(run: Run, tmp_path: Path) -> None:
     """Neither as an override nor in a composed file, in whatever setting."""
-    (tmp_path / "params.yaml").write_text(f"k: 5\nreader: {{name: x, tuned: false, base: {KEY}, engine: {{}}}}\n")
+    (tmp_path / "params.yaml").write_text(
+        f"k: 5\nreader: {{name: x, tuned: false, base: {KEY}, engine: {{}}}}\n"
+    )
     for words in ([f"+reader.engine.extra.key={KEY}"], ["--params", "params.yaml"]):
         failed = run("sweep", *words, check=False, small=False)
         assert failed.returncode
         assert "contains a key" in failed.stderr
         assert KEY not in failed.stderr + failed.stdout
-    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "params.yaml" and KEY.encode() in p.read_bytes()]
+    assert not [
+        p
+        for p in tmp_path.rglob("*")
+        if p.is_file() and p.name != "params.yaml" and KEY.encode() in p.read_bytes()
+    ]

@@ -36,7 +36,8 @@ def _read(folder: Path) -> dict[str, object]:
     files = sorted((folder / "data/predictions").glob("*/predictions.parquet"))
     return {
         file.parent.name: [
-            replace(one, usage=tuple(replace(usage, seconds=0.0) for usage in one.usage)) for one in read_predictions(file)
+            replace(one, usage=tuple(replace(usage, seconds=0.0) for usage in one.usage))
+            for one in read_predictions(file)
         ]
         for file in files
     }
@@ -71,9 +72,14 @@ def test_shards_make_the_calls_of_one_process(prepared: Run, tmp_path: Path) -> 
     assert f"3 shards, {calls} calls merged into data/ledger.sqlite." in output
     assert "100 % cost nothing" in output
     assert _read(tmp_path) == expected
-    parts = [_count_calls(tmp_path / f"data/shards/ledger-{number}-of-3.sqlite") for number in (1, 2, 3)]
+    parts = [
+        _count_calls(tmp_path / f"data/shards/ledger-{number}-of-3.sqlite") for number in (1, 2, 3)
+    ]
     assert sum(parts) == calls
-    assert "3 shards, 0 calls merged" in prepared("shards", *WORDS, "shards.count=3", "shards.runner=submitit_local").stdout
+    assert (
+        "3 shards, 0 calls merged"
+        in prepared("shards", *WORDS, "shards.count=3", "shards.runner=submitit_local").stdout
+    )
 
 
 _SBATCH = """#!/bin/sh
@@ -115,7 +121,10 @@ def test_a_slurm_array_is_followed_by_the_job_that_joins_it(prepared: Run, tmp_p
         {**slurm, "SLURM_JOB_ID": "2"},
     ):
         subprocess.run(
-            [sys.executable, "-m", "submitit.core._submit", folder], cwd=tmp_path, env=environment(**variables), check=True
+            [sys.executable, "-m", "submitit.core._submit", folder],
+            cwd=tmp_path,
+            env=environment(**variables),
+            check=True,
         )
     log = (tmp_path / "data/shards/logs/merge.log").read_text()
     assert re.search(r"2 shards, [1-9]\d* calls merged into data/ledger.sqlite", log)
@@ -129,7 +138,9 @@ def test_a_slurm_array_is_followed_by_the_job_that_joins_it(prepared: Run, tmp_p
 
 @pytest.mark.slow
 def test_shards_of_what_comes_before_the_sweep(prepared: Run, world: Path, tmp_path: Path) -> None:
-    """Index, retrieval, the teacher's calls and scores: in shards, by hand or together, as from one process."""
+    """Index, retrieval, the teacher's calls and scores: in shards, by hand or together, as from one
+    process.
+    """
     dense = [
         "retriever=dense_on_disk",
         "retriever.engine.lists=2",
@@ -139,7 +150,11 @@ def test_shards_of_what_comes_before_the_sweep(prepared: Run, world: Path, tmp_p
     one = prepared("index", *dense, "shard=1/2").stdout
     assert "3 blocks are there" in one
     (vectors,) = (tmp_path / "data/index").glob("denseondisk-*/vectors")
-    assert sorted(file.name for file in vectors.glob("*.npy")) == ["00000.npy", "00002.npy", "00004.npy"]
+    assert sorted(file.name for file in vectors.glob("*.npy")) == [
+        "00000.npy",
+        "00002.npy",
+        "00004.npy",
+    ]
     assert "2 shards." in prepared("shards", *dense, "shards.stage=index").stdout
 
     assert "questions" in prepared("retrieve", *dense, "shard=3/3").stdout
@@ -170,12 +185,17 @@ def test_shards_of_what_comes_before_the_sweep(prepared: Run, world: Path, tmp_p
 
 @pytest.mark.slow
 def test_shards_that_were_run_by_hand(prepared: Run, tmp_path: Path) -> None:
-    """A missing one is named, as is one with other settings; a run that does not wait for it says what it does."""
+    """A missing one is named, as is one with other settings; a run that does not wait for it says
+    what it does.
+    """
     prepared("sweep", *WORDS, "shard=1/2")
     other = ("grid={strategy:[post_fusion],k:[1]}", *WORDS[1:])
     prepared("sweep", *other, "shard=2/2")
     refused = prepared("shards", *WORDS, "shards.runner=merge", check=False).stderr
-    assert "Shard 2 of 2 is not finished with these settings. It was last run with other settings:" in refused
+    assert (
+        "Shard 2 of 2 is not finished with these settings. It was last run with other settings:"
+        in refused
+    )
     assert other[0] in refused
     assert "shard=2/2` and copy data/shards/ledger-2-of-2.sqlite" in refused
     made = _count_calls(tmp_path / "data/shards/ledger-1-of-2.sqlite")
@@ -191,23 +211,32 @@ def test_shards_that_were_run_by_hand(prepared: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_shard_goes_on(prepared: Run, world: Path, tmp_path: Path) -> None:
-    """Killed at once, and started again; a second process is refused meanwhile, and a failed shard shows its log."""
+    """Killed at once, and started again; a second process is refused meanwhile, and a failed shard
+    shows its log.
+    """
     command = [sys.executable, "-m", "flows.sweep", *overrides(world), *WORDS, "shard=1/2"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL
+    ) as process:
         marker = tmp_path / "data/shards/sweep-1-of-2.lock"
         deadline = time.monotonic() + 60
         while not marker.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         other = prepared("sweep", *WORDS, "shard=1/2", check=False)
         process.send_signal(signal.SIGKILL)
-    assert "another process is running this shard of sweep" in other.stderr or "Shard 1 of 2" in other.stdout
+    assert (
+        "another process is running this shard of sweep" in other.stderr
+        or "Shard 1 of 2" in other.stdout
+    )
     assert "2 shards" in prepared("shards", *WORDS).stdout
     broken = prepared("shards", "grid={k:[99]}", *WORDS[1:], check=False)
     assert "2 of 2 shards failed (1-of-2, 2-of-2). The log of the first" in broken.stderr
     assert "Lower k, or raise depth." in broken.stderr
 
 
-def test_a_finished_shard_is_that_of_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_shard_is_that_of_its_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shard whose calls are in a file is not finished for a database, nor for another one."""
     monkeypatch.chdir(tmp_path)
     shard, words = Shard(1, 2), ["paths.ledger=postgresql://one/x"]
@@ -221,33 +250,63 @@ def test_a_finished_shard_is_that_of_its_ledger(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_only_a_search_uses_names_labels_and_local_searches() -> None:
-    """The index is shared, but the labels and the pages that it gives with another nprobe are others."""
+    """The index is shared, but the labels and the pages that it gives with another nprobe are
+    others.
+    """
     words = ["retriever=dense_on_disk", "answerable=retriever"]
-    one, other = (Project(compose([*words, f"retriever.engine.nprobe={nprobe}"])) for nprobe in (64, 1))
+    one, other = (
+        Project(compose([*words, f"retriever.engine.nprobe={nprobe}"])) for nprobe in (64, 1)
+    )
     assert one.resolve_index().key == other.resolve_index(other.settings.answerable.retriever).key
     assert one.questions.key != other.questions.key
     words = ["search=local", "retriever=dense_on_disk"]
-    engines = [resolve_search_spec(Project(compose([*words, f"retriever.engine.nprobe={nprobe}"]))).key for nprobe in (64, 1)]
+    engines = [
+        resolve_search_spec(Project(compose([*words, f"retriever.engine.nprobe={nprobe}"]))).key
+        for nprobe in (64, 1)
+    ]
     assert engines[0] != engines[1]
 
 
 def test_budgets_and_rates_are_divided() -> None:
-    """Four shards spend what one process may; the settings of the caller stay, and so does the identity of the reader."""
-    words = ["reader=openai", "reader.base=x", "reader.engine.budget.money=1", "reader.engine.budget.tokens=1000"]
-    cfg = compose([*words, "reader.engine.pacing.requests_per_minute=10", "reader.engine.pacing.max_concurrency=2"])
+    """Four shards spend what one process may; the settings of the caller stay, and so does the
+    identity of the reader.
+    """
+    words = [
+        "reader=openai",
+        "reader.base=x",
+        "reader.engine.budget.money=1",
+        "reader.engine.budget.tokens=1000",
+    ]
+    cfg = compose(
+        [
+            *words,
+            "reader.engine.pacing.requests_per_minute=10",
+            "reader.engine.pacing.max_concurrency=2",
+        ]
+    )
     (part,) = divide_limits([cfg], Shard(1, 4))
     engine = part.reader.engine
-    assert engine["budget"] == {"_target_": "winnow.readers.budget.Budget", "money": 0.25, "tokens": 250}
+    assert engine["budget"] == {
+        "_target_": "winnow.readers.budget.Budget",
+        "money": 0.25,
+        "tokens": 250,
+    }
     names = ("requests_per_minute", "tokens_per_minute", "max_concurrency")
     assert [engine["pacing"][name] for name in names] == [2.5, None, 1]
     assert cfg.reader.engine["budget"]["money"] == 1
-    assert resolve_engine_spec(Project(cfg), "reader").key == resolve_engine_spec(Project(part), "reader").key
+    assert (
+        resolve_engine_spec(Project(cfg), "reader").key
+        == resolve_engine_spec(Project(part), "reader").key
+    )
 
 
 def test_shards_refuse_what_makes_no_sense(prepared: Run) -> None:
     """A shard that is none, and a shard of all shards."""
     assert "received '5/4'" in prepared("sweep", *WORDS, "shard=5/4", check=False).stderr
-    assert "Remove it, and set shards.count" in prepared("shards", *WORDS, "shard=1/4", check=False).stderr
+    assert (
+        "Remove it, and set shards.count"
+        in prepared("shards", *WORDS, "shard=1/4", check=False).stderr
+    )
 
 
 def test_the_limits_of_readers_in_a_grid_are_divided_too(monkeypatch: pytest.MonkeyPatch) -> None:

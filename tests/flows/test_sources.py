@@ -1,4 +1,6 @@
-"""What a report says of where its numbers come from: judges, filters, inputs, and how many questions a mean is over."""
+"""What a report says of where its numbers come from: judges, filters, inputs, and how many
+questions a mean is over.
+"""
 
 import json
 from collections import Counter
@@ -49,11 +51,19 @@ def test_several_judges_end_a_report_that_forbids_it() -> None:
 
 
 def test_a_judge_of_this_machine_has_the_name_of_its_reader() -> None:
-    """Beside the library that ran it; a server's is what the server reports. Without a judge, the reader judges itself."""
+    """Beside the library that ran it; a server's is what the server reports. Without a judge, the
+    reader judges itself.
+    """
     reader = {"name": "smollm2", "engine": {"runtime": "openvino"}}
     served = {"name": "openai", "engine": {"base_url": "https://api"}}
-    assert _name_judge({"reader": reader, "judge": served}, "judge", "gpt-4o-mini-2024-07-18") == "gpt-4o-mini-2024-07-18"
-    assert _name_judge({"reader": reader, "judge": None}, "judge", "openvino-genai 1") == "smollm2 by openvino-genai 1"
+    assert (
+        _name_judge({"reader": reader, "judge": served}, "judge", "gpt-4o-mini-2024-07-18")
+        == "gpt-4o-mini-2024-07-18"
+    )
+    assert (
+        _name_judge({"reader": reader, "judge": None}, "judge", "openvino-genai 1")
+        == "smollm2 by openvino-genai 1"
+    )
 
 
 @pytest.mark.parametrize("word", ["metric=[em]", "breakdown=sufficiency", "judge.base=other"])
@@ -61,7 +71,9 @@ def test_jobs_of_one_table_have_one_judge_and_the_same_metrics(word: str) -> Non
     """Settings that are no part of a cell's key: the first job's would serve all."""
     first = ["reader@judge=openai", "judge.base=m"]
     _check_common_settings([compose(first), compose([*first, "k=3"])])
-    with pytest.raises(ConfigError, match=rf"The jobs differ in {word.partition('=')[0].partition('.')[0]}"):
+    with pytest.raises(
+        ConfigError, match=rf"The jobs differ in {word.partition('=')[0].partition('.')[0]}"
+    ):
         _check_common_settings([compose(first), compose([*first, word])])
 
 
@@ -69,7 +81,11 @@ def test_inputs_are_found_through_manifests(tmp_path: Path) -> None:
     """Those of inputs too, each once; a key with other content is another artifact."""
     keys = {"corpus": "0" * 12, "index": "1" * 12, "cell": "2" * 12}
     inputs = {"corpus": {}, "index": {"corpus": f"{keys['corpus']}:{'c' * 12}"}}
-    inputs["cell"] = {"a": {"b": f"{keys['index']}:{'c' * 12}"}, **inputs["index"], "x": f"{keys['index']}:{'d' * 12}"}
+    inputs["cell"] = {
+        "a": {"b": f"{keys['index']}:{'c' * 12}"},
+        **inputs["index"],
+        "x": f"{keys['index']}:{'d' * 12}",
+    }
     folders = {}
     for kind, key in keys.items():
         folders[kind] = tmp_path / kind / f"name-{key}"
@@ -94,7 +110,11 @@ class Half(MeanMetric):
 def test_a_mean_over_a_part_has_its_number_beside_it() -> None:
     """In the files of the cells, as in tables."""
     samples = [make_sample("x", n) for n in range(10)]
-    values = _compute_headline_values(CellResult(CellLabels("s", 1, "g"), samples, [Half("half", "Half")]))
+    values = _compute_headline_values(
+        CellResult(CellLabels("s", 1, "g"), samples, [Half("half", "Half")])
+    )
     assert values["half_n"] == 5
-    whole = _compute_headline_values(CellResult(CellLabels("s", 1, "g"), samples, [ExactMatch("em", "EM")]))
+    whole = _compute_headline_values(
+        CellResult(CellLabels("s", 1, "g"), samples, [ExactMatch("em", "EM")])
+    )
     assert "em_n" not in whole

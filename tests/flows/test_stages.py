@@ -13,28 +13,44 @@ from flows.project.artifacts import Project, get_version
 from flows.project.models import resolve_joint_models
 from flows.settings.door import compose
 from flows.shards import shards
-from flows.stages.registry import Stage, get_stage, iter_artifacts, list_ancestors, list_needed, list_stages
+from flows.stages.registry import (
+    Stage,
+    get_stage,
+    iter_artifacts,
+    list_ancestors,
+    list_needed,
+    list_stages,
+)
 from flows.tools.summary import Summary
 from winnow.errors import ConfigError
 
 
 def test_every_command_with_settings_is_a_stage_of_its_module() -> None:
-    """One a module, named as it is, with a summary; each reads stages that there are, and comes after them."""
+    """One a module, named as it is, with a summary; each reads stages that there are, and comes
+    after them.
+    """
     stages = list_stages()
     names = [stage.name for stage in stages]
     assert len(set(names)) == len(names) > 20
     for stage in stages:
         assert stage.run.__module__ == f"flows.{stage.name}"
-        assert re.match(r"[A-Z].*\.$", stage.description.splitlines()[0]), stage.name
+        assert re.match(r"[A-Z].*[^.]$", stage.summary), stage.name
         assert all(names.index(read) < names.index(stage.name) for read in stage.reads)
         assert get_stage(stage.name) is stage
-    modules = {file.stem for file in (ROOT / "flows").glob("[a-z]*.py") if "make_main(" in file.read_text()}
+    modules = {
+        file.stem for file in (ROOT / "flows").glob("[a-z]*.py") if "make_main(" in file.read_text()
+    }
     assert modules == set(names)
 
 
 def test_a_stage_that_makes_artifacts_says_which() -> None:
     """It has a number, which their keys have; the calls of several cells are no artifact of one."""
-    words = ["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder", "retriever=rank_gpt"]
+    words = [
+        "rank_by=estimator",
+        "reader=smollm2_tuned",
+        "estimator=cross_encoder",
+        "retriever=rank_gpt",
+    ]
     project = Project(compose(words))
     for stage in list_stages():
         made = list(stage.resolve(project)) if stage.version else []
@@ -44,15 +60,22 @@ def test_a_stage_that_makes_artifacts_says_which() -> None:
         assert get_version(stage.name) == stage.version
 
 
-def test_another_number_changes_the_keys_of_a_stage_and_of_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_number_changes_the_keys_of_a_stage_and_of_those_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """But of none before it."""
     words = ["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder"]
     before = {artifact.stage: artifact.key for artifact in iter_artifacts(Project(compose(words)))}
-    monkeypatch.setattr("flows.project.artifacts.get_version", lambda name: get_version(name) + (name == "retrieve"))
+    monkeypatch.setattr(
+        "flows.project.artifacts.get_version",
+        lambda name: get_version(name) + (name == "retrieve"),
+    )
     after = {artifact.stage: artifact.key for artifact in iter_artifacts(Project(compose(words)))}
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"retrieve", "train_joint", "score", "train_reader", "closed_book", "sweep"}
-    assert {"retrieve", *changed} >= {name for name in changed if "retrieve" in map(_name, list_ancestors(name))}
+    assert {"retrieve", *changed} >= {
+        name for name in changed if "retrieve" in map(_name, list_ancestors(name))
+    }
 
 
 def _name(stage: Stage) -> str:
@@ -74,8 +97,14 @@ def _name(stage: Stage) -> str:
         (["reader=smollm2", "+grid.rank_by=[retriever,estimator]"], {"closed_book", "score"}),
         (["reader=joint", "joint=rag", "reader.base=x"], {"closed_book", "train_joint"}),
         (["reader=smollm2", "retriever=hyde"], {"closed_book", "rank"}),
-        (["reader=smollm2", "retriever=rank_gpt", "reader@reranker=smollm2_tuned"], {"closed_book", "rank", "train_reader"}),
-        (["reader=smollm2", "+grid.retriever=[bm25,rank_gpt]", "rank_by=estimator"], {"closed_book", "rank", "score"}),
+        (
+            ["reader=smollm2", "retriever=rank_gpt", "reader@reranker=smollm2_tuned"],
+            {"closed_book", "rank", "train_reader"},
+        ),
+        (
+            ["reader=smollm2", "+grid.retriever=[bm25,rank_gpt]", "rank_by=estimator"],
+            {"closed_book", "rank", "score"},
+        ),
     ],
 )
 def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]) -> None:
@@ -89,7 +118,11 @@ def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]
 @pytest.mark.parametrize(
     ("goal", "words", "needed"),
     [
-        ("score", ["estimator=cross_encoder", "reader=smollm2"], {"retrieve", "train_joint", "train_reader"}),
+        (
+            "score",
+            ["estimator=cross_encoder", "reader=smollm2"],
+            {"retrieve", "train_joint", "train_reader"},
+        ),
         ("score", ["reader=smollm2"], {"retrieve"}),
         ("closed_book", ["reader=smollm2"], set()),
         ("closed_book", ["reader=smollm2_tuned"], {"retrieve", "train_reader"}),
@@ -98,8 +131,12 @@ def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]
         ("train_reader", ["reader=smollm2"], {"retrieve"}),
     ],
 )
-def test_another_goal_needs_what_it_reads_itself(goal: str, words: list[str], needed: set[str]) -> None:
-    """A trained estimator to score, although no cell ranks by it; the training of a teacher before that of its pupil."""
+def test_another_goal_needs_what_it_reads_itself(
+    goal: str, words: list[str], needed: set[str]
+) -> None:
+    """A trained estimator to score, although no cell ranks by it; the training of a teacher before
+    that of its pupil.
+    """
     always = {"acquire", "corpus", "index", "questions"}
     assert list_needed(goal, compose(words)) == always | needed
 
@@ -109,10 +146,21 @@ def test_the_pipeline_trains_a_teacher_before_its_pupil(monkeypatch: pytest.Monk
     names = [stage.name for stage in list_stages()]
     assert names.index("train_reader") < names.index("train_joint") < names.index("score")
     ran: list[str] = []
-    monkeypatch.setattr("flows.pipeline._run", lambda stage, configs, stages_run: ran.append(stage.name) or Summary("x"))
+    monkeypatch.setattr(
+        "flows.pipeline._run",
+        lambda stage, configs, stages_run: ran.append(stage.name) or Summary("x"),
+    )
     paths = [f"paths.{name}={ROOT / 'none'}" for name in ("data", "models")]
     _run_missing("sweep", [compose(["experiment=re_rag/table7", *paths])], [])
-    assert ran == ["corpus", "index", "questions", "retrieve", "train_reader", "train_joint", "score"]
+    assert ran == [
+        "corpus",
+        "index",
+        "questions",
+        "retrieve",
+        "train_reader",
+        "train_joint",
+        "score",
+    ]
     project = Project(compose(["estimator=cross_encoder"]))
     assert get_stage("train_joint").resolve_made(project).key == resolve_joint_models(project).key
 
@@ -128,16 +176,23 @@ def test_ancestors_are_in_their_order() -> None:
 
 def test_choices_of_settings_are_those_of_the_registry() -> None:
     """With the list in the message."""
-    with pytest.raises(ConfigError, match=r"pipeline.goal='acquire': expected one of .*closed_book.*report"):
+    with pytest.raises(
+        ConfigError, match=r"pipeline.goal='acquire': expected one of .*closed_book.*report"
+    ):
         pipeline([compose(["pipeline.goal=acquire"])])
-    with pytest.raises(ConfigError, match=r"shards.stage='report': expected one of index, .*retrieve, train_joint, .*sweep"):
+    with pytest.raises(
+        ConfigError,
+        match=r"shards.stage='report': expected one of index, .*retrieve, train_joint, .*sweep",
+    ):
         shards([compose(["shards.stage=report"])])
     with pytest.raises(ConfigError, match="There is no stage 'scores'"):
         get_stage("scores")
 
 
 def test_dvc_yaml_is_what_the_stages_say() -> None:
-    """Each depends on its module, on the stages that it reads, and on their settings; hand-written parts are kept."""
+    """Each depends on its module, on the stages that it reads, and on their settings; hand-written
+    parts are kept.
+    """
     text = (ROOT / "dvc.yaml").read_text()
     assert composing.write_stages(text) == text
     stages = yaml.safe_load(text)["stages"]
@@ -149,7 +204,11 @@ def test_dvc_yaml_is_what_the_stages_say() -> None:
         written = [read for read in stage.reads if read in stages]
         assert {f"tracked/{read}" for read in written} <= set(described["deps"])
         assert set(stage.settings) <= set(described["params"])
-        assert all(set(get_stage(read).settings) <= set(described["params"]) for read in written if read != "acquire")
+        assert all(
+            set(get_stage(read).settings) <= set(described["params"])
+            for read in written
+            if read != "acquire"
+        )
     spoiled = text.replace("tracked/index, tracked/questions", "tracked/index")
     assert spoiled != text
     assert composing.write_stages(spoiled) == text
@@ -158,17 +217,23 @@ def test_dvc_yaml_is_what_the_stages_say() -> None:
 
 
 def test_dvc_yaml_has_the_stage_of_a_plan_where_the_settings_have_one() -> None:
-    """Between the stages that it reads and those that read it; without a plan, no stage depends on the models of its roles.
+    """Between the stages that it reads and those that read it; without a plan, no stage depends on
+    the models of its roles.
 
     A stage of DVC runs the settings without their grid, of which another retriever is no part.
     """
     text = (ROOT / "dvc.yaml").read_text()
-    assert composing.list_written_stages(["retriever=bm25"]) == list(yaml.safe_load(text)["stages"])[1:-1]
+    assert (
+        composing.list_written_stages(["retriever=bm25"])
+        == list(yaml.safe_load(text)["stages"])[1:-1]
+    )
     assert "rank" not in composing.list_written_stages(["+grid.retriever=[bm25,hyde]"])
     names = composing.list_written_stages(["retriever=hyde"])
     stages = yaml.safe_load(composing.write_stages(text, names))["stages"]
     order = list(stages)
-    assert order.index("retrieve") < order.index("rank") < order.index("score") < order.index("sweep")
+    assert (
+        order.index("retrieve") < order.index("rank") < order.index("score") < order.index("sweep")
+    )
     assert "tracked/rank" in stages["score"]["deps"]
     assert "reranker" in stages["score"]["params"]
     assert "reranker" not in yaml.safe_load(text)["stages"]["score"]["params"]

@@ -1,4 +1,6 @@
-"""What made a number changes after it was made: the number is made again, or the change is refused by name."""
+"""What made a number changes after it was made: the number is made again, or the change is refused
+by name.
+"""
 
 import json
 from pathlib import Path
@@ -63,7 +65,10 @@ def test_an_edited_asset_is_not_fetched_over(texts: list[str], tmp_path: Path) -
     asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=10**6)
     assert not fetch_asset(asset, tmp_path / "downloads")
     (tmp_path / "asset" / "a.txt").write_text("uno")
-    with pytest.raises(AssetError, match=f"The files in {tmp_path / 'asset'} have changed since they were unpacked"):
+    with pytest.raises(
+        AssetError,
+        match=f"The files in {tmp_path / 'asset'} have changed since they were unpacked",
+    ):
         fetch_asset(asset, tmp_path / "downloads")
     assert (tmp_path / "asset" / "a.txt").read_text() == "uno"
 
@@ -76,7 +81,8 @@ def test_the_members_of_an_asset_are_part_of_the_key() -> None:
 def test_another_base_model_is_another_cell(world: Path) -> None:
     """Also one that does not exist, which never finds the first one's cell."""
     keys = [
-        cell_key("reader=smollm2", *more) for more in ((), (f"reader.base={world / 'lm'}",), ("reader.base=/no/such/model",))
+        cell_key("reader=smollm2", *more)
+        for more in ((), (f"reader.base={world / 'lm'}",), ("reader.base=/no/such/model",))
     ]
     assert len(set(keys)) == 3
 
@@ -89,14 +95,22 @@ def finish(artifact: Artifact, weights: str) -> None:
     artifact.finish(1)
 
 
-def test_a_model_trained_again_is_another_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An estimator's scores, and a reader's cells, belong to the weights and not to the settings of the training."""
+def test_a_model_trained_again_is_another_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimator's scores, and a reader's cells, belong to the weights and not to the settings of
+    the training.
+    """
     monkeypatch.chdir(tmp_path)
     words = ["estimator=cross_encoder", "rank_by=estimator"]
 
     def state() -> tuple[str, ...]:
         project = Project(composed(*words))
-        return resolve_relevance(project).key, compute_estimator_identity(project), resolve_cell_artifact(project).key
+        return (
+            resolve_relevance(project).key,
+            compute_estimator_identity(project),
+            resolve_cell_artifact(project).key,
+        )
 
     finish(resolve_joint_models(Project(composed(*words))), "one")
     first = state()
@@ -115,7 +129,10 @@ def edit_answers(file: Path) -> None:
     """Replace every answer."""
     table = pq.read_table(file)
     answers = pa.array(["edited"] * table.num_rows, pa.string())
-    pq.write_table(table.set_column(table.column_names.index("answer"), table.schema.field("answer"), answers), file)
+    pq.write_table(
+        table.set_column(table.column_names.index("answer"), table.schema.field("answer"), answers),
+        file,
+    )
 
 
 def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) -> None:
@@ -127,7 +144,10 @@ def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) ->
     for stage in ("report", "sweep"):
         failed = prepared(stage, "k=1", check=False)
         assert failed.returncode
-        assert "predictions.parquet was modified after `python -m flows.sweep` wrote it" in failed.stderr
+        assert (
+            "predictions.parquet was modified after `python -m flows.sweep` wrote it"
+            in failed.stderr
+        )
     (cell / "predictions.parquet").write_bytes(before)
     (retrieval,) = (tmp_path / "data/retrieval").iterdir()
     (retrieval / "passages.parquet").write_bytes((retrieval / "contexts.parquet").read_bytes())
@@ -164,10 +184,14 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
     table = pq.read_table(cell / "predictions.parquet")
     questions = {
         row["question_id"]: row["answers"][0]
-        for row in pq.read_table(next((tmp_path / "data/questions").iterdir()) / "questions.parquet").to_pylist()
+        for row in pq.read_table(
+            next((tmp_path / "data/questions").iterdir()) / "questions.parquet"
+        ).to_pylist()
     }
     answers = pa.array([questions[i] for i in table["question_id"].to_pylist()], pa.string())
-    table = table.set_column(table.column_names.index("answer"), table.schema.field("answer"), answers)
+    table = table.set_column(
+        table.column_names.index("answer"), table.schema.field("answer"), answers
+    )
     pq.write_table(table, cell / "predictions.parquet")
     body = json.loads((cell / "manifest.json").read_text())
     write_manifest(cell, key=body["key"], settings=body["settings"], rows=body["rows"])
@@ -177,7 +201,9 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
 
 
 def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Path) -> None:
-    """Down to the corpus file; a differing setting, a changed input file, another artifact's stage."""
+    """Down to the corpus file; a differing setting, a changed input file, another
+    artifact's stage.
+    """
     prepared("sweep", "k=1")
     output = prepared("why", "k=1").stdout
     for stage in ("sweep", "closed_book", "questions", "retrieve", "index", "corpus"):
@@ -193,7 +219,9 @@ def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Pa
 
 
 def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Path) -> None:
-    """From their manifests; where cells were made by different code or libraries, a column of the tables says by which."""
+    """From their manifests; where cells were made by different code or libraries, a column of the
+    tables says by which.
+    """
     prepared("sweep", "-m", "k=1,2")
     prepared("report", "-m", "k=1,2")
     page = (tmp_path / "reports/towns/report.md").read_text()
@@ -217,5 +245,8 @@ def test_what_auto_means_elsewhere_is_named(prepared: Run) -> None:
     words = ["sweep.closed_book_filter=false", "k=1"]
     assert "To use it" not in prepared("sweep", *words, f"reader.engine.dtype={there}").stdout
     output = prepared("sweep", *words, "reader.engine.dtype=auto").stdout
-    assert f"differs only by what auto meant where it was made. To use it, set reader.engine.dtype={there}." in output
+    assert (
+        "differs only by what auto meant where it was made. To use it, set "
+        f"reader.engine.dtype={there}." in output
+    )
     assert "no call was made" in prepared("sweep", *words, f"reader.engine.dtype={there}").stdout

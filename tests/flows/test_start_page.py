@@ -10,7 +10,9 @@ from flows.tools.start_page import write_start_page
 
 def test_every_page_of_a_sweep_is_linked(tmp_path: Path) -> None:
     """At any depth, but no other page; names are text, whatever they contain."""
-    for number, (folder, name) in enumerate((("quick_start", "quick_start"), ("crag/table1", "a <b> & c"))):
+    for number, (folder, name) in enumerate(
+        (("quick_start", "quick_start"), ("crag/table1", "a <b> & c"))
+    ):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "index.html").touch()
         os.utime(tmp_path / folder / "index.html", (1e9 + number, 1e9 + number))
@@ -19,7 +21,11 @@ def test_every_page_of_a_sweep_is_linked(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/index.html").touch()
     for _ in range(2):
-        page = write_start_page(tmp_path, "http://127.0.0.1:5000", {"quick_start": "http://127.0.0.1:5000/#/experiments/1"})
+        page = write_start_page(
+            tmp_path,
+            "http://127.0.0.1:5000",
+            {"quick_start": "http://127.0.0.1:5000/#/experiments/1"},
+        )
     text = page.read_text()
     assert re.findall(r'href="(?!data)([^"]*)"', text) == [
         "crag/table1/index.html", "quick_start/index.html", "http://127.0.0.1:5000", "http://127.0.0.1:5000/#/experiments/1",
@@ -31,4 +37,7 @@ def test_every_page_of_a_sweep_is_linked(tmp_path: Path) -> None:
 
 def test_without_a_page_it_says_how_to_write_one(tmp_path: Path) -> None:
     """The folder need not exist."""
-    assert "python -m flows.report" in write_start_page(tmp_path / "reports", "http://127.0.0.1:5000", {}).read_text()
+    assert (
+        "python -m flows.report"
+        in write_start_page(tmp_path / "reports", "http://127.0.0.1:5000", {}).read_text()
+    )

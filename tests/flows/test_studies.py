@@ -1,4 +1,6 @@
-"""The Post-Fusion study through the flows: every experiment on the small world, and a reader behind an API."""
+"""The Post-Fusion study through the flows: every experiment on the small world, and a reader behind
+an API.
+"""
 
 import json
 import re
@@ -19,12 +21,23 @@ SMALLER = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["table1", "positions", "distractors"])
-def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, world: Path, tmp_path: Path, name: str) -> None:
-    """Sweep and report by one file; what the paper does not state says so. test_full_size.py has the other tables."""
+def test_an_experiment_renders_its_part_beside_the_paper(
+    prepared: Run, world: Path, tmp_path: Path, name: str
+) -> None:
+    """Sweep and report by one file; what the paper does not state says so. test_full_size.py has
+    the other tables.
+    """
     rows = map(json.loads, (world / "corpus.jsonl").read_text().splitlines())
-    long = [{**row, "text": " ".join([row["text"]] * 20)} for row in rows]  # distractors have 60 words
+    long = [
+        {**row, "text": " ".join([row["text"]] * 20)} for row in rows
+    ]  # distractors have 60 words
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, long)))
-    words = [f"experiment=post_fusion/{name}", "sweep.limit=4", "decoding.max_new_tokens=4", *SMALLER.get(name, ["k=2"])]
+    words = [
+        f"experiment=post_fusion/{name}",
+        "sweep.limit=4",
+        "decoding.max_new_tokens=4",
+        *SMALLER.get(name, ["k=2"]),
+    ]
     prepared("pipeline", *words)
     page = (tmp_path / f"reports/post_fusion/{name}/report.md").read_text()
     if name == "positions":
@@ -33,7 +46,9 @@ def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, world: P
         assert "shuffled" in page
     elif name == "distractors":
         assert "distracting effect" in page
-        assert all(f"distractors={kind}" in page for kind in ("retrieved", "hard", "easy", "random"))
+        assert all(
+            f"distractors={kind}" in page for kind in ("retrieved", "hard", "easy", "random")
+        )
     else:
         assert "## Beside the paper: Post-Fusion as Fallback" in page
         assert "not reported" in page
@@ -48,16 +63,28 @@ def api(url: str, *more: str) -> list[str]:
 
 def data(world: Path) -> list[str]:
     """The small world's corpus, questions and encoder."""
-    return [w for w in overrides(world) if not w.startswith(("reader", "training", "sweep", "depth", "closed_book"))]
+    return [
+        w
+        for w in overrides(world)
+        if not w.startswith(("reader", "training", "sweep", "depth", "closed_book"))
+    ]
 
 
-def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run, world: Path, tmp_path: Path) -> None:
-    """Closed book, dry run with its cost, sweep, report; the key is sent, and stands in no file and no output."""
+def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(
+    prepared: Run, world: Path, tmp_path: Path
+) -> None:
+    """Closed book, dry run with its cost, sweep, report; the key is sent, and stands in no file and
+    no output.
+    """
     server = ChatServer(
-        reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra", fault_rule=lambda _, n: "500" if n == 1 else None
+        reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra",
+        fault_rule=lambda _, n: "500" if n == 1 else None,
     )
     with server.serve() as url:
-        words = [*data(world), *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1")]
+        words = [
+            *data(world),
+            *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1"),
+        ]
         env = {"OPENAI_API_KEY": KEY}
         outputs = [prepared("closed_book", *data(world), *api(url), small=False, **env)]
         outputs.append(prepared("sweep", "-m", *words, "dry_run=true", small=False, **env))
@@ -76,7 +103,9 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
         outputs.append(prepared("report", "-m", *words, small=False, **env))
         assert server.calls == calls
         server.fault_rule = lambda *_: "refuse"
-        outputs.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
+        outputs.append(
+            prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env)
+        )
     assert "HTTP 401" in outputs[-1].stderr
     assert f"Bearer {KEY}" in server.authorization_headers
     assert not [t for t in outputs if KEY in t.stdout + t.stderr]
@@ -85,9 +114,16 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
     assert all(cell["money"][0] > 0 for cell in cells)
 
 
-def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world: Path, tmp_path: Path) -> None:
-    """A content filter stops half of the replies: a column and a note say so, and `sweep.retry_empty` requests only these."""
-    server = ChatServer(reply=lambda _: "Mx Nelra", fault_rule=lambda prompt, _: "filter" if len(prompt) % 2 else None)
+def test_empty_replies_are_shown_and_asked_again_on_request(
+    prepared: Run, world: Path, tmp_path: Path
+) -> None:
+    """A content filter stops half of the replies: a column and a note say so, and
+    `sweep.retry_empty` requests only these.
+    """
+    server = ChatServer(
+        reply=lambda _: "Mx Nelra",
+        fault_rule=lambda prompt, _: "filter" if len(prompt) % 2 else None,
+    )
     with server.serve() as url:
         words = [*data(world), *api(url, "k=2", "sweep.closed_book_filter=false")]
         prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
@@ -107,14 +143,23 @@ def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world
         assert cell["empty"][0] == 0
 
 
-def test_a_budget_ends_a_sweep_and_finished_cells_stay(prepared: Run, world: Path, tmp_path: Path) -> None:
+def test_a_budget_ends_a_sweep_and_finished_cells_stay(
+    prepared: Run, world: Path, tmp_path: Path
+) -> None:
     """Exit code 1 with a message; a rerun with more budget makes only the rest."""
     server = ChatServer(reply=lambda _: "x")
     with server.serve() as url:
         prepared("closed_book", *data(world), *api(url), small=False, OPENAI_API_KEY=KEY)
         before = dict(server.received)
         words = [*data(world), *api(url, "k=2")]
-        done = prepared("sweep", *words, "reader.engine.budget.tokens=350", small=False, check=False, OPENAI_API_KEY=KEY)
+        done = prepared(
+            "sweep",
+            *words,
+            "reader.engine.budget.tokens=350",
+            small=False,
+            check=False,
+            OPENAI_API_KEY=KEY,
+        )
         assert done.returncode == 1
         assert "raise reader.engine.budget" in done.stderr
         assert 0 < server.calls - sum(before.values()) < 10

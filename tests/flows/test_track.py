@@ -63,14 +63,19 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
     """Not when nothing did; a metric over a part of the questions has its n."""
     write_manifest(tmp_path, key="k", settings={}, rows=4)
     spec = SimpleNamespace(
-        key="k", folder=tmp_path, predictions=tmp_path / "p", config={"sweep": {"name": "s"}, "dataset": {"name": "d"}}
+        key="k",
+        folder=tmp_path,
+        predictions=tmp_path / "p",
+        config={"sweep": {"name": "s"}, "dataset": {"name": "d"}},
     )
     run = FakeRun()
     runs = cast("Any", SimpleNamespace(find_run=lambda **_: run))
 
     def log() -> None:
         result = replace(make_cell_result("a", 1, "g", [1.0] * 4), metrics=(Scaled("m", "m"),))
-        cell = cast("Any", SimpleNamespace(spec=replace_labels(spec, result.labels), num_short_rankings=0))
+        cell = cast(
+            "Any", SimpleNamespace(spec=replace_labels(spec, result.labels), num_short_rankings=0)
+        )
         log_cell(runs, cell, result, _compute_metrics(cell, result))
 
     for value in (1.0, 1.0, 0.0, None):
@@ -84,8 +89,12 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
     assert run.metrics[0]["questions"] == 4.0
 
 
-def test_mlflow_is_not_opened_for_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed value, another sweep, a run that somebody deleted and another store each open it again."""
+def test_mlflow_is_not_opened_for_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed value, another sweep, a run that somebody deleted and another store each open it
+    again.
+    """
     opened: list[str] = []
 
     def open_trackers(specs: Any) -> dict[tuple[str, str], SimpleNamespace]:
@@ -101,7 +110,10 @@ def test_mlflow_is_not_opened_for_what_it_has(tmp_path: Path, monkeypatch: pytes
     def log(name: str = "s", values: float = 1.0, file: Path = store) -> int:
         """Log a cell and return how often the store was opened for it."""
         result = make_cell_result("a", 1, "g", [values] * 4)
-        config = {"sweep": {"name": name}, "tracking": {"uri": f"sqlite:///{file}", "experiment": "e"}}
+        config = {
+            "sweep": {"name": name},
+            "tracking": {"uri": f"sqlite:///{file}", "experiment": "e"},
+        }
         spec = SimpleNamespace(key="k", folder=tmp_path, config=config)
         before = len(opened)
         log_cells([cast("Any", SimpleNamespace(spec=spec, num_short_rankings=0))], [result])
@@ -129,5 +141,8 @@ def test_stores_of_one_experiment_are_told_apart(monkeypatch: pytest.MonkeyPatch
     """Each cell goes to the store of its own settings."""
     monkeypatch.setattr(tracking, "open_tracker", lambda one: one["uri"])
     places = [("sqlite:////a.db", "e"), ("sqlite:////b.db", "e"), ("sqlite:////a.db", "e")]
-    specs = [SimpleNamespace(config={"tracking": {"uri": uri, "experiment": name}}) for uri, name in places]
+    specs = [
+        SimpleNamespace(config={"tracking": {"uri": uri, "experiment": name}})
+        for uri, name in places
+    ]
     assert tracking.open_trackers(cast("Any", specs)) == {place: place[0] for place in places}

@@ -47,7 +47,9 @@ def test_only_a_folder_of_a_stage_is_replaced(artifact: Path) -> None:
     assert artifact.is_dir()
 
 
-def test_a_tracked_folder_holds_one_version_and_leads_back(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tracked_folder_holds_one_version_and_leads_back(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Files are hard links; several processes restore an artifact at once."""
     track_artifacts(TRACKED / "index", [Path(artifact)])
     link = TRACKED / "index" / artifact / "part" / "file.txt"
@@ -65,8 +67,12 @@ def test_a_tracked_folder_holds_one_version_and_leads_back(artifact: Path, capsy
     assert [path.name for path in TRACKED.iterdir() if path.name != ".lock"] == ["index"]
 
 
-def test_a_changed_or_newer_version_is_named(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tracked file that was edited is not taken for the artifact; an artifact that was rebuilt stays and is named."""
+def test_a_changed_or_newer_version_is_named(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tracked file that was edited is not taken for the artifact; an artifact that was rebuilt
+    stays and is named.
+    """
     track_artifacts(TRACKED / "index", [artifact])
     remove(artifact)
     tracked = TRACKED / "index" / artifact
@@ -82,12 +88,16 @@ def test_a_changed_or_newer_version_is_named(artifact: Path, capsys: pytest.Capt
     assert (artifact / "part" / "file.txt").read_text() == "rebuilt"
 
 
-def test_an_incomplete_asset_is_not_restored(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_asset_is_not_restored(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As after a `dvc pull` that was interrupted; it can then be downloaded again."""
     asset = Path("assets/texts")
     asset.mkdir(parents=True)
     (asset / "a.txt").write_text("a")
-    (asset / ".asset.json").write_text(json.dumps({"address": "file:x", "files": describe_files(asset)}))
+    (asset / ".asset.json").write_text(
+        json.dumps({"address": "file:x", "files": describe_files(asset)})
+    )
     track_artifacts(TRACKED / "acquire", [asset])
     remove(asset)
     restore_artifacts(LEDGER)

@@ -1,4 +1,6 @@
-"""Small files in the forms that the papers' full-size recipes read, and small models in place of large ones."""
+"""Small files in the forms that the papers' full-size recipes read, and small models in place of
+large ones.
+"""
 
 import gzip
 import json
@@ -15,8 +17,14 @@ from winnow.testing import make_tiny_causal_lm, make_tiny_dpr, make_tiny_encoder
 
 BODY = [text for _, text in texts()]
 PASSAGES = [(str(number), title, text) for number, (title, text) in enumerate(texts(), start=1)]
-QUESTIONS = [(f"Who is the mayor of {town}?", f"Mx {town[::-1].title()}", 3 * number) for number, town in enumerate(TOWNS)]
-QUESTIONS += [(f"Which river flows by {town}?", f"{town[:3]}wash", 3 * number + 1) for number, town in enumerate(TOWNS)]
+QUESTIONS = [
+    (f"Who is the mayor of {town}?", f"Mx {town[::-1].title()}", 3 * number)
+    for number, town in enumerate(TOWNS)
+]
+QUESTIONS += [
+    (f"Which river flows by {town}?", f"{town[:3]}wash", 3 * number + 1)
+    for number, town in enumerate(TOWNS)
+]
 """Text, answer and number of the gold passage."""
 
 
@@ -33,7 +41,9 @@ def make_models(hub: Path, models: Path) -> None:
     contexts.rename(models / "dpr-ctx_encoder")
     questions.rename(models / "dpr-question_encoder")
     make_tiny_encoder(hub / "intfloat/multilingual-e5-small", BODY)
-    make_tiny_causal_lm(models / "selfrag_llama2_7b", BODY, more_tokens=TOKENS)  # converted, since the hub has pickles
+    make_tiny_causal_lm(
+        models / "selfrag_llama2_7b", BODY, more_tokens=TOKENS
+    )  # converted, since the hub has pickles
     for name in ("mistral", "Llama-2-7b-chat-hf", "Llama-2-7b-hf"):
         make_tiny_causal_lm(models / name, [*BODY, "[1] [2] [3]"], context_length=4096)
     _make_evaluator(models / "crag_evaluator")
@@ -59,10 +69,23 @@ def make_fid(folder: Path) -> None:
         for number, (question, answer, gold) in enumerate(QUESTIONS[start:end]):
             order = [gold, *(other for other in range(len(PASSAGES)) if other != gold)][:30]
             contexts = [
-                {"id": PASSAGES[n][0], "title": PASSAGES[n][1], "text": PASSAGES[n][2], "score": f"{90 - rank:.1f}"}
+                {
+                    "id": PASSAGES[n][0],
+                    "title": PASSAGES[n][1],
+                    "text": PASSAGES[n][2],
+                    "score": f"{90 - rank:.1f}",
+                }
                 for rank, n in enumerate(order)
             ]
-            rows.append({"id": str(number), "question": question, "answers": [answer], "target": answer, "ctxs": contexts})
+            rows.append(
+                {
+                    "id": str(number),
+                    "question": question,
+                    "answers": [answer],
+                    "target": answer,
+                    "ctxs": contexts,
+                }
+            )
         (folder / f"{split}.json").write_text(json.dumps(rows))
 
 
@@ -73,8 +96,19 @@ def make_dpr(site: Path) -> None:
     rows = []
     for question, answer, gold in QUESTIONS:
         id_, title, text = PASSAGES[gold]
-        positive = {"title": title, "text": text, "score": 1000, "title_score": 1, "passage_id": id_}
-        row = {"dataset": "nq_dev", "question": question, "answers": [answer], "positive_ctxs": [positive]}
+        positive = {
+            "title": title,
+            "text": text,
+            "score": 1000,
+            "title_score": 1,
+            "passage_id": id_,
+        }
+        row = {
+            "dataset": "nq_dev",
+            "question": question,
+            "answers": [answer],
+            "positive_ctxs": [positive],
+        }
         rows.append({**row, "negative_ctxs": [], "hard_negative_ctxs": []})
     (site / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
 
@@ -83,41 +117,69 @@ def make_beir(site: Path) -> None:
     """Write BEIR's archives of NQ and HotpotQA."""
     for name in ("nq", "hotpotqa"):
         prefix = f"{name}-"
-        corpus = [{"_id": prefix + id_, "title": title, "text": text, "metadata": {}} for id_, title, text in PASSAGES]
-        queries = [{"_id": f"{prefix}{n}", "text": question} for n, (question, _, _) in enumerate(QUESTIONS)]
+        corpus = [
+            {"_id": prefix + id_, "title": title, "text": text, "metadata": {}}
+            for id_, title, text in PASSAGES
+        ]
+        queries = [
+            {"_id": f"{prefix}{n}", "text": question}
+            for n, (question, _, _) in enumerate(QUESTIONS)
+        ]
         relevant = [(n, gold) for n, (_, _, gold) in enumerate(QUESTIONS)]
-        relevant += [(n, number) for n in range(len(QUESTIONS)) for number in (30, 32, 33, 35)][: 4 * 20]
+        relevant += [(n, number) for n in range(len(QUESTIONS)) for number in (30, 32, 33, 35)][
+            : 4 * 20
+        ]
         judged = [f"{prefix}{n}\t{prefix}{number + 1}\t1" for n, number in relevant]
         judged.insert(0, "query-id\tcorpus-id\tscore")
         with zipfile.ZipFile(site / f"{name}.zip", "w") as archive:
-            archive.writestr(f"{name}/corpus.jsonl", "".join(json.dumps(row) + "\n" for row in corpus))
-            archive.writestr(f"{name}/queries.jsonl", "".join(json.dumps(row) + "\n" for row in queries))
+            archive.writestr(
+                f"{name}/corpus.jsonl", "".join(json.dumps(row) + "\n" for row in corpus)
+            )
+            archive.writestr(
+                f"{name}/queries.jsonl", "".join(json.dumps(row) + "\n" for row in queries)
+            )
             archive.writestr(f"{name}/qrels/test.tsv", "\n".join(judged) + "\n")
 
 
 def make_web(site: Path, address: str) -> None:
     """Write what a search engine finds, and the page."""
-    (site / "towns.html").write_text(f"<html><body><article><p>{' '.join(BODY)}</p></article></body></html>")
+    (site / "towns.html").write_text(
+        f"<html><body><article><p>{' '.join(BODY)}</p></article></body></html>"
+    )
     found = {"title": "Towns", "link": f"{address}/site/towns.html", "snippet": BODY[0]}
     (site / "search.json").write_text(json.dumps({"organic": [found]}))
 
 
 def make_crag(data: Path) -> None:
-    """Write PopQA, PubHealth, ARC-Challenge and the people of biographies, each with the contexts of CRAG's authors."""
-    popqa = [f'{n}\tmayor\t50\t{question}\t["{answer}"]' for n, (question, answer, _) in enumerate(QUESTIONS[:3])]
-    (data / "popqa.tsv").write_text("\n".join(["id\tprop\ts_pop\tquestion\tpossible_answers", *popqa]) + "\n")
+    """Write PopQA, PubHealth, ARC-Challenge and the people of biographies, each with the contexts
+    of CRAG's authors.
+    """
+    popqa = [
+        f'{n}\tmayor\t50\t{question}\t["{answer}"]'
+        for n, (question, answer, _) in enumerate(QUESTIONS[:3])
+    ]
+    (data / "popqa.tsv").write_text(
+        "\n".join(["id\tprop\ts_pop\tquestion\tpossible_answers", *popqa]) + "\n"
+    )
     claims = [(f"{title} has a mayor.", "true") for _, title, _ in PASSAGES[:6:3]]
-    rows = [{"claim_id": n, "claim": claim, "label": label} for n, (claim, label) in enumerate(claims)]
+    rows = [
+        {"claim_id": n, "claim": claim, "label": label} for n, (claim, label) in enumerate(claims)
+    ]
     write_json_lines(data / "pubhealth.jsonl", rows)
     choices = {"text": ["wool", "salt", "tin", "oats"], "label": ["A", "B", "C", "D"]}
     trades = [f"What does {town} trade in?" for town in TOWNS[:2]]
-    rows = [{"id": f"t{n}", "question": text, "choices": choices, "answerKey": "AB"[n]} for n, text in enumerate(trades)]
+    rows = [
+        {"id": f"t{n}", "question": text, "choices": choices, "answerKey": "AB"[n]}
+        for n, text in enumerate(trades)
+    ]
     write_json_lines(data / "arc_challenge.jsonl", rows)
     people = [answer for _, answer, _ in QUESTIONS[:2]]
     biographies = [f"Who is {name}?" for name in people]
     (data / "bio").mkdir()
     (data / "bio" / "sources").write_text("\n".join(biographies) + "\n")
-    write_json_lines(data / "articles.jsonl", [{"title": name, "text": " ".join(BODY)} for name in people])
+    write_json_lines(
+        data / "articles.jsonl", [{"title": name, "text": " ".join(BODY)} for name in people]
+    )
     for name, asked in (
         ("popqa", [question for question, _, _ in QUESTIONS[:3]]),
         ("pubqa", [claim for claim, _ in claims]),
@@ -125,5 +187,9 @@ def make_crag(data: Path) -> None:
         ("bio", biographies),
     ):
         label = "\t1" if name == "popqa" else ""  # as the authors' program writes it
-        lines = [f"{question} [SEP] {title} // {text}{label}" for question in asked for _, title, text in PASSAGES[:10]]
+        lines = [
+            f"{question} [SEP] {title} // {text}{label}"
+            for question in asked
+            for _, title, text in PASSAGES[:10]
+        ]
         (data / f"test_{name}.txt").write_text("\n".join(lines) + "\n")

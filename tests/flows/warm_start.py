@@ -4,7 +4,9 @@ import gc
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # the process from which others are forked has not the paths of pytest
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # the process from which others are forked has not the paths of pytest
 
 from conftest import overrides
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping

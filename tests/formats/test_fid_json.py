@@ -14,7 +14,10 @@ from winnow.testing import make_context, make_question
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """Question, answers, passages, order and scores survive."""
     path = tmp_path / "f.json"
-    query, contexts = make_question(), [make_context(1, "one"), make_context(2, "two", has_answer=True)]
+    query, contexts = (
+        make_question(),
+        [make_context(1, "one"), make_context(2, "two", has_answer=True)],
+    )
     assert write_fid(path, [(query, contexts), (make_question(question_id="q2"), contexts)]) == 2
     first = next(read_fid(path))
     assert (first.question.question_id, first.question.answers) == ("q1", ("Jane Austen",))
@@ -23,22 +26,35 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 def test_missing_scores_are_missing(tmp_path: Path) -> None:
-    """As in FiD's released files: no score is None, never the rank; DPR's strings are numbers; anything else is named."""
+    """As in FiD's released files: no score is None, never the rank; DPR's strings are numbers;
+    anything else is named.
+    """
     path = tmp_path / "f.json"
-    ctxs = [{"text": "a"}, {"text": "b", "score": None}, {"text": "c", "score": "71.5"}, {"text": "d", "score": 0}]
+    ctxs = [
+        {"text": "a"},
+        {"text": "b", "score": None},
+        {"text": "c", "score": "71.5"},
+        {"text": "d", "score": 0},
+    ]
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": ctxs}]))
     (row,) = read_fid(path)
     assert [score for _, score in row.contexts] == [None, None, 71.5, 0.0]
     write_fid(path, [(row.question, [replace(make_context(1, "a"), score=None)])])
     assert "score" not in json.loads(path.read_text())[0]["ctxs"][0]
     for bad in ("best", [1], "nan"):
-        path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": bad}]}]))
+        path.write_text(
+            json.dumps(
+                [{"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": bad}]}]
+            )
+        )
         with pytest.raises(InputError, match="a number as the score of context 0"):
             list(read_fid(path))
 
 
 def test_the_target_of_a_file_is_kept(tmp_path: Path) -> None:
-    """TriviaQA's files of FiD name the answer to learn; it is the only answer where none are listed."""
+    """TriviaQA's files of FiD name the answer to learn; it is the only answer where none are
+    listed.
+    """
     path = tmp_path / "f.json"
     rows = [
         {"question": "a?", "answers": ["a", "b"], "target": "b", "ctxs": [{"text": "t"}]},
@@ -47,7 +63,11 @@ def test_the_target_of_a_file_is_kept(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(rows))
     questions = [row.question for row in read_fid(path)]
-    assert [(q.answers, q.target) for q in questions] == [(("a", "b"), "b"), (("c",), "c"), (("d",), "")]
+    assert [(q.answers, q.target) for q in questions] == [
+        (("a", "b"), "b"),
+        (("c",), "c"),
+        (("d",), ""),
+    ]
     write_fid(path, [(q, [make_context(1, "t")]) for q in questions])
     assert [row.question.target for row in read_fid(path)] == ["b", "c", ""]
 
@@ -57,7 +77,9 @@ def test_answers_are_a_list_of_texts(tmp_path: Path, answers: object) -> None:
     """A string is no list of letters, and null is no answer "None"."""
     path = tmp_path / "f.json"
     path.write_text(json.dumps([{"question": "a?", "answers": answers, "ctxs": [{"text": "t"}]}]))
-    with pytest.raises(InputError, match="record 1: expected a list of answers, each a string or a number"):
+    with pytest.raises(
+        InputError, match="record 1: expected a list of answers, each a string or a number"
+    ):
         list(read_fid(path))
 
 
@@ -69,7 +91,10 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     assert row.contexts == (), "a question for which nothing was found"
     twice = [{"id": "p", "text": "a"}, {"id": "x", "text": "b"}, {"id": "p", "text": "a"}]
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": twice}]))
-    with pytest.raises(InputError, match=r"record 1: expected distinct contexts; the id 'p' occurs twice.*context 2"):
+    with pytest.raises(
+        InputError,
+        match=r"record 1: expected distinct contexts; the id 'p' occurs twice.*context 2",
+    ):
         list(read_fid(path))
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": " "}]}]))
     with pytest.raises(InputError, match="non-empty text of context 0"):
@@ -80,7 +105,13 @@ def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
     """Questions are of the file's split; numbers become ids of it, names stay."""
     for name, ids in (("train", [None, "x7"]), ("test", ["0"])):
         rows = [
-            {"question": "a?", "answers": ["a"], "ctxs": [{"id": "p", "text": "t"}], **({"id": i} if i else {})} for i in ids
+            {
+                "question": "a?",
+                "answers": ["a"],
+                "ctxs": [{"id": "p", "text": "t"}],
+                **({"id": i} if i else {}),
+            }
+            for i in ids
         ]
         (tmp_path / f"{name}.json").write_text(json.dumps(rows))
     splits = [(row.question.question_id, row.question.split) for row in read_fid(tmp_path)]
@@ -97,7 +128,10 @@ def test_annotated_gold_passages_survive(tmp_path: Path) -> None:
     annotated = replace(make_question(), gold_passage_ids=("p2", "p3"), meta='{"type": "bridge"}')
     write_fid(path, [(annotated, contexts), (make_question(question_id="q2"), contexts)])
     first, second = read_fid(path)
-    assert (first.question.gold_passage_ids, first.question.meta) == (("p2", "p3"), '{"type": "bridge"}')
+    assert (first.question.gold_passage_ids, first.question.meta) == (
+        ("p2", "p3"),
+        '{"type": "bridge"}',
+    )
     assert (second.question.gold_passage_ids, second.question.meta) == ((), "{}")
     assert "meta" not in json.loads(path.read_text())[1]
 
@@ -110,24 +144,39 @@ def test_flags_of_gold_passages(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": ctxs}]))
     (row,) = read_fid(path)
     assert row.question.gold_passage_ids == ("0", "1", "2")
-    path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": [{"text": "x", "is_gold": "gold"}]}]))
-    with pytest.raises(InputError, match="record 1: expected true or false as is_gold of context 0"):
+    path.write_text(
+        json.dumps(
+            [{"question": "q", "answers": ["a"], "ctxs": [{"text": "x", "is_gold": "gold"}]}]
+        )
+    )
+    with pytest.raises(
+        InputError, match="record 1: expected true or false as is_gold of context 0"
+    ):
         list(read_fid(path))
 
 
 def test_ids_that_are_null_or_zero(tmp_path: Path) -> None:
-    """Null is no id: the row's number, within its split, takes its place, and so for contexts. Zero is one."""
+    """Null is no id: the row's number, within its split, takes its place, and so for contexts. Zero
+    is one.
+    """
     ctxs = [{"id": 0, "text": "x"}, {"id": None, "text": "y"}, {"text": "z", "title": " "}]
     rows = [{"id": None, "question": "q", "answers": ["a"], "ctxs": ctxs}]
     (tmp_path / "f.json").write_text(json.dumps(rows))
     (row,) = read_fid(tmp_path / "f.json")
     assert row.question.question_id == "0"
-    assert [(passage.passage_id, passage.title) for passage, _ in row.contexts] == [("0", ""), ("0-1", ""), ("0-2", "")]
+    assert [(passage.passage_id, passage.title) for passage, _ in row.contexts] == [
+        ("0", ""),
+        ("0-1", ""),
+        ("0-2", ""),
+    ]
     (tmp_path / "splits").mkdir()
     for split in ("train", "dev"):
-        (tmp_path / f"splits/{split}.json").write_text(json.dumps([{**rows[0], "ctxs": [{"text": f"of {split}"}]}]))
+        (tmp_path / f"splits/{split}.json").write_text(
+            json.dumps([{**rows[0], "ctxs": [{"text": f"of {split}"}]}])
+        )
     found = [
-        (row.question.question_id, row.question.split, row.contexts[0][0].passage_id) for row in read_fid(tmp_path / "splits")
+        (row.question.question_id, row.question.split, row.contexts[0][0].passage_id)
+        for row in read_fid(tmp_path / "splits")
     ]
     assert found == [("dev-0", "dev", "dev-0-0"), ("train-0", "train", "train-0-0")]
 
@@ -136,6 +185,8 @@ def test_ids_that_are_null_or_zero(tmp_path: Path) -> None:
 def test_ids_of_contexts_by_their_usual_names(tmp_path: Path, name: str) -> None:
     """Pyserini's, BEIR's and others'; whole numbers that pandas wrote as floats too."""
     path = tmp_path / "f.json"
-    path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": [{name: 7.0, "text": "t"}]}]))
+    path.write_text(
+        json.dumps([{"question": "q", "answers": ["a"], "ctxs": [{name: 7.0, "text": "t"}]}])
+    )
     (row,) = read_fid(path)
     assert row.contexts[0][0].passage_id == "7"

@@ -36,7 +36,15 @@ def test_lists(value: object, expected: list[object]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["['France' 'French Republic']", "['a'\n'b']", "[Paris]", "[__import__('os')]", r"['\ud83c']", "['a'] + ['b']", "[1 2]"],
+    [
+        "['France' 'French Republic']",
+        "['a'\n'b']",
+        "[Paris]",
+        "[__import__('os')]",
+        r"['\ud83c']",
+        "['a'] + ['b']",
+        "[1 2]",
+    ],
 )
 def test_texts_in_brackets_that_are_no_lists_are_refused(text: str) -> None:
     """With file and line; nothing is evaluated."""
@@ -59,7 +67,9 @@ def test_answers_and_texts() -> None:
         with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
             parse_answers(values, PATH, 9)
     for values in ([None, "Germany"], [["a"]], [True], [float("nan")]):
-        with pytest.raises(InputError, match="f, line 9: expected a list of answers, each a string or a number"):
+        with pytest.raises(
+            InputError, match="f, line 9: expected a list of answers, each a string or a number"
+        ):
             parse_answers(values, PATH, 9)
     with pytest.raises(InputError, match="non-empty passage"):
         require_text(" ", PATH, 2, "passage")
@@ -79,7 +89,9 @@ def test_ids() -> None:
 
 def test_flags() -> None:
     """In every form that files have; anything else is refused."""
-    assert all(parse_flag(value, "x") for value in (True, 1, 1.0, "true", "True", " TRUE ", "1", "yes"))
+    assert all(
+        parse_flag(value, "x") for value in (True, 1, 1.0, "true", "True", " TRUE ", "1", "yes")
+    )
     assert not any(parse_flag(value, "x") for value in (False, 0, 0.0, "false", "False", "0", "no"))
     for value in (None, 2, "", "maybe", [], float("nan")):
         with pytest.raises(ValueError, match="is_gold is neither true nor false"):

@@ -31,9 +31,24 @@ MUSIQUE: dict[str, Any] = {
     "answerable": True,
     "question_decomposition": [{"id": 1}, {"id": 2}],
     "paragraphs": [
-        {"idx": 0, "title": "Arlen", "paragraph_text": "Arlen has a castle.", "is_supporting": False},
-        {"idx": 1, "title": "Arlen", "paragraph_text": "The Corvo passes Arlen.", "is_supporting": True},
-        {"idx": 2, "title": "Ada", "paragraph_text": "Ada was born in Arlen.", "is_supporting": True},
+        {
+            "idx": 0,
+            "title": "Arlen",
+            "paragraph_text": "Arlen has a castle.",
+            "is_supporting": False,
+        },
+        {
+            "idx": 1,
+            "title": "Arlen",
+            "paragraph_text": "The Corvo passes Arlen.",
+            "is_supporting": True,
+        },
+        {
+            "idx": 2,
+            "title": "Ada",
+            "paragraph_text": "Ada was born in Arlen.",
+            "is_supporting": True,
+        },
     ],
 }
 
@@ -47,11 +62,17 @@ def read(path: Path, row: dict[str, Any]) -> FidRow:
 
 def list_gold(row: FidRow) -> list[str]:
     """The texts of the gold passages in the file's order."""
-    return [passage.text for passage, _ in row.contexts if passage.passage_id in row.question.gold_passage_ids]
+    return [
+        passage.text
+        for passage, _ in row.contexts
+        if passage.passage_id in row.question.gold_passage_ids
+    ]
 
 
 def test_hotpotqa(tmp_path: Path) -> None:
-    """Passages with a supporting fact are gold; contexts stay in the file's order and have no score."""
+    """Passages with a supporting fact are gold; contexts stay in the file's order and have no
+    score.
+    """
     row = read(tmp_path / "f.jsonl", HOTPOTQA)
     assert (row.question.question_id, row.question.answers) == ("5a8b", ("Corvo",))
     assert [(passage.title, passage.text, score) for passage, score in row.contexts] == [
@@ -68,7 +89,10 @@ def test_columns_of_the_hub_are_the_same_rows(tmp_path: Path) -> None:
     hub = {name: value for name, value in HOTPOTQA.items() if name != "_id"} | {
         "id": "5a8b",
         "supporting_facts": {"title": ["Ada", "Arlen"], "sent_id": [0, 1]},
-        "context": {"title": [title for title, _ in HOTPOTQA["context"]], "sentences": [s for _, s in HOTPOTQA["context"]]},
+        "context": {
+            "title": [title for title, _ in HOTPOTQA["context"]],
+            "sentences": [s for _, s in HOTPOTQA["context"]],
+        },
     }
     assert read(tmp_path / "f.jsonl", hub) == read(tmp_path / "g.jsonl", HOTPOTQA)
 
@@ -83,17 +107,27 @@ def test_musique(tmp_path: Path) -> None:
 
 
 def test_musiques_flags_and_unanswerable_questions(tmp_path: Path) -> None:
-    """A flag may be a text; a question whose paragraphs lack the answer is another one than that with it, and says so."""
+    """A flag may be a text; a question whose paragraphs lack the answer is another one than that
+    with it, and says so.
+    """
     flags = [str(paragraph["is_supporting"]) for paragraph in MUSIQUE["paragraphs"]]
-    texts = [paragraph | {"is_supporting": flag} for paragraph, flag in zip(MUSIQUE["paragraphs"], flags, strict=True)]
+    texts = [
+        paragraph | {"is_supporting": flag}
+        for paragraph, flag in zip(MUSIQUE["paragraphs"], flags, strict=True)
+    ]
     assert read(tmp_path / "f.jsonl", MUSIQUE | {"paragraphs": texts, "answerable": True}) == read(
         tmp_path / "g.jsonl", MUSIQUE
     )
     row = read(tmp_path / "f.jsonl", MUSIQUE | {"answerable": False})
     assert row.question.question_id == f"{MUSIQUE['id']}#unanswerable"
     assert json.loads(row.question.meta) == {"hops": 2, "answerable": False}
-    with pytest.raises(InputError, match=r"line 1: .*is_supporting is neither true nor false: 'perhaps'"):
-        read(tmp_path / "f.jsonl", MUSIQUE | {"paragraphs": [texts[0] | {"is_supporting": "perhaps"}]})
+    with pytest.raises(
+        InputError, match=r"line 1: .*is_supporting is neither true nor false: 'perhaps'"
+    ):
+        read(
+            tmp_path / "f.jsonl",
+            MUSIQUE | {"paragraphs": [texts[0] | {"is_supporting": "perhaps"}]},
+        )
 
 
 def test_a_passage_of_several_questions_is_one(tmp_path: Path) -> None:
@@ -105,14 +139,21 @@ def test_a_passage_of_several_questions_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"context": [["Ada"]]}, {"answer": None}, {"supporting_facts": {"title": ["Ada"], "sent_id": []}}, {"context": 7}],
+    [
+        {"context": [["Ada"]]},
+        {"answer": None},
+        {"supporting_facts": {"title": ["Ada"], "sent_id": []}},
+        {"context": 7},
+    ],
 )
 def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any]) -> None:
     """With the line."""
     with pytest.raises(InputError, match="line 1"):
         read(tmp_path / "f.jsonl", HOTPOTQA | change)
     without = {name: value for name, value in HOTPOTQA.items() if name != "answer"}
-    with pytest.raises(InputError, match=r"line 1: expected a row of HotpotQA, .* \(KeyError: 'answer'\)"):
+    with pytest.raises(
+        InputError, match=r"line 1: expected a row of HotpotQA, .* \(KeyError: 'answer'\)"
+    ):
         read(tmp_path / "f.jsonl", without)
 
 
@@ -131,8 +172,12 @@ def test_a_passage_that_a_question_has_twice_is_one(tmp_path: Path) -> None:
     assert list_gold(row) == ["The Corvo passes Arlen.", "Ada was born in Arlen."]
 
 
-def test_supporting_titles_that_were_not_retrieved_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """HotpotQA's full-wiki setting: recall is of what is there, which is said, and the questions can be shown apart."""
+def test_supporting_titles_that_were_not_retrieved_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """HotpotQA's full-wiki setting: recall is of what is there, which is said, and the questions
+    can be shown apart.
+    """
     missing = {**HOTPOTQA, "_id": "full", "context": HOTPOTQA["context"][:2]}
     path = tmp_path / "h.json"
     path.write_text(json.dumps([HOTPOTQA, missing]))

@@ -1,4 +1,6 @@
-"""RAGE's files: what is written is read, as JSON lines or Parquet, and bad files are refused with their place."""
+"""RAGE's files: what is written is read, as JSON lines or Parquet, and bad files are refused with
+their place.
+"""
 
 import json
 from pathlib import Path
@@ -13,9 +15,19 @@ from winnow.errors import InputError
 from winnow.formats.rage import KINDS, RelevanceMap, read_maps, write_rage_files
 from winnow.records import Passage, Question
 
-PASSAGES = [Passage("d1", "One", "First."), Passage("d2", "", "Second."), Passage("d3", "Only a title", "")]
-QUESTIONS = [Question("q1", "who?", ("Ada", "Ada L."), ("d1",)), Question("q2", "what?", ("what?",), ("d2", "d1"))]
-MAPS = {"q1": RelevanceMap(("d1",), ("d3",), ("d2",)), "q2": RelevanceMap(("d2", "d1"), ("d3",), ())}
+PASSAGES = [
+    Passage("d1", "One", "First."),
+    Passage("d2", "", "Second."),
+    Passage("d3", "Only a title", ""),
+]
+QUESTIONS = [
+    Question("q1", "who?", ("Ada", "Ada L."), ("d1",)),
+    Question("q2", "what?", ("what?",), ("d2", "d1")),
+]
+MAPS = {
+    "q1": RelevanceMap(("d1",), ("d3",), ("d2",)),
+    "q2": RelevanceMap(("d2", "d1"), ("d3",), ()),
+}
 
 
 def test_files_are_written_and_read(tmp_path: Path) -> None:
@@ -26,7 +38,10 @@ def test_files_are_written_and_read(tmp_path: Path) -> None:
         ("q1", "who?", ("d1",)),
         ("q2", "what?", ("d2", "d1")),
     ]
-    assert list(RageCorpus(str(tmp_path))) == [*PASSAGES[:2], Passage("d3", "Only a title", "Only a title")]
+    assert list(RageCorpus(str(tmp_path))) == [
+        *PASSAGES[:2],
+        Passage("d3", "Only a title", "Only a title"),
+    ]
     rows = [json.loads(line) for line in (tmp_path / "relevant.jsonl").read_text().splitlines()]
     assert rows[0] == {"query-id": "q1", "corpus-id": "d1", "short_answers": ["Ada", "Ada L."]}
     assert "short_answers" not in rows[1]
@@ -54,7 +69,9 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"query-id": ["q1"], "doc": ["d1"]}), tmp_path / "irrelevant.parquet")
     with pytest.raises(InputError, match=r"lacks the columns \['corpus-id'\]"):
         read_maps(tmp_path)
-    pq.write_table(pa.table({"query-id": ["q1"], "corpus-id": [7]}), tmp_path / "irrelevant.parquet")
+    pq.write_table(
+        pa.table({"query-id": ["q1"], "corpus-id": [7]}), tmp_path / "irrelevant.parquet"
+    )
     with pytest.raises(InputError, match="row 1"):
         read_maps(tmp_path)
     (tmp_path / "irrelevant.parquet").unlink()

@@ -30,7 +30,9 @@ def test_a_secret_is_masked_in_every_form(form: str) -> None:
     assert "[key]" in masked
     assert masked.startswith("Incorrect API key provided: ")
     assert masked.endswith(". See the docs.")
-    assert not any(KEY[start : start + 12] in masked for start in range(len("sk-proj-"), len(KEY) - 11))
+    assert not any(
+        KEY[start : start + 12] in masked for start in range(len("sk-proj-"), len(KEY) - 11)
+    )
 
 
 def test_what_is_no_secret_stays() -> None:

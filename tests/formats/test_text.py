@@ -13,7 +13,10 @@ def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
     """File, line number, what was expected and what was received."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"question": "a"}\n\n{"question": oops}\n')
-    with pytest.raises(InputError, match=r"x\.jsonl, line 3: expected a JSON object with question .*received.*oops"):
+    with pytest.raises(
+        InputError,
+        match=r"x\.jsonl, line 3: expected a JSON object with question .*received.*oops",
+    ):
         list(read_json_lines(path, {"question": str}))
 
 
@@ -44,7 +47,9 @@ def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
 
 
 def test_a_quotation_that_its_field_does_not_close_is_text(tmp_path: Path) -> None:
-    """It ends neither its own row nor those below; marks within a field stay; a quoted tab is text."""
+    """It ends neither its own row nor those below; marks within a field stay; a quoted
+    tab is text.
+    """
     path = tmp_path / "psgs_w100.tsv"
     rows = [
         ["1", '"Heroes is an album by Bowie', "Heroes"],
@@ -52,8 +57,14 @@ def test_a_quotation_that_its_field_does_not_close_is_text(tmp_path: Path) -> No
         ["3", 'The song "Low" is on it', '"Low"x'],
         ["4", '"', '""x'],
     ]
-    path.write_text("".join("\t".join(row) + "\n" for row in rows) + '5\t"a\tb ""c"""\t"T"\n6\t""\t"x"\n')
-    assert [row for _, row in read_tsv(path, 3, quoted=True)] == [*rows, ["5", 'a\tb "c"', "T"], ["6", "", "x"]]
+    path.write_text(
+        "".join("\t".join(row) + "\n" for row in rows) + '5\t"a\tb ""c"""\t"T"\n6\t""\t"x"\n'
+    )
+    assert [row for _, row in read_tsv(path, 3, quoted=True)] == [
+        *rows,
+        ["5", 'a\tb "c"', "T"],
+        ["6", "", "x"],
+    ]
     path.write_text('1\t"a\tb"\tc\td\n')
     with pytest.raises(InputError, match="line 1: expected 3 tab-separated fields, received 5"):
         list(read_tsv(path, 3))

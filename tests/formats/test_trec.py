@@ -22,7 +22,9 @@ def test_a_run_is_ordered_by_score_then_by_rank(tmp_path: Path) -> None:
     (tmp_path / "runs/dev.trec").write_text("q3 Q0 d9 1 1 x\n")
     assert read_trec_run(tmp_path / "runs") == {**expected, "q3": [Hit("d9", 1.0)]}
     (tmp_path / "runs/train.trec").write_text("q3 Q0 d1 1 1 x\n")
-    with pytest.raises(InputError, match=r"dev.trec and .*train.trec both rank passages for question 'q3'"):
+    with pytest.raises(
+        InputError, match=r"dev.trec and .*train.trec both rank passages for question 'q3'"
+    ):
         read_trec_run(tmp_path / "runs")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"Check retriever\.engine\.path"):
@@ -60,7 +62,9 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> N
 
 @settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
-def test_what_is_written_is_read_in_the_same_order(tmp_path_factory: pytest.TempPathFactory, scores: list[float]) -> None:
+def test_what_is_written_is_read_in_the_same_order(
+    tmp_path_factory: pytest.TempPathFactory, scores: list[float]
+) -> None:
     """Scores that fall or stay are kept exactly, others become reciprocal ranks."""
     path = tmp_path_factory.mktemp("run") / "run.trec"
     hits = [Hit(f"d{number}", score) for number, score in enumerate(scores)]
@@ -72,7 +76,9 @@ def test_what_is_written_is_read_in_the_same_order(tmp_path_factory: pytest.Temp
 
 
 def test_rankings_without_scores_and_odd_ids(tmp_path: Path) -> None:
-    """The first get reciprocal ranks; ids with white space cannot be written, and nothing is left behind."""
+    """The first get reciprocal ranks; ids with white space cannot be written, and nothing is left
+    behind.
+    """
     write_trec_run(tmp_path / "run", [("q", [Hit("a", None), Hit("b", 3.0)])], "mine")
     assert (tmp_path / "run").read_text() == "q Q0 a 1 1.0 mine\nq Q0 b 2 0.5 mine\n"
     with pytest.raises(ConfigError, match="'a b' is empty or contains white space"):

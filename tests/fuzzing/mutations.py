@@ -3,9 +3,10 @@
 import random
 
 TOKENS = [
-    b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"null", b"true", b"NaN", b"1e400", b"-1", b'""', b"[]", b"{}", b"[[", b'"', b"\\",
-    b"\t", b"\n", b"\r\n", b"\n\n\n", b"'", b"9" * 5000, b"[" * 3000, b'{"a":' * 3000, b"\\ud800", "\u00e9".encode("utf-16"),
-    b"!!python/object:x.y {}", b"&a [*a, *a]", b"- " * 50,
+    b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"null", b"true", b"NaN", b"1e400", b"-1", b'""', b"[]",
+    b"{}", b"[[", b'"', b"\\", b"\t", b"\n", b"\r\n", b"\n\n\n", b"'", b"9" * 5000, b"[" * 3000,
+    b'{"a":' * 3000, b"\\ud800", "\u00e9".encode("utf-16"), b"!!python/object:x.y {}",
+    b"&a [*a, *a]", b"- " * 50,
 ]  # fmt: skip
 
 
@@ -29,5 +30,9 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
                 start = rng.randrange(len(mutated) + 1)
                 mutated[at:at] = mutated[start : start + 40]
             case _ if rng.random() < 0.2:
-                mutated = bytearray(bytes(mutated).decode(errors="replace").encode(rng.choice(["utf-16", "utf-8-sig"])))
+                mutated = bytearray(
+                    bytes(mutated)
+                    .decode(errors="replace")
+                    .encode(rng.choice(["utf-16", "utf-8-sig"]))
+                )
     return bytes(mutated)

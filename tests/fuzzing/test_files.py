@@ -1,4 +1,5 @@
-"""Mutated files of every public format: each is read, or refused with a named error; nothing else is ever raised.
+"""Mutated files of every public format: each is read, or refused with a named error; nothing else
+is ever raised.
 
 `WINNOW_FUZZ=1000000 pytest tests/fuzzing` runs the long profile.
 """
@@ -77,8 +78,12 @@ FORMATS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "musique.jsonl": lambda folder: FidCorpus(f"{folder}/musique.jsonl"),
     "crag.txt": lambda folder: CragCorpus(f"{folder}/crag.txt"),
     "run.trec": lambda folder: _read_run(Path(f"{folder}/run.trec")),
-    "hub.csv": lambda folder: HubQuestions("csv", "train", "key", options={"data_files": f"{folder}/hub.csv"}),
-    "hub.json": lambda folder: HubQuestions("json", "train", "key", options={"data_files": f"{folder}/hub.json"}),
+    "hub.csv": lambda folder: HubQuestions(
+        "csv", "train", "key", options={"data_files": f"{folder}/hub.csv"}
+    ),
+    "hub.json": lambda folder: HubQuestions(
+        "json", "train", "key", options={"data_files": f"{folder}/hub.json"}
+    ),
     "chinese.txt": lambda folder: PlainText(f"{folder}/chinese.txt", words=3),
     "popqa.tsv ": lambda folder: PopQa(f"{folder}/popqa.tsv", views_below=100),
     "fid/test.json ": lambda folder: FidCorpus(f"{folder}/fid/test.json"),
@@ -104,6 +109,11 @@ def test_a_mutated_file_is_read_or_refused_by_name(name: str) -> None:
                     assert isinstance(record.text, str)
                     record.text.encode()
             except WinnowError as error:
-                assert str(folder) in str(error), (mutated, error)  # noqa: PT017 (errors are allowed, not required)
+                assert str(folder) in str(error), (  # noqa: PT017 (errors are allowed, not required)
+                    mutated,
+                    error,
+                )
             except Exception as error:
-                pytest.fail(f"case {case}: {type(error).__name__}: {str(error)[:200]}\n{mutated[:300]!r}")
+                pytest.fail(
+                    f"case {case}: {type(error).__name__}: {str(error)[:200]}\n{mutated[:300]!r}"
+                )

@@ -17,7 +17,9 @@ CASES = int(os.environ.get("WINNOW_FUZZ", "2000")) // 50
 
 
 def test_a_mutated_model_folder_loads_or_is_refused(tmp_path: Path) -> None:
-    """One of its files changed, removed or of another architecture; a small model, so that no weights take long."""
+    """One of its files changed, removed or of another architecture; a small model, so that no
+    weights take long.
+    """
     rng = random.Random(0)
     whole = make_tiny_causal_lm(tmp_path / "whole", ["some text"])
     names = sorted(file.name for file in whole.iterdir())
@@ -29,7 +31,11 @@ def test_a_mutated_model_folder_loads_or_is_refused(tmp_path: Path) -> None:
             case 0:
                 file.unlink()
             case 1 if file.name == "config.json":
-                file.write_text(file.read_text().replace("llama", rng.choice(["bert", "t5", "nothing", "mamba"])))
+                file.write_text(
+                    file.read_text().replace(
+                        "llama", rng.choice(["bert", "t5", "nothing", "mamba"])
+                    )
+                )
             case _:
                 file.write_bytes(mutate(file.read_bytes()[: 2**20], rng))
         try:

@@ -1,4 +1,6 @@
-"""Mutated replies of a server, and mutated rows of a ledger: each is a result, or refused by name."""
+"""Mutated replies of a server, and mutated rows of a ledger: each is a result, or
+refused by name.
+"""
 
 import json
 import os
@@ -32,7 +34,9 @@ REPLY = {
 
 @pytest.mark.parametrize("samples", [1, 2])
 def test_a_mutated_reply_is_a_result_or_refused(samples: int) -> None:
-    """What is a result can be stored and read again as it is; its text has an answer or is unknown."""
+    """What is a result can be stored and read again as it is; its text has an answer or
+    is unknown.
+    """
     rng = random.Random(samples)
     content = json.dumps(REPLY | {"choices": REPLY["choices"] * samples}).encode()  # type: ignore[operator]
     for _ in range(CASES):

@@ -22,7 +22,10 @@ HERE = Path(__file__).parent
 GOLDEN = HERE / "golden.json"
 REPLIES = [line.replace("\\n", "\n") for line in (HERE / "replies.txt").read_text().splitlines()]
 PROMPT = Prompt(
-    "S {contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {title}: {text}"
+    "S {contexts} Q {question}",
+    "Q {question}",
+    "{contexts} C {candidates} Q {question}",
+    "[{number}] {title}: {text}",
 )
 NOT_RESULTS = ("seconds", "shorter", "model", "sources", "stop")
 """Fields that describe a call or a text rather than what was computed."""
@@ -31,7 +34,9 @@ GREEDY, SAMPLED = Decoding(), Decoding(temperature=0.7, samples=3)
 
 @dataclass(frozen=True)
 class Golden:
-    """A class with the function that makes its output in a folder; `tolerance` is for floats of models."""
+    """A class with the function that makes its output in a folder; `tolerance` is for floats of
+    models.
+    """
 
     component: type
     output: Callable[[Path], Any]
@@ -44,13 +49,25 @@ class Golden:
 
 
 def plain(value: Any) -> Any:
-    """Records as JSON, without what describes a call rather than its result: its time, and the model that a server reports."""
+    """Records as JSON, without what describes a call rather than its result: its time, and the
+    model that a server reports.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return plain_fields(asdict(value))
     if isinstance(value, Struct):
-        return plain_fields({name: to_builtins(getattr(value, name)) for name in value.__struct_fields__ if name != "shorter"})
+        return plain_fields(
+            {
+                name: to_builtins(getattr(value, name))
+                for name in value.__struct_fields__
+                if name != "shorter"
+            }
+        )
     if isinstance(value, dict):
-        kept = {name: inner for name, inner in value.items() if name != "sources" and (name, inner) != ("tokens_reasoning", 0)}
+        kept = {
+            name: inner
+            for name, inner in value.items()
+            if name != "sources" and (name, inner) != ("tokens_reasoning", 0)
+        }
         return {str(name): plain(inner) for name, inner in kept.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
@@ -60,7 +77,9 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record, without those that were added later and have their defaults, and without what it was made of."""
+    """The fields of a record, without those that were added later and have their defaults, and
+    without what it was made of.
+    """
     added_later = (
         ("target", ""),
         ("substitute", ""),
@@ -112,7 +131,11 @@ def differs(one: Any, other: Any, tolerance: float) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) > tolerance * max(1.0, abs(one))
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) != len(other) or any(differs(a, b, tolerance) for a, b in zip(one, other, strict=True))
+        return len(one) != len(other) or any(
+            differs(a, b, tolerance) for a, b in zip(one, other, strict=True)
+        )
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() != other.keys() or any(differs(one[name], other[name], tolerance) for name in one)
+        return one.keys() != other.keys() or any(
+            differs(one[name], other[name], tolerance) for name in one
+        )
     return bool(one != other)

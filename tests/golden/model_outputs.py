@@ -29,7 +29,12 @@ from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
-from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_masked_lm, make_tiny_t5
+from winnow.testing import (
+    make_tiny_causal_lm,
+    make_tiny_encoder,
+    make_tiny_masked_lm,
+    make_tiny_t5,
+)
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix, build_examples
 from winnow.training.generators import Seq2SeqGenerator
@@ -46,17 +51,31 @@ def even_weights(folder: Path) -> Path:
     file = folder / "model.safetensors"
     rng = np.random.RandomState(0)
     tensors = load_file(file)
-    drawn = {name: (rng.standard_normal(tensors[name].shape) * 0.2).astype(np.float32) for name in sorted(tensors)}
-    drawn = {name: value + 1 if "norm" in name.lower() and name.endswith("weight") else value for name, value in drawn.items()}
+    drawn = {
+        name: (rng.standard_normal(tensors[name].shape) * 0.2).astype(np.float32)
+        for name in sorted(tensors)
+    }
+    drawn = {
+        name: value + 1 if "norm" in name.lower() and name.endswith("weight") else value
+        for name, value in drawn.items()
+    }
     save_file(drawn, file, metadata={"format": "pt"})
     return folder
 
 
-TEXTS = [passage.text for passage in PASSAGES] + [question.text for question in QUESTIONS] + ["true false relevant:"]
+TEXTS = (
+    [passage.text for passage in PASSAGES]
+    + [question.text for question in QUESTIONS]
+    + ["true false relevant:"]
+)
 
 
 def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(str(even_weights(make_tiny_encoder(folder / "encoder", TEXTS))), dtype="float32", device="cpu")
+    return SentenceEncoder(
+        str(even_weights(make_tiny_encoder(folder / "encoder", TEXTS))),
+        dtype="float32",
+        device="cpu",
+    )
 
 
 def splade(folder: Path) -> SpladeEncoder:
@@ -77,7 +96,11 @@ def provided(folder: Path) -> Any:
 
 
 def trec_run(folder: Path) -> Any:
-    lines = (f"{q.question_id} Q0 d{n} {n} {score} x" for q in QUESTIONS for n, score in enumerate((2.0, 0.5, 0.5), start=1))
+    lines = (
+        f"{q.question_id} Q0 d{n} {n} {score} x"
+        for q in QUESTIONS
+        for n, score in enumerate((2.0, 0.5, 0.5), start=1)
+    )
     (folder / "run").write_text("\n".join(lines))
     return TrecRun(str(folder / "run")).open(folder).search(QUESTIONS, 2)
 
@@ -85,20 +108,31 @@ def trec_run(folder: Path) -> Any:
 def local_search(_: Path) -> Any:
     with tempfile.TemporaryDirectory() as index:
         BM25().build(lambda: iter(PASSAGES), Path(index))
-        engine = LocalSearch(lambda: BM25().open(Path(index)), lambda: {p.passage_id: p for p in PASSAGES}, "x")
+        engine = LocalSearch(
+            lambda: BM25().open(Path(index)), lambda: {p.passage_id: p for p in PASSAGES}, "x"
+        )
         engine.submit([Search(question.text, n) for question in QUESTIONS for n in (1, 3)])
-        return [[request, result] for request, result in engine.collect(0.0) if isinstance(result, Pages)]
+        return [
+            [request, result]
+            for request, result in engine.collect(0.0)
+            if isinstance(result, Pages)
+        ]
 
 
-# --- models --------------------------------------------------------------------------------------------------------------
+# --- models --------------------------------------------------------------------------------
 
 PAIRS = [(question.text, passage) for question in QUESTIONS[:3] for passage in PASSAGES[:4]]
 REQUESTS = [
-    Generate((Message("system", "Be brief."), Message("user", question.text)), Decoding(max_new_tokens=6, logprobs=True))
+    Generate(
+        (Message("system", "Be brief."), Message("user", question.text)),
+        Decoding(max_new_tokens=6, logprobs=True),
+    )
     for question in QUESTIONS
 ]
 LIKELIHOODS = [
-    Likelihood((Message("user", q.text),), q.answers[0], include_eos) for q in QUESTIONS[:3] for include_eos in (True, False)
+    Likelihood((Message("user", q.text),), q.answers[0], include_eos)
+    for q in QUESTIONS[:3]
+    for include_eos in (True, False)
 ]
 
 
@@ -128,7 +162,10 @@ def local_reader(component: type, model: Callable[[Path], str], requests: Sequen
 def estimator(component: type, model: Callable[[Path], str], *variants: dict[str, Any]) -> Golden:
     def output(folder: Path) -> Any:
         path = model(folder)
-        models = [component(path, dtype="float32", device="cpu", **variant) for variant in variants or ({},)]
+        models = [
+            component(path, dtype="float32", device="cpu", **variant)
+            for variant in variants or ({},)
+        ]
         return [one.score(PAIRS).tolist() for one in models]
 
     return Golden(component, output, 0.01)
@@ -142,11 +179,22 @@ def word_estimator(component: type, model: Callable[[Path], str]) -> Golden:
 def chat_reader(component: type) -> Golden:
     def output(folder: Path) -> Any:
         more = {"state": str(folder)} if component is OpenAIBatchReader else {}
-        reader = component("m", "x", base_url="http://127.0.0.1:1/v1", extra={"top_k": 5, "seed": None}, **more)
-        requests = [REQUESTS[0], structs.replace(REQUESTS[0], decoding=Decoding(temperature=0.5, top_p=0.9, seed=3), sample=2)]
+        reader = component(
+            "m", "x", base_url="http://127.0.0.1:1/v1", extra={"top_k": 5, "seed": None}, **more
+        )
+        requests = [
+            REQUESTS[0],
+            structs.replace(
+                REQUESTS[0], decoding=Decoding(temperature=0.5, top_p=0.9, seed=3), sample=2
+            ),
+        ]
         reply = {
             "choices": [
-                {"message": {"content": " Paris "}, "finish_reason": "stop", "logprobs": {"content": [{"logprob": -0.5}]}},
+                {
+                    "message": {"content": " Paris "},
+                    "finish_reason": "stop",
+                    "logprobs": {"content": [{"logprob": -0.5}]},
+                },
                 {"message": {"content": None}, "finish_reason": "content_filter"},
             ],
             "usage": {"prompt_tokens": 9, "completion_tokens": 3},
@@ -160,7 +208,9 @@ def chat_reader(component: type) -> Golden:
 GROUPS = [Group(question, contexts(question)[:3]) for question in QUESTIONS]
 
 
-def losses(build: Callable[[Path], Method[Any]], groups: Sequence[Group] = GROUPS) -> Callable[[Path], Any]:
+def losses(
+    build: Callable[[Path], Method[Any]], groups: Sequence[Group] = GROUPS
+) -> Callable[[Path], Any]:
     """Return the loss's terms of a batch, and the metrics of an evaluation."""
 
     def output(folder: Path) -> Any:
@@ -185,7 +235,10 @@ def likelihoods(component: type, model: Callable[[Path], str]) -> Golden:
         generator = component(model(folder), device="cpu")
         rows = [generator.tokens.encode(*pair) for pair in PAIRS[:4]]
         targets = [generator.encode_answer(text) for text in ("Paris", "the sea", "Dogs bark", "2")]
-        return [generator.log_likelihood(rows, targets).tolist(), [reply.log_p for reply in generator.generate(rows)]]
+        return [
+            generator.log_likelihood(rows, targets).tolist(),
+            [reply.log_p for reply in generator.generate(rows)],
+        ]
 
     return Golden(component, output, 0.01)
 
@@ -210,22 +263,35 @@ def citing(mix: Any) -> Any:
         mix = replace(mix, replies={question.question_id: "yes [1]" for question in QUESTIONS})
     if hasattr(mix, "build_examples"):
         return [mix.build_examples(ranked, PROMPT, 3)]
-    return [[question.question_id, len(shown)] for question, shown in mix.select_questions(ranked, 3)]
+    return [
+        [question.question_id, len(shown)] for question, shown in mix.select_questions(ranked, 3)
+    ]
 
 
 def vectors(folder: Path) -> Any:
     model = encoder(folder)
-    return [model.encode_queries(TEXTS[-3:]).tolist(), model.encode_passages(PASSAGES[:2]).tolist()]
+    return [
+        model.encode_queries(TEXTS[-3:]).tolist(),
+        model.encode_passages(PASSAGES[:2]).tolist(),
+    ]
 
 
 def regression(folder: Path) -> RelevanceRegression:
-    return RelevanceRegression(CrossEncoder(encoder(folder).path, head="pooled", dtype="float32", device="cpu"))
+    return RelevanceRegression(
+        CrossEncoder(encoder(folder).path, head="pooled", dtype="float32", device="cpu")
+    )
 
 
 def pairs(_: Path) -> Any:
     groups = [Group(question, tuple(contexts(question))) for question in QUESTIONS]
     chosen = [PairSelection(1, 2, 1, seed).select(groups) for seed in (1, 2)]
-    return [[[group.question.question_id, [c.passage.passage_id for c in group.contexts]] for group in one] for one in chosen]
+    return [
+        [
+            [group.question.question_id, [c.passage.passage_id for c in group.contexts]]
+            for group in one
+        ]
+        for one in chosen
+    ]
 
 
 def re_rag(folder: Path) -> ReRag:

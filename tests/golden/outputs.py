@@ -1,8 +1,10 @@
 """The output of every component on a small input, by the class whose revision covers it.
 
-A change of an output needs a higher `revision` of its class, so that numbers of the former code are not served for it:
+A change of an output needs a higher `revision` of its class, so that numbers of the former code are
+not served for it:
 
-    PYTHONPATH=. python tests/golden/outputs.py   # records the outputs of raised revisions in golden.json
+    # Record the outputs of raised revisions in golden.json
+    PYTHONPATH=. python tests/golden/outputs.py
 """
 
 import json
@@ -118,7 +120,14 @@ from winnow.metrics.breakdowns import (
     Sufficiency,
     TraceEntry,
 )
-from winnow.metrics.citation import Citation, CitationF1OfMeans, Measure, ReplyWords, UncitedSentences, WrongCitations
+from winnow.metrics.citation import (
+    Citation,
+    CitationF1OfMeans,
+    Measure,
+    ReplyWords,
+    UncitedSentences,
+    WrongCitations,
+)
 from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.citation_use import Changed
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
@@ -200,14 +209,29 @@ def mixture(folder: Path, **counts: int) -> Mixture:
 
 def joined_questions(folder: Path) -> JoinedDataset:
     """Twice the questions of the goldens, each time with splits of their own."""
-    return JoinedDataset(dict.fromkeys("ab", JsonlQuestions(f"{folder}/own.jsonl", id="id")), Split(test=1))
+    return JoinedDataset(
+        dict.fromkeys("ab", JsonlQuestions(f"{folder}/own.jsonl", id="id")), Split(test=1)
+    )
 
 
-STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal, Cite, CiteWithout)
+STRATEGIES = (
+    ClosedBook,
+    Concatenation,
+    PostFusion,
+    ConcatPF,
+    PFConcat,
+    FusionInDecoder,
+    Marginal,
+    Cite,
+    CiteWithout,
+)
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
-    strategy(Crag, correction=CorrectiveRetrieval(search=KnowledgeSearch(rewriting="keywords of {question}"))),
+    strategy(
+        Crag,
+        correction=CorrectiveRetrieval(search=KnowledgeSearch(rewriting="keywords of {question}")),
+    ),
     strategy(IterRetGen, n=2),
     strategy(Ircot, template="{contexts} Q {question} A {thoughts}", max_sentences=3),
     Golden(React, agents),
@@ -226,12 +250,16 @@ GOLDENS = [
     parser(BeirCorpus, "corpus.jsonl"),
     parser(DprTsv, "psgs.tsv"),
     parser(FidCorpus, "fid/test.json"),
-    with_files(HubCorpus, lambda folder: HubCorpus("json", options={"data_files": f"{folder}/hub.jsonl"})),
+    with_files(
+        HubCorpus, lambda folder: HubCorpus("json", options={"data_files": f"{folder}/hub.jsonl"})
+    ),
     parser(JsonlCorpus, "own.jsonl", title="title", id="id"),
     parser(PlainText, "texts", "texts/a.txt", words=3),
     parser(SummariesJson, "summaries.json"),
     parser(WikiExtracts, "extracts", words=2),
-    with_files(BeirQueries, lambda folder: BeirQueries(f"{folder}/queries.jsonl", f"{folder}/qrels.tsv")),
+    with_files(
+        BeirQueries, lambda folder: BeirQueries(f"{folder}/queries.jsonl", f"{folder}/qrels.tsv")
+    ),
     parser(DprBiencoder, "biencoder.json"),
     parser(DprQuestions, "questions.tsv"),
     parser(FidQuestions, "fid", "fid/test.json"),
@@ -247,12 +275,21 @@ GOLDENS = [
     parser(Squad, "squad.json"),
     parser(TriviaQa, "trivia.json"),
     with_files(CorpusPart, lambda folder: CorpusPart(BeirCorpus(f"{folder}/corpus.jsonl"), 1)),
-    with_files(JoinedCorpus, lambda folder: JoinedCorpus({name: BeirCorpus(f"{folder}/corpus.jsonl") for name in "ab"})),
+    with_files(
+        JoinedCorpus,
+        lambda folder: JoinedCorpus({name: BeirCorpus(f"{folder}/corpus.jsonl") for name in "ab"}),
+    ),
     with_files(JoinedDataset, joined_questions),
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), block_size=4), folder), 1e-2),
-    Golden(DenseOnDisk, lambda folder: search(DenseOnDisk(encoder(folder), lists=2, codes="SQ8", block_size=4), folder), 1e-2),
+    Golden(
+        DenseOnDisk,
+        lambda folder: search(
+            DenseOnDisk(encoder(folder), lists=2, codes="SQ8", block_size=4), folder
+        ),
+        1e-2,
+    ),
     Golden(Splade, lambda folder: search(Splade(splade(folder), block_size=4), folder), 1e-2),
     Golden(Tantivy, lambda folder: search(Tantivy(), folder), 1e-3),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
@@ -264,14 +301,27 @@ GOLDENS = [
     *(search_api(component) for component in (Searxng, Serper, GoogleCustomSearch)),
     PAGES_READ,
     Golden(SentenceEncoder, vectors, 1e-2),
-    Golden(SpladeEncoder, lambda folder: splade(folder).encode_queries(TEXTS[:2]).toarray()[:, 100:120].tolist(), 1e-2),
+    Golden(
+        SpladeEncoder,
+        lambda folder: splade(folder).encode_queries(TEXTS[:2]).toarray()[:, 100:120].tolist(),
+        1e-2,
+    ),
     Golden(BiEncoder, lambda folder: BiEncoder(encoder(folder)).score(PAIRS).tolist(), 0.05),
-    estimator(CrossEncoder, lambda folder: encoder(folder).path, {"head": "pooled"}, {"head": "pooled", "separate_layers": 1}),
+    estimator(
+        CrossEncoder,
+        lambda folder: encoder(folder).path,
+        {"head": "pooled"},
+        {"head": "pooled", "separate_layers": 1},
+    ),
     word_estimator(T5Estimator, t5),
     word_estimator(CausalEstimator, causal_lm),
     local_reader(LocalReader, causal_lm, [*REQUESTS, *LIKELIHOODS]),
     local_reader(Seq2SeqReader, t5, [*REQUESTS, *LIKELIHOODS]),
-    local_reader(FidReader, t5, [structs.replace(request, decoding=Decoding(max_new_tokens=6)) for request in REQUESTS]),
+    local_reader(
+        FidReader,
+        t5,
+        [structs.replace(request, decoding=Decoding(max_new_tokens=6)) for request in REQUESTS],
+    ),
     chat_reader(OpenAIReader),
     chat_reader(OpenAIBatchReader),
     likelihoods(Seq2SeqGenerator, t5),
@@ -297,7 +347,10 @@ GOLDENS = [
     metric(Rouge("m", "m"), Rouge("m", "m", of="rouge1", stem=False)),
     metric(Coverage("m", "m"), Coverage("m", "m", threshold=0.5)),
     looked_for(ShortAnswerRecall("m", "m"), ShortAnswerRecall("m", "m", hit=True)),
-    looked_for(*(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)), AnswerList("m", "m", dialect="alce")),
+    looked_for(
+        *(AnswerList("m", "m", of=of) for of in get_args(ListMeasure)),
+        AnswerList("m", "m", dialect="alce"),
+    ),
     looked_for(ClaimRecall("m", "m")),
     looked_for(*(Nuggets("m", "m", of=of, dialect="nuggetizer") for of in get_args(NuggetMeasure))),
     metric(NotMajorityOfPools("m", "m")),
@@ -305,12 +358,22 @@ GOLDENS = [
     metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),
     metric(LongAnswers("m", "m", words=2)),
     metric(Refusals("m", "m")),
-    metric(*(Citation("m", "m", of=of, dialect=dialect) for of in get_args(Measure) for dialect in get_args(CitationDialect))),
-    metric(*(CitationF1OfMeans("m", "m", dialect=dialect) for dialect in get_args(CitationDialect))),
+    metric(
+        *(
+            Citation("m", "m", of=of, dialect=dialect)
+            for of in get_args(Measure)
+            for dialect in get_args(CitationDialect)
+        )
+    ),
+    metric(
+        *(CitationF1OfMeans("m", "m", dialect=dialect) for dialect in get_args(CitationDialect))
+    ),
     metric(WrongCitations("m", "m"), WrongCitations("m", "m", kind="seemingly_relevant")),
     metric(UncitedSentences("m", "m")),
     metric(ReplyWords("m", "m")),
-    metric(*(Consumption("m", "m", of=of) for of in ("tokens_in", "tokens_out", "tokens", "calls"))),  # type: ignore[arg-type]
+    metric(
+        *(Consumption("m", "m", of=of) for of in ("tokens_in", "tokens_out", "tokens", "calls"))
+    ),  # type: ignore[arg-type]
     metric(Cost("m", "m")),
     Golden(JudgedAccuracy, judged),
     Golden(CitationSupport, supported),
@@ -330,12 +393,21 @@ GOLDENS = [
 
 
 def main() -> None:
-    """Record the outputs whose revision is new; refuse those that changed under a recorded revision."""
+    """Record the outputs whose revision is new; refuse those that changed under a recorded
+    revision.
+    """
     recorded: dict[str, Any] = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
     for golden in GOLDENS:
         now, before = stored(golden, made(golden)), recorded.get(golden.name)
-        if before is not None and before["revision"] == now["revision"] and differs(before, now, golden.tolerance):
-            sys.exit(f"The output of {golden.name} changed. Raise its revision from {now['revision']}, then record again.")
+        if (
+            before is not None
+            and before["revision"] == now["revision"]
+            and differs(before, now, golden.tolerance)
+        ):
+            sys.exit(
+                f"The output of {golden.name} changed. Raise its revision from {now['revision']}, "
+                "then record again."
+            )
         if before is None or before["revision"] != now["revision"]:
             recorded[golden.name] = now
             print(f"recorded {golden.name}, revision {now['revision']}")

@@ -30,7 +30,17 @@ from winnow.metrics.ragas import Ragas
 from winnow.metrics.ragchecker import RagChecker
 from winnow.metrics.sufficiency import SufficientContext
 from winnow.predictions import Prediction, Price, RoleUsage
-from winnow.records import Estimate, Generate, Generation, Likelihood, Pages, Passage, Plan, Score, Search
+from winnow.records import (
+    Estimate,
+    Generate,
+    Generation,
+    Likelihood,
+    Pages,
+    Passage,
+    Plan,
+    Score,
+    Search,
+)
 from winnow.searchers.web.apis import JsonSearchApi
 from winnow.searchers.web.downloads import Download
 from winnow.searchers.web.pages import PageReader, extract_text
@@ -50,7 +60,9 @@ def pick(text: str) -> int:
 
 
 def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
-    """The prompts of every round and the result; replies and scores are drawn by the request's text."""
+    """The prompts of every round and the result; replies and scores are drawn by the request's
+    text.
+    """
     record: list[Any] = []
 
     def serve(request: Any) -> Any:
@@ -59,9 +71,19 @@ def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
             return Score((pick(repr(record[-1])) % 97 - 48) / 10)
         if isinstance(request, Search):
             record.append(["Search", request.query, request.n, *request.averaged])
-            return Pages((Passage("page", request.query, f"The page of {request.query}. It is long. It ends."),))
+            return Pages(
+                (
+                    Passage(
+                        "page", request.query, f"The page of {request.query}. It is long. It ends."
+                    ),
+                )
+            )
         texts = [[message.role, message.content] for message in request.messages]
-        more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
+        more = (
+            request.continuation
+            if isinstance(request, Likelihood)
+            else [request.sample, request.token_logprobs]
+        )
         record.append([type(request).__name__, texts, more])
         number = pick(repr(record[-1]))
         if isinstance(request, Generate) and request.token_logprobs:
@@ -74,11 +96,28 @@ def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
 
 
 def reflect(number: int, tokens: Sequence[str]) -> Generation:
-    """A reply of three segments, with probabilities of named tokens, of which one is written at each of four positions."""
-    texts = [REPLIES[number % len(REPLIES)], tokens[number % len(tokens)], REPLIES[number % 7], tokens[number % 5]]
-    logprobs = {token: tuple(-((number + 31 * i + 17 * j) % 89) / 10 for j in range(4)) for i, token in enumerate(tokens)}
-    positions = {token: tuple(index for index, text in enumerate(texts) if text == token) for token in tokens}
-    return Generation("".join(texts), logprobs=(-0.5, -1.0, -0.1, -0.2), token_logprobs=logprobs, token_positions=positions)
+    """A reply of three segments, with probabilities of named tokens, of which one is written at
+    each of four positions.
+    """
+    texts = [
+        REPLIES[number % len(REPLIES)],
+        tokens[number % len(tokens)],
+        REPLIES[number % 7],
+        tokens[number % 5],
+    ]
+    logprobs = {
+        token: tuple(-((number + 31 * i + 17 * j) % 89) / 10 for j in range(4))
+        for i, token in enumerate(tokens)
+    }
+    positions = {
+        token: tuple(index for index, text in enumerate(texts) if text == token) for token in tokens
+    }
+    return Generation(
+        "".join(texts),
+        logprobs=(-0.5, -1.0, -0.1, -0.2),
+        token_logprobs=logprobs,
+        token_positions=positions,
+    )
 
 
 def self_rag(component: type) -> Golden:
@@ -86,13 +125,22 @@ def self_rag(component: type) -> Golden:
 
     def output(_: Path) -> Any:
         variants: list[dict[str, Any]] = [{"choose": choose} for choose in ("best", "sum")]
-        variants = variants if component is SelfRag else [{"beam_width": width, "max_segments": 3} for width in (1, 2)]
+        variants = (
+            variants
+            if component is SelfRag
+            else [{"beam_width": width, "max_segments": 3} for width in (1, 2)]
+        )
         correction = CorrectiveRetrieval(search=KnowledgeSearch(n=2))
         whens: list[Any] = ["adaptive", "always", "never"]
         plans = [
-            component(PROMPT, GREEDY, Retrieval(when), correction=corrected, **more).plan(question, contexts(question)[:3])
-            for when in whens for corrected in (None, correction) for more in variants for question in QUESTIONS
-        ]  # fmt: skip
+            component(PROMPT, GREEDY, Retrieval(when), correction=corrected, **more).plan(
+                question, contexts(question)[:3]
+            )
+            for when in whens
+            for corrected in (None, correction)
+            for more in variants
+            for question in QUESTIONS
+        ]
         return [run_plan(plan) for plan in plans]
 
     return Golden(component, output)
@@ -108,7 +156,10 @@ def strategy(component: type, **settings: Any) -> Golden:
                 weighted = ContextWeighting("estimator", 0.5)
                 for question in QUESTIONS:
                     for chosen in (contexts(question)[:k] for k in (1, 5)):
-                        plans += [built.plan(question, chosen), built.plan(question, weighted.apply(chosen))]
+                        plans += [
+                            built.plan(question, chosen),
+                            built.plan(question, weighted.apply(chosen)),
+                        ]
         return [run_plan(plan) for plan in plans]
 
     return Golden(component, output)
@@ -131,36 +182,70 @@ def placements(_: Path) -> Any:
     orders: list[Any] = ["retrieved", "first", "last", "random", 2]
     golds: list[Any] = ["keep", "insert", "remove"]
     rules = [Placement(gold, order) for gold in golds for order in orders]
-    placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
-    return [[[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance] for one in placed]
+    placed = [
+        rule.place(question, contexts(question), k)
+        for rule in rules
+        for question in QUESTIONS
+        for k in (2, 4)
+    ]
+    return [
+        [[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance]
+        for one in placed
+    ]
 
 
 def false_answers(_: Path) -> Any:
-    answers = [answer for question in QUESTIONS for answer in question.answers] + ["Rome", "Lima", "1900", "1901"]
+    answers = [answer for question in QUESTIONS for answer in question.answers] + [
+        "Rome",
+        "Lima",
+        "1900",
+        "1901",
+    ]
     rules = [Counterfactual(order, seed, answers) for order in ("first", 2) for seed in (1, 2)]  # type: ignore[arg-type]
-    placed = [rule.place(question, contexts(question), 2) for rule in rules for question in QUESTIONS]
-    return [[(c.passage.title, c.passage.text, c.substitute) for c in one.contexts] for one in placed]
+    placed = [
+        rule.place(question, contexts(question), 2) for rule in rules for question in QUESTIONS
+    ]
+    return [
+        [(c.passage.title, c.passage.text, c.substitute) for c in one.contexts] for one in placed
+    ]
 
 
 def distractors(_: Path) -> Any:
     pool = [context.passage for question in QUESTIONS for context in contexts(question)]
-    pool += [Passage(f"x{number}", "", f"Stones number {number} are grey and heavy.") for number in range(6)]
+    pool += [
+        Passage(f"x{number}", "", f"Stones number {number} are grey and heavy.")
+        for number in range(6)
+    ]
     kinds: list[Any] = ["hard", "easy", "random"]
     rules = [Distractors(kind, words) for kind in kinds for words in (None, 4)]
-    chosen = [rule.replace_contexts(question, contexts(question), 2, pool) for rule in rules for question in QUESTIONS]
-    return [[(c.passage.passage_id, c.passage.text, c.rank, c.is_gold) for c in one] for one in chosen]
+    chosen = [
+        rule.replace_contexts(question, contexts(question), 2, pool)
+        for rule in rules
+        for question in QUESTIONS
+    ]
+    return [
+        [(c.passage.passage_id, c.passage.text, c.rank, c.is_gold) for c in one] for one in chosen
+    ]
 
 
 def damages(_: Path) -> Any:
     rules = [Damage(share, seed) for share in (0.0, 0.5, 1.0) for seed in (1, 2)]
-    placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
+    placed = [
+        rule.place(question, contexts(question), k)
+        for rule in rules
+        for question in QUESTIONS
+        for k in (2, 4)
+    ]
     return [[c.passage.passage_id for c in one.contexts] for one in placed]
 
 
 def verdicts(_: Path) -> Any:
     judge = JudgedRelevance("{question} {title} {text}", 8)
     return [
-        *(run_plan(judge.evaluate(question, [c.passage for c in contexts(question)])) for question in QUESTIONS),
+        *(
+            run_plan(judge.evaluate(question, [c.passage for c in contexts(question)]))
+            for question in QUESTIONS
+        ),
         [parse_verdict(reply) for reply in REPLIES],
     ]
 
@@ -168,7 +253,11 @@ def verdicts(_: Path) -> Any:
 def weightings(_: Path) -> Any:
     names: list[Any] = ["none", "retriever", "estimator"]
     rules = [ContextWeighting(by, 0.5) for by in names]
-    return [[c.log_weight for c in rule.apply(contexts(question))] for rule in rules for question in QUESTIONS]
+    return [
+        [c.log_weight for c in rule.apply(contexts(question))]
+        for rule in rules
+        for question in QUESTIONS
+    ]
 
 
 def prompts(_: Path) -> Any:
@@ -183,13 +272,23 @@ def prompts(_: Path) -> Any:
         demonstrations=drawn,
         system="Be brief.",
     )
-    cases = [(q, contexts(q)[:k], candidates) for q in QUESTIONS for k in (0, 1, 3) for candidates in ((), ("a", "b"))]
-    return [form.render(q, c, names if c else ()) for form in (PROMPT, few) for q, c, names in cases]
+    cases = [
+        (q, contexts(q)[:k], candidates)
+        for q in QUESTIONS
+        for k in (0, 1, 3)
+        for candidates in ((), ("a", "b"))
+    ]
+    return [
+        form.render(q, c, names if c else ()) for form in (PROMPT, few) for q, c, names in cases
+    ]
 
 
 def demonstrations(_: Path) -> Any:
     shots = [Shots(count=2), Shots(count=3, seed=5)]
-    return [one.build_demonstrations((q, contexts(q)) for q in one.draw_candidates(QUESTIONS)) for one in shots]
+    return [
+        one.build_demonstrations((q, contexts(q)) for q in one.draw_candidates(QUESTIONS))
+        for one in shots
+    ]
 
 
 def parser(component: type, *names: str, **settings: Any) -> Golden:
@@ -206,7 +305,9 @@ def with_files(component: type, build: Callable[[Path], Any]) -> Golden:
 
 def splits(_: Path) -> Any:
     unassigned = [replace(question, split="") for question in QUESTIONS]
-    drawn, one = (list(split.assign(unassigned)) for split in (Split(test=1, dev=2, seed=3), Split(all="dev")))
+    drawn, one = (
+        list(split.assign(unassigned)) for split in (Split(test=1, dev=2, seed=3), Split(all="dev"))
+    )
     return [drawn, one, list(Split(given=True).assign(QUESTIONS))]
 
 
@@ -215,28 +316,46 @@ def samples() -> list[Sample]:
     for number, reply in enumerate(REPLIES):
         question = QUESTIONS[number % len(QUESTIONS)]
         usage = (
-            RoleUsage("reader", 1 + number % 3, 100 + number, number % 7, cut=number % 2, empty=number % 3 // 2),
+            RoleUsage(
+                "reader",
+                1 + number % 3,
+                100 + number,
+                number % 7,
+                cut=number % 2,
+                empty=number % 3 // 2,
+            ),
             RoleUsage("judge", 1, 10, 1),
         )
         candidates = (reply, *question.answers) if number % 3 else ()
         shown = contexts(question)[:3]
         used = tuple(context.passage.passage_id for context in shown)
         unknown, cited = number % 4 == 0, f"{reply} [{1 + number % 4}][1]"
-        prediction = Prediction(question.question_id, reply, unknown, candidates, cited, used_ids=used, usage=usage)
+        prediction = Prediction(
+            question.question_id, reply, unknown, candidates, cited, used_ids=used, usage=usage
+        )
         prices = {"reader": Price(1.0, 2.0)}
-        rows.append(Sample(question, prediction, shown, prices, contexts(question), Shown(shown, shown)))
+        rows.append(
+            Sample(question, prediction, shown, prices, contexts(question), Shown(shown, shown))
+        )
     return rows
 
 
 def metric(*metrics: Any) -> Golden:
-    return Golden(type(metrics[0]), lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics])
+    return Golden(
+        type(metrics[0]),
+        lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics],
+    )
 
 
 def distracted(component: type) -> Golden:
     def output(_: Path) -> Any:
         metric, traces = component("m", "m"), ("answered: 1 3", "answered: none", "kept: 0")
-        chosen = [(replace(one.prediction, trace=(trace,)), one) for one in samples() for trace in traces]
-        return [metric.compute_row(replace(one, prediction=prediction)) for prediction, one in chosen]
+        chosen = [
+            (replace(one.prediction, trace=(trace,)), one) for one in samples() for trace in traces
+        ]
+        return [
+            metric.compute_row(replace(one, prediction=prediction)) for prediction, one in chosen
+        ]
 
     return Golden(component, output)
 
@@ -262,29 +381,48 @@ def looked_for(*metrics: Any) -> Golden:
         rows = []
         for number, one in enumerate(samples()):
             names = [REPLIES[number], REPLIES[number - 1]]
-            nuggets = [{"text": name, "importance": kind} for name, kind in zip(names, ("vital", "okay"), strict=True)]
+            nuggets = [
+                {"text": name, "importance": kind}
+                for name, kind in zip(names, ("vital", "okay"), strict=True)
+            ]
             pairs = [{"short_answers": names}, {"short_answers": ["x"]}]
-            meta = {"qa_pairs": pairs, "answers": [names, ["x"]], "claims": names, "nuggets": nuggets}
+            meta = {
+                "qa_pairs": pairs,
+                "answers": [names, ["x"]],
+                "claims": names,
+                "nuggets": nuggets,
+            }
             sample = replace(one, question=replace(one.question, meta=json.dumps(meta)))
             for metric in metrics:
                 is_judged = isinstance(metric, JudgedMetric)
-                rows.append(run_plan(metric.plan(sample)) if is_judged else metric.compute_row(sample))
+                rows.append(
+                    run_plan(metric.plan(sample)) if is_judged else metric.compute_row(sample)
+                )
         return rows
 
     return Golden(type(metrics[0]), output)
 
 
 def classified(component: type) -> Callable[[Path], Any]:
-    """Each reply as that to a question with choices and a claim; the reply that others have to it is a choice too."""
+    """Each reply as that to a question with choices and a claim; the reply that others have to it
+    is a choice too.
+    """
 
     def output(_: Path) -> Any:
         rows = []
         for number, one in enumerate(samples()):
             choices = dict(zip("ABC", (REPLIES[number], REPLIES[number - 1], "x"), strict=True))
-            meta = json.dumps({"choices": choices, "key": "ABC"[number % 3], "file_key": "ABC"[number % 3]})
+            meta = json.dumps(
+                {"choices": choices, "key": "ABC"[number % 3], "file_key": "ABC"[number % 3]}
+            )
             question = replace(one.question, meta=meta, answers=("true", "false")[number % 2 :][:1])
             sample = replace(one, question=question)
-            rows.append([component("m", "m", dialect=dialect).compute_row(sample) for dialect in ("fixed", "crag")])
+            rows.append(
+                [
+                    component("m", "m", dialect=dialect).compute_row(sample)
+                    for dialect in ("fixed", "crag")
+                ]
+            )
         return rows
 
     return output
@@ -306,28 +444,40 @@ def supported(_: Path) -> Any:
         metric = CitationSupport("m", "m", of=of, hypothesis="{question} {sentence}", most=2)  # type: ignore[arg-type]
         for sample in samples():
             reply = f"{sample.prediction.reply}. And more [2][3][1]."
-            rows.append(run_plan(metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))))
+            rows.append(
+                run_plan(
+                    metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))
+                )
+            )
     return rows
 
 
 def judge_claims(metrics: Sequence[JudgedMetric]) -> list[Any]:
-    """The prompts and the value of each metric for two samples; lists, verdicts and words are drawn by the prompt's text."""
+    """The prompts and the value of each metric for two samples; lists, verdicts and words are drawn
+    by the prompt's text.
+    """
     record: list[Any] = []
 
     def serve(request: Any) -> Generation:
         (message,) = request.messages
-        record.append([message.role, message.content, request.decoding.max_new_tokens, request.role])
+        record.append(
+            [message.role, message.content, request.decoding.max_new_tokens, request.role]
+        )
         number, prompt = pick(message.content), str(message.content)
         if prompt.endswith("Claims:"):
             return Generation("\n".join(f"- claim {n}" for n in range(1 + number % 7)))
         if prompt.endswith("Reply with yes or no."):
             return Generation(("Yes.", "no", "Perhaps")[number % 3])
         if prompt.startswith("Relevant"):
-            return Generation(f"Question: question {number % 5}?\nNoncommittal: {('no', 'yes')[number % 2]}")
+            return Generation(
+                f"Question: question {number % 5}?\nNoncommittal: {('no', 'yes')[number % 2]}"
+            )
         if "Sufficient Context" in prompt:
             return Generation(f'So. {{"Sufficient Context": {number % 2}}}')
         labels = ("entailment", "neutral", "contradiction", "entailment")
-        lines = range(len(re.findall(r"^\d+\. claim", prompt, re.MULTILINE)) - number % 5 // 4)  # sometimes one too few
+        lines = range(
+            len(re.findall(r"^\d+\. claim", prompt, re.MULTILINE)) - number % 5 // 4
+        )  # sometimes one too few
         return Generation("\n".join(f"{n + 1}. {labels[pick(f'{n}{prompt}') % 4]}" for n in lines))
 
     for metric in metrics:
@@ -337,12 +487,16 @@ def judge_claims(metrics: Sequence[JudgedMetric]) -> list[Any]:
 
 def rag_checked(_: Path) -> Any:
     measures, dialects = get_args(ragchecker.Measure), ("strict", "ragchecker")
-    return judge_claims([RagChecker("m", "m", of=of, dialect=one) for of in measures for one in dialects])  # type: ignore[arg-type]
+    return judge_claims(
+        [RagChecker("m", "m", of=of, dialect=one) for of in measures for one in dialects]
+    )  # type: ignore[arg-type]
 
 
 def ragas_judged(_: Path) -> Any:
     measures, dialects = get_args(ragas.Measure), ("strict", "ragas")
-    return judge_claims([Ragas("m", "m", of=of, dialect=one) for of in measures for one in dialects])  # type: ignore[arg-type]
+    return judge_claims(
+        [Ragas("m", "m", of=of, dialect=one) for of in measures for one in dialects]
+    )  # type: ignore[arg-type]
 
 
 class TextLengths:
@@ -362,20 +516,33 @@ def answer_relevancy(_: Path) -> Any:
 
 
 def sufficient(_: Path) -> Any:
-    return judge_claims([SufficientContext("m", "m", template='{question} {passages} {{"Sufficient Context": 1}}')])
+    return judge_claims(
+        [SufficientContext("m", "m", template='{question} {passages} {{"Sufficient Context": 1}}')]
+    )
 
 
 def hub_questions(folder: Path) -> HubQuestions:
-    return HubQuestions("json", "train", answers_column="answer.aliases", options={"data_files": f"{folder}/hub.jsonl"})
+    return HubQuestions(
+        "json",
+        "train",
+        answers_column="answer.aliases",
+        options={"data_files": f"{folder}/hub.jsonl"},
+    )
 
 
 SEARCH_REPLY = {
-    name: [{"url": f"u{i}", "link": f"l{i}", "title": f"t {i}", "content": "c\n d", "snippet": "s  e"} for i in (1, 2, 1)]
+    name: [
+        {"url": f"u{i}", "link": f"l{i}", "title": f"t {i}", "content": "c\n d", "snippet": "s  e"}
+        for i in (1, 2, 1)
+    ]
     for name in ("results", "organic", "items")
 }
-PAGE = """<html><head><title>The bridge</title><meta charset="windows-1252"></head><body><nav><a href="/">Home</a></nav>
-<article><h1>The Tay Bridge</h1><p>The bridge over the Tay was opened in 1878 and fell in a storm in the following year.</p>
-<ul><li>Length: 3,264 m</li><li>Caf\u00e9 at its south end</li></ul><table><tr><td>Opened</td><td>1878</td></tr></table>
+PAGE = """<html><head><title>The bridge</title><meta charset="windows-1252"></head><body>\
+<nav><a href="/">Home</a></nav>
+<article><h1>The Tay Bridge</h1><p>The bridge over the Tay was opened in 1878 and fell in a storm \
+in the following year.</p>
+<ul><li>Length: 3,264 m</li><li>Caf\u00e9 at its south end</li></ul>\
+<table><tr><td>Opened</td><td>1878</td></tr></table>
 <p>A second bridge was opened in 1887,
 and trains cross it to this day.</p></article><footer>Imprint, cookies</footer></body></html>"""
 
@@ -386,14 +553,22 @@ def search_api(component: type[JsonSearchApi]) -> Golden:
     def output(_: Path) -> Any:
         api: Any = component("http://host/search", parameters={"cx": "x"})
         request = api.build_request("a, b", 5)
-        return [request.method, str(request.url), request.read().decode(), *api.parse_reply(SEARCH_REPLY)]
+        return [
+            request.method,
+            str(request.url),
+            request.read().decode(),
+            *api.parse_reply(SEARCH_REPLY),
+        ]
 
     return Golden(component, output)
 
 
 def page_texts(_: Path) -> Any:
     """Titles and texts of pages."""
-    pages = [Download(PAGE.encode("cp1252"), "text/html", ""), Download(b"a\n b", "text/plain", "utf-8")]
+    pages = [
+        Download(PAGE.encode("cp1252"), "text/html", ""),
+        Download(b"a\n b", "text/plain", "utf-8"),
+    ]
     return [extract_text(page) for page in pages]
 
 

@@ -1,4 +1,6 @@
-"""The code by which a class is identified: its module and whatever that imports, however it is written."""
+"""The code by which a class is identified: its module and whatever that imports, however it is
+written.
+"""
 
 import os
 import subprocess
@@ -69,12 +71,18 @@ def double(number):
 
 
 class Project:
-    """Modules of one's own; every revision is that of a process that has imported nothing of them yet."""
+    """Modules of one's own; every revision is that of a process that has imported nothing of them
+    yet.
+    """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(folder))
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        self.folder, self.files, self.time = folder, {"theirs": MAIN, "helpers": HELPERS, "tools": TOOLS}, 10**18
+        self.folder, self.files, self.time = (
+            folder,
+            {"theirs": MAIN, "helpers": HELPERS, "tools": TOOLS},
+            10**18,
+        )
 
     def compute(self, **changes: str | None) -> str:
         """The revision of the class if these modules have other sources, or do not exist."""
@@ -91,7 +99,11 @@ class Project:
         for name in [*self.files, *changes]:
             sys.modules.pop(name, None)
             sys.modules.pop(name.partition(".")[0], None)
-        main = next(name for name, source in names.items() if source is not None and "class Theirs" in source)
+        main = next(
+            name
+            for name, source in names.items()
+            if source is not None and "class Theirs" in source
+        )
         import_module(main.partition(".")[0])
         return str(get_revision(import_module(main).Theirs))
 
@@ -115,19 +127,32 @@ class Theirs:
 
 
 def test_the_place_of_an_import_counts(project: Project) -> None:
-    """Swapped branches, and the order in which two imports bind one name; not the order of different names."""
+    """Swapped branches, and the order in which two imports bind one name; not the order of
+    different names.
+    """
     modules = {"va": "ANSWER = 1\n", "vb": "ANSWER = 2\n"}
     first = project.compute(theirs=BRANCHES, **modules)
     swapped = BRANCHES.replace("va", "vx").replace("vb", "va").replace("vx", "vb")
     assert project.compute(theirs=swapped, **modules) != first
     twice = "from va import ANSWER\nfrom vb import ANSWER\nclass Theirs: ...\n"
     one = project.compute(theirs=twice, **modules)
-    assert project.compute(theirs=twice.replace("va", "vx").replace("vb", "va").replace("vx", "vb"), **modules) != one
+    assert (
+        project.compute(
+            theirs=twice.replace("va", "vx").replace("vb", "va").replace("vx", "vb"), **modules
+        )
+        != one
+    )
 
 
 @pytest.mark.parametrize(
     "importing",
-    ["from nsp import helper", "from . import helper", "from .helper import rank", "import nsp.helper", "from pkg import *"],
+    [
+        "from nsp import helper",
+        "from . import helper",
+        "from .helper import rank",
+        "import nsp.helper",
+        "from pkg import *",
+    ],
 )
 def test_folders_of_any_kind_are_followed(project: Project, importing: str) -> None:
     """Without `__init__.py`, relative, and a package whose `__all__` names modules."""
@@ -154,18 +179,26 @@ def test_folders_of_any_kind_are_followed(project: Project, importing: str) -> N
         {"tools": TOOLS.replace("2 *", "3 *")},
         {"helpers": HELPERS.replace("import numpy as np", "import torch as np")},
         {"theirs": MAIN.replace("from helpers import rank", "from tools import double as rank")},
-        {"theirs": MAIN.replace("def answer(self):", "def answer(self):\n        from tools import double")},
+        {
+            "theirs": MAIN.replace(
+                "def answer(self):", "def answer(self):\n        from tools import double"
+            )
+        },
     ],
     ids=["helper", "helper of a helper", "library", "another helper", "import in a function"],
 )
 def test_what_runs_counts(project: Project, changes: dict[str, str]) -> None:
-    """An edit anywhere among the imports is another revision; the former source is the former revision."""
+    """An edit anywhere among the imports is another revision; the former source is the former
+    revision.
+    """
     first = project.compute()
     assert project.compute(**changes) != first
     assert project.compute() == first
 
 
-REORDERED = HELPERS.replace("import numpy as np\nfrom tools import double", "from tools import double\nimport numpy as np")
+REORDERED = HELPERS.replace(
+    "import numpy as np\nfrom tools import double", "from tools import double\nimport numpy as np"
+)
 TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tools import double\n"
 
 
@@ -174,7 +207,12 @@ TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tools imp
     [
         {"tools": '"""A docstring."""' + TOOLS + "# a comment\n"},
         {"tools": None, "other": TOOLS, "helpers": HELPERS.replace("from tools", "from other")},
-        {"tools": None, "pkg.tools": TOOLS, "pkg.__init__": "", "helpers": HELPERS.replace("from tools", "from pkg.tools")},
+        {
+            "tools": None,
+            "pkg.tools": TOOLS,
+            "pkg.__init__": "",
+            "helpers": HELPERS.replace("from tools", "from pkg.tools"),
+        },
         {"theirs": None, "mine": MAIN},
         {"helpers": REORDERED},
     ],
@@ -195,7 +233,9 @@ def test_what_only_type_checkers_import_does_not(project: Project) -> None:
 def test_what_runs_in_place_of_type_checking_does(project: Project) -> None:
     """The statements below `else` run."""
     one = TYPED + "else:\n    SIZE = 1\n"
-    assert project.compute(theirs=one + MAIN) != project.compute(theirs=one.replace("1", "2") + MAIN)
+    assert project.compute(theirs=one + MAIN) != project.compute(
+        theirs=one.replace("1", "2") + MAIN
+    )
 
 
 def test_imports_in_a_circle_end(project: Project) -> None:
@@ -204,8 +244,12 @@ def test_imports_in_a_circle_end(project: Project) -> None:
     assert project.compute(tools=circle) != project.compute(tools=circle.replace("2 *", "3 *"))
 
 
-def test_modules_of_winnow_count_by_their_revisions(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edit under the same revision changes nothing of one's own; a module without one counts by its code."""
+def test_modules_of_winnow_count_by_their_revisions(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit under the same revision changes nothing of one's own; a module without one counts by
+    its code.
+    """
     first = project.compute()
     read = code._read_code
 
@@ -220,7 +264,9 @@ def test_modules_of_winnow_count_by_their_revisions(project: Project, monkeypatc
 
     monkeypatch.setattr(code, "_read_code", edited("winnow.strategies.post_fusion", digest="other"))
     assert project.compute() == first
-    monkeypatch.setattr(code, "_read_code", edited("winnow.strategies.post_fusion", revisions=("PostFusion:99",)))
+    monkeypatch.setattr(
+        code, "_read_code", edited("winnow.strategies.post_fusion", revisions=("PostFusion:99",))
+    )
     assert project.compute() != first
     own = MAIN.replace("post_fusion import PostFusion", "vote import Vote")
     monkeypatch.setattr(code, "_read_code", read)
@@ -242,7 +288,9 @@ def test_what_runs_is_what_was_imported(project: Project) -> None:
 def test_a_module_with_the_name_of_python_s_is_one_s_own(project: Project, name: str) -> None:
     """The place decides; Python's own modules count by name."""
     own = "class Theirs:\n    value = 1\n"
-    revisions = {project.compute(**{"theirs": None, name: own.replace("1", value)}) for value in "12"}
+    revisions = {
+        project.compute(**{"theirs": None, name: own.replace("1", value)}) for value in "12"
+    }
     sys.modules.pop(name, None)
     assert len(revisions) == 2
 
@@ -270,20 +318,32 @@ def test_module_digests_do_not_depend_on_the_hashes_of_a_process(seed: str) -> N
 def test_module_digests_are_of_all_modules_behind() -> None:
     """Of Winnow alone, with those that they import."""
     digests = compute_module_digests(["winnow.strategies.post_fusion", "json"])
-    assert {"winnow.strategies.post_fusion", "winnow.strategies.vote", "winnow.records"} <= digests.keys()
+    assert {
+        "winnow.strategies.post_fusion",
+        "winnow.strategies.vote",
+        "winnow.records",
+    } <= digests.keys()
     assert all(name.startswith("winnow") and len(digest) == 6 for name, digest in digests.items())
 
 
-def test_a_module_that_was_edited_during_a_run_has_no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_was_edited_during_a_run_has_no_digest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What its file says now is not what the process imported."""
     file = Path(sys.modules["winnow.strategies.vote"].__file__ or "")
-    assert compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+    assert (
+        compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+    )
     monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime - 1)
     digests = compute_module_digests(["winnow.strategies.vote"])
     assert digests["winnow.strategies.vote"] == code.EDITED
-    assert code.EDITED not in {digests[name] for name in digests if _modified(name) <= code._STARTED}
+    assert code.EDITED not in {
+        digests[name] for name in digests if _modified(name) <= code._STARTED
+    }
     monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime)
-    assert compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+    assert (
+        compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+    )
 
 
 def _modified(module: str) -> float:

@@ -25,7 +25,11 @@ NAME = "owner/name"
     ],
 )
 def test_paths_and_formats_are_no_names_on_the_hub(
-    path: str, model: HubName | None, dataset: HubName | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str,
+    model: HubName | None,
+    dataset: HubName | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A dataset may be a single word; what lies on the disk is a path."""
     monkeypatch.chdir(tmp_path)
@@ -36,5 +40,7 @@ def test_paths_and_formats_are_no_names_on_the_hub(
 def test_a_name_is_pinned_by_a_whole_commit() -> None:
     """Branches, tags and shortened commits may move."""
     assert HubName(NAME, "a" * 40).is_pinned
-    assert not any(HubName(NAME, revision).is_pinned for revision in ("", "a" * 39, "a" * 41, "A" * 40, "main"))
+    assert not any(
+        HubName(NAME, revision).is_pinned for revision in ("", "a" * 39, "a" * 41, "A" * 40, "main")
+    )
     assert [str(HubName(NAME)), str(HubName(NAME, "main"))] == [NAME, f"{NAME}@main"]

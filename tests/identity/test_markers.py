@@ -1,4 +1,6 @@
-"""What the annotations of parameters declare, and what is refused because it would declare nothing."""
+"""What the annotations of parameters declare, and what is refused because it would
+declare nothing.
+"""
 
 import importlib
 import inspect
@@ -35,7 +37,10 @@ IGNORED = {
     "LocalEngine": "device batch_tokens batch_size capacity",
     "LocalReader": "converted cache_gb",
     "LocalSearch": "capacity",
-    "LoopSettings": "chunk_tokens gradient_caching gradient_checkpointing max_loss device save_steps logging_steps",
+    "LoopSettings": (
+        "chunk_tokens gradient_caching gradient_checkpointing max_loss device save_steps "
+        "logging_steps"
+    ),
     "Mixture": "relevant irrelevant seemingly_relevant seed",
     "NeighborMaps": "neighbors irrelevant depth exclude_answers seed",
     "OpenAIBatchReader": "state poll_seconds capacity patience",
@@ -84,29 +89,46 @@ class Silent:
 
 
 def test_markers_add_up_along_the_bases() -> None:
-    """A subclass keeps what its base declares; reasons come with the names, entries of mappings with dots."""
+    """A subclass keeps what its base declares; reasons come with the names, entries of mappings
+    with dots.
+    """
     assert get_speed_only_settings(Derived) == {"batch_size": "batches", "threads": "threads"}
     assert get_speed_only_settings(Base) == {"batch_size": "batches"}
     assert get_input_file_settings(Derived) == ["path", "options.data_files", "options.data_dir"]
-    assert (get_model_path_settings(Derived), get_dataset_name_settings(Derived)) == (["model"], ["base"])
+    assert (get_model_path_settings(Derived), get_dataset_name_settings(Derived)) == (
+        ["model"],
+        ["base"],
+    )
     assert get_search_only_settings(Derived) == ["nprobe"]
 
 
 def test_no_other_setting_is_left_out_of_keys() -> None:
-    """A marker that leaves a setting out is a decision: results of two of its values are taken for the same."""
+    """A marker that leaves a setting out is a decision: results of two of its values are taken for
+    the same.
+    """
     ignored = {}
     for module in pkgutil.walk_packages(winnow.__path__, "winnow."):
         for name, component in vars(importlib.import_module(module.name)).items():
             if isinstance(component, type) and component.__module__ == module.name:
-                annotations = {key: str(value) for key, value in inspect.get_annotations(component).items()}
-                names = [key for key, text in annotations.items() if "SpeedOnly" in text or "SearchOnly" in text]
+                annotations = {
+                    key: str(value) for key, value in inspect.get_annotations(component).items()
+                }
+                names = [
+                    key
+                    for key, text in annotations.items()
+                    if "SpeedOnly" in text or "SearchOnly" in text
+                ]
                 ignored |= {name: " ".join(names)} if names else {}
     assert ignored == IGNORED
 
 
 def test_every_setting_counts_by_default() -> None:
     """A class without markers leaves nothing out."""
-    found = (get_speed_only_settings(Silent), get_input_file_settings(Silent), get_model_path_settings(Silent))
+    found = (
+        get_speed_only_settings(Silent),
+        get_input_file_settings(Silent),
+        get_model_path_settings(Silent),
+    )
     assert found == ({}, [], [])
 
 
@@ -114,7 +136,9 @@ def test_auto_is_resolved_or_refused() -> None:
     """Unless it changes only the speed."""
     assert resolve_component_settings(Derived, {"dtype": "auto"}) == {"dtype": "float32"}
     assert resolve_component_settings(Base, {"batch_size": "auto"}) == {"batch_size": "auto"}
-    with pytest.raises(ConfigError, match=r"Silent: dtype=auto means something else on each machine"):
+    with pytest.raises(
+        ConfigError, match=r"Silent: dtype=auto means something else on each machine"
+    ):
         resolve_component_settings(Silent, {"dtype": "auto"})
 
 
@@ -148,19 +172,24 @@ def component(name: str, annotation: object) -> type:
 )
 def test_a_path_without_a_marker_is_refused(name: str, annotation: object) -> None:
     """By its name or its type; the message says what to write."""
-    with pytest.raises(ConfigError, match=rf"'{name}' looks like a path.*Annotated\[\.\.\., InputFile\]"):
+    with pytest.raises(
+        ConfigError, match=rf"'{name}' looks like a path.*Annotated\[\.\.\., InputFile\]"
+    ):
         read_annotations(component(name, annotation))
 
 
 @pytest.mark.parametrize(
-    ("name", "annotation"), [("pathology", str), ("base", int), ("profile", str), ("path", Annotated[str, InputFile])]
+    ("name", "annotation"),
+    [("pathology", str), ("base", int), ("profile", str), ("path", Annotated[str, InputFile])],
 )
 def test_other_parameters_need_none(name: str, annotation: object) -> None:
     """Numbers, words that contain one of the names, and what is marked."""
     assert read_annotations(component(name, annotation)) == {name: annotation}
 
 
-@pytest.mark.parametrize("name", ["input_files", "input_file", "speed_onl", "model_path", "revison", "resolve_setting"])
+@pytest.mark.parametrize(
+    "name", ["input_files", "input_file", "speed_onl", "model_path", "revison", "resolve_setting"]
+)
 def test_a_misspelled_or_former_declaration_is_refused(name: str) -> None:
     """It would have no effect, and two files would have one key."""
     with pytest.raises(ConfigError, match=f"the class attribute '{name}' has no effect"):
@@ -177,5 +206,7 @@ class Later:
 
 def test_an_annotation_that_cannot_be_read_is_refused() -> None:
     """It might hide a marker."""
-    with pytest.raises(ConfigError, match="annotation 'Missing' of the parameter 'data' cannot be resolved"):
+    with pytest.raises(
+        ConfigError, match="annotation 'Missing' of the parameter 'data' cannot be resolved"
+    ):
         read_annotations(Later)

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from winnow.identity.modules import find_source, identify_without_source, is_in_standard_library, is_in_winnow
+from winnow.identity.modules import (
+    find_source,
+    identify_without_source,
+    is_in_standard_library,
+    is_in_winnow,
+)
 
 
-def test_modules_belong_to_python_to_winnow_or_to_distributions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_belong_to_python_to_winnow_or_to_distributions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By their place: only Winnow's and one's own have a source that counts."""
     (tmp_path / "my_plugin").mkdir()
     (tmp_path / "my_plugin/__init__.py").touch()
@@ -21,12 +28,19 @@ def test_modules_belong_to_python_to_winnow_or_to_distributions(tmp_path: Path, 
     assert not is_in_winnow("winnowing")
     assert find_source("my_plugin.parts") == tmp_path / "my_plugin/parts.py"
     assert find_source("winnow.records").name == "records.py"  # type: ignore[union-attr]
-    assert [find_source(name) for name in ("json", "numpy.linalg", "nobody.there", "", "my_plugin.parts.Name")] == [None] * 5
+    assert [
+        find_source(name)
+        for name in ("json", "numpy.linalg", "nobody.there", "", "my_plugin.parts.Name")
+    ] == [None] * 5
     assert identify_without_source("nobody") == "module nobody"
 
 
-def test_a_package_that_says_where_its_modules_are_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is installed, and one of its modules is one's own; Winnow's own code counts wherever it is."""
+def test_a_package_that_says_where_its_modules_are_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is installed, and one of its modules is one's own; Winnow's own code counts wherever it
+    is.
+    """
     installed, own = tmp_path / "site-packages", tmp_path / "own"
     (installed / "plug_in").mkdir(parents=True)
     own.mkdir()
@@ -40,11 +54,20 @@ def test_a_package_that_says_where_its_modules_are_is_asked(tmp_path: Path, monk
 
 
 def test_no_module_is_imported_to_find_another() -> None:
-    """A class in a module is looked for as a module of it would be; PyTorch, which that module imports, is not loaded."""
+    """A class in a module is looked for as a module of it would be; PyTorch, which that module
+    imports, is not loaded.
+    """
     code = (
-        "import sys; from winnow.identity.modules import find_source\n"
-        "assert find_source('winnow.training.sft') and not find_source('winnow.training.sft.ReplyTrainer')\n"
-        "assert not find_source('transformers.trainer_utils.EvalPrediction') and not find_source('peft.config')\n"
-        "print([name for name in ('torch', 'peft', 'winnow.training.sft') if name in sys.modules])"
+        "import sys; from winnow.identity.modules import find_source\nassert "
+        "find_source('winnow.training.sft') and not "
+        "find_source('winnow.training.sft.ReplyTrainer')\nassert not "
+        "find_source('transformers.trainer_utils.EvalPrediction') and not "
+        "find_source('peft.config')\nprint([name for name in ('torch', 'peft', "
+        "'winnow.training.sft') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

@@ -1,4 +1,6 @@
-"""A PostgreSQL server of this machine's packages, in a folder of its own, on the loopback interface."""
+"""A PostgreSQL server of this machine's packages, in a folder of its own, on the loopback
+interface.
+"""
 
 import glob
 import os
@@ -21,7 +23,9 @@ class PostgresServer:
     """
 
     def __init__(self) -> None:
-        """Make an empty database in a temporary folder, owned by another user than root, as whom PostgreSQL refuses to run."""
+        """Make an empty database in a temporary folder, owned by another user than root, as whom
+        PostgreSQL refuses to run.
+        """
         programs = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
         found = next((program for program in programs if program), None)
         if found is None:
@@ -40,7 +44,10 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        options = (
+            f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c "
+            "fsync=off"
+        )
         log = str(self._folder / "log")
         self._run("pg_ctl", "-D", str(self._folder), "-l", log, "-o", options, "-w", "start")
 
@@ -50,7 +57,11 @@ class PostgresServer:
 
     def _run(self, program: str, *words: str) -> None:
         subprocess.run(
-            [str(self._programs / program), *words], user=self._user, cwd=self._folder, check=True, stdout=subprocess.DEVNULL
+            [str(self._programs / program), *words],
+            user=self._user,
+            cwd=self._folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
 
 

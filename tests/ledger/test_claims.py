@@ -1,4 +1,6 @@
-"""Claims: of a process that has ended on this host, of one elsewhere, and of names that are none."""
+"""Claims: of a process that has ended on this host, of one elsewhere, and of names that
+are none.
+"""
 
 import logging
 import os
@@ -46,7 +48,9 @@ def _read_lease(path: Path) -> float:
         return float(db.execute("SELECT expires FROM claims").fetchone()[0])
 
 
-def test_claims_are_renewed_while_their_process_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_are_renewed_while_their_process_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a result that is stored, by a thread that ends with the store."""
     monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.01)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
@@ -69,7 +73,9 @@ def test_a_run_says_for_whom_it_waits(
     path = tmp_path / "l.sqlite"
     with SqliteStore(path) as ledger, caplog.at_level(logging.WARNING):
         with ledger.transaction() as db:
-            db.executemany("INSERT INTO claims VALUES (?, 'node3/x/y:71:1:0', 9e12)", [(b"a",), (b"b",)])
+            db.executemany(
+                "INSERT INTO claims VALUES (?, 'node3/x/y:71:1:0', 9e12)", [(b"a",), (b"b",)]
+            )
         awaited = AwaitedClaims()
         awaited.describe(ledger, [b"a", b"b"])
         assert not caplog.text
@@ -81,7 +87,9 @@ def test_a_run_says_for_whom_it_waits(
     assert describe_owner("garbage") == "process  of garbage"
 
 
-def test_claims_of_other_hosts_are_released_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_of_other_hosts_are_released_by_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before their leases end; those of this host's living processes stay."""
     path = tmp_path / "l.sqlite"
     with SqliteStore(path) as living:

@@ -1,4 +1,6 @@
-"""What a damaged ledger still serves: never a wrong result, never a file that stays unusable, and what was lost is named."""
+"""What a damaged ledger still serves: never a wrong result, never a file that stays unusable, and
+what was lost is named.
+"""
 
 import os
 import random
@@ -46,8 +48,12 @@ def _corrupt(path: Path, statement: str, *values: object) -> None:
 
 
 @pytest.mark.parametrize("part", ["header", "first page", "anywhere"])
-def test_flipped_bits_serve_no_wrong_result_and_cost_a_few_calls(tmp_path: Path, filled: Path, part: str) -> None:
-    """Every file can be opened, what it serves is right, and what it lost can be stored again, whatever bit it was."""
+def test_flipped_bits_serve_no_wrong_result_and_cost_a_few_calls(
+    tmp_path: Path, filled: Path, part: str
+) -> None:
+    """Every file can be opened, what it serves is right, and what it lost can be stored again,
+    whatever bit it was.
+    """
     size = {"header": 120, "first page": 4096, "anywhere": filled.stat().st_size}[part]
     rng, lost = random.Random(size), 0
     for number in range(FLIPS):
@@ -87,14 +93,22 @@ def test_flipped_bits_serve_no_wrong_result_and_cost_a_few_calls(tmp_path: Path,
     ],
 )
 def test_a_row_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
-    tmp_path: Path, filled: Path, value: bytes, repairs_checksum: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    filled: Path,
+    value: bytes,
+    repairs_checksum: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever its bytes, even with a right checksum; `check` names it, and its call is made again."""
+    """Whatever its bytes, even with a right checksum; `check` names it, and its call is
+    made again.
+    """
     path = Path(shutil.copy(filled, tmp_path))
     key = ROWS[0][0]
     crc = compute_checksum(key, value) if repairs_checksum else 1
     _corrupt(path, "UPDATE calls SET value = ?, crc = ? WHERE key = ?", value, crc, key)
-    with pytest.raises(SystemExit, match=rf"1 of {CALLS} calls in .* are damaged \({key.hex()[:12]}\)"):
+    with pytest.raises(
+        SystemExit, match=rf"1 of {CALLS} calls in .* are damaged \({key.hex()[:12]}\)"
+    ):
         main(["ledger", "check", str(path)])
     with SqliteStore(path) as ledger:
         assert len(ledger.get(list(STORED))) == CALLS - 1
@@ -102,10 +116,15 @@ def test_a_row_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
         ledger.put("m", ROWS[:1])
         assert len(ledger.get(list(STORED))) == CALLS
     main(["ledger", "check", str(path)])
-    assert f"is intact: {CALLS} calls; 1 damaged ones were set aside earlier" in capsys.readouterr().out
+    assert (
+        f"is intact: {CALLS} calls; 1 damaged ones were set aside earlier"
+        in capsys.readouterr().out
+    )
 
 
-def test_repair_sets_aside_what_no_run_has_met(tmp_path: Path, filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_sets_aside_what_no_run_has_met(
+    tmp_path: Path, filled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Two damaged values and an engine's name that is no text."""
     path = Path(shutil.copy(filled, tmp_path))
     _corrupt(path, "UPDATE calls SET value = 'x' WHERE key IN (?, ?)", ROWS[1][0], ROWS[2][0])
@@ -125,10 +144,16 @@ def test_nan_is_never_stored(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="contains NaN and was not stored"):
             ledger.put("m", [(b"k", request, Score(float("nan")), 0.0)])
         ledger.claim([b"k", b"l", b"m"])
-        rows = [(b"k", request, Score(float("-inf")), 0.0), (b"m", request, Score(float("nan")), 0.0)]
+        rows = [
+            (b"k", request, Score(float("-inf")), 0.0),
+            (b"m", request, Score(float("nan")), 0.0),
+        ]
         with pytest.raises(LedgerError, match="contains NaN"):
             ledger.put("m", [*rows, (b"l", request, Generation("NaN"), 0.0)])
-        assert ledger.get([b"k", b"l", b"m"]) == {b"k": Score(float("-inf")), b"l": Generation("NaN")}
+        assert ledger.get([b"k", b"l", b"m"]) == {
+            b"k": Score(float("-inf")),
+            b"l": Generation("NaN"),
+        }
         with SqliteStore(path) as other:
             assert other.claim([b"m"]) == {b"m"}
 
@@ -139,7 +164,10 @@ def test_a_newer_ledger_is_refused_and_left_alone(tmp_path: Path, filled: Path) 
     _corrupt(path, "CREATE TABLE later (x)")
     _corrupt(path, f"PRAGMA user_version = {7 * 999_983}")
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"A newer version of Winnow wrote this ledger \(schema 7"), SqliteStore(path):
+    with (
+        pytest.raises(LedgerError, match=r"A newer version of Winnow wrote this ledger \(schema 7"),
+        SqliteStore(path),
+    ):
         pass
     assert path.read_bytes() == before
 
@@ -172,7 +200,11 @@ def test_claims_lapse_by_their_lease_where_a_process_has_no_start_time(
 def test_a_ledger_with_further_tables_is_intact(tmp_path: Path, filled: Path) -> None:
     """Those of ANALYZE, and an index or a view of a user's own."""
     path = Path(shutil.copy(filled, tmp_path))
-    for statement in ("ANALYZE", "CREATE INDEX mine ON calls (engine)", "CREATE VIEW totals AS SELECT COUNT(*) FROM calls"):
+    for statement in (
+        "ANALYZE",
+        "CREATE INDEX mine ON calls (engine)",
+        "CREATE VIEW totals AS SELECT COUNT(*) FROM calls",
+    ):
         _corrupt(path, statement)
         assert is_intact(path)
     with SqliteStore(path) as ledger:
@@ -192,7 +224,9 @@ def test_a_recovery_keeps_what_was_set_aside(tmp_path: Path, filled: Path) -> No
         assert tools.count_set_aside_calls(ledger) == 1
 
 
-def test_a_call_that_another_process_made_again_is_not_set_aside(tmp_path: Path, filled: Path) -> None:
+def test_a_call_that_another_process_made_again_is_not_set_aside(
+    tmp_path: Path, filled: Path
+) -> None:
     """Between the reading of a damaged row and its removal."""
     path = Path(shutil.copy(filled, tmp_path))
     with SqliteStore(path) as ledger:
@@ -200,7 +234,9 @@ def test_a_call_that_another_process_made_again_is_not_set_aside(tmp_path: Path,
         assert len(ledger) == CALLS
 
 
-def test_a_file_that_cannot_be_opened_is_not_damaged(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_not_damaged(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Too many open files, a disk that fails: the error is told, and nothing is recovered."""
     path = Path(shutil.copy(filled, tmp_path))
     error = sqlite3.OperationalError("unable to open database file")
@@ -215,17 +251,32 @@ def test_a_file_that_cannot_be_opened_is_not_damaged(tmp_path: Path, filled: Pat
     assert not list(tmp_path.glob("*.damaged-*"))
 
 
-def test_several_processes_on_a_damaged_ledger_recover_it_once(tmp_path: Path, filled: Path) -> None:
+def test_several_processes_on_a_damaged_ledger_recover_it_once(
+    tmp_path: Path, filled: Path
+) -> None:
     """The others wait, and use the recovered file."""
     path = Path(shutil.copy(filled, tmp_path))
     with path.open("r+b") as file:
         file.write(b"garbage" * 10)
     code = (
-        "import sys; from winnow.ledger.sqlite import SqliteStore\nwith SqliteStore(sys.argv[1]) as ledger: print(len(ledger))"
+        "import sys; from winnow.ledger.sqlite import SqliteStore\nwith SqliteStore(sys.argv[1]) "
+        "as ledger: print(len(ledger))"
     )
-    started = [subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
     assert [process.communicate()[0].strip() for process in started] == [str(CALLS)] * 3
-    assert len([file for file in tmp_path.glob("*.damaged-*") if file.name.rpartition("-")[2].isdigit()]) == 1
+    assert (
+        len(
+            [
+                file
+                for file in tmp_path.glob("*.damaged-*")
+                if file.name.rpartition("-")[2].isdigit()
+            ]
+        )
+        == 1
+    )
 
 
 def test_a_key_of_another_type_is_damaged(tmp_path: Path, filled: Path) -> None:

@@ -10,7 +10,9 @@ from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Answer, Decoding, Generate, Message, Plan
 
 FILE = Path(__file__).parents[1] / "data" / "ledger_9e2125c.sqlite"
-"""Written by the code of revision 9e2125c: a chat model behind a server, six calls of the kinds below."""
+"""Written by the code of revision 9e2125c: a chat model behind a server, six calls of the kinds
+below.
+"""
 
 
 def plan() -> Plan[Answer]:
@@ -31,9 +33,11 @@ def plan() -> Plan[Answer]:
 
 
 def test_a_ledger_of_revision_9e2125c_is_replayed_without_a_call(tmp_path: Path) -> None:
-    """Nothing is migrated, because identities of servers and keys of generations have not changed since.
+    """Nothing is migrated, because identities of servers and keys of generations have not changed
+    since.
 
-    A migration could not be made either: a row holds the key, which is a digest of the request, and not the request.
+    A migration could not be made either: a row holds the key, which is a digest of the request, and
+    not the request.
     """
     path = tmp_path / "l.sqlite"
     shutil.copy(FILE, path)

@@ -17,7 +17,10 @@ KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(4)]
 
 def _write(path: Path, *rows: tuple[int, str, float]) -> Path:
     with SqliteStore(path) as ledger:
-        ledger.put("engine", [(KEYS[number], REQUEST, Generation(text), seconds) for number, text, seconds in rows])
+        ledger.put(
+            "engine",
+            [(KEYS[number], REQUEST, Generation(text), seconds) for number, text, seconds in rows],
+        )
     return path
 
 
@@ -26,7 +29,9 @@ def _read(results: object) -> dict[int, str]:
 
 
 def test_results_come_from_the_first_ledger_that_has_them(tmp_path: Path) -> None:
-    """The own ledger before the bases, these in their order; new results go to the own one alone."""
+    """The own ledger before the bases, these in their order; new results go to the own
+    one alone.
+    """
     one, two = (
         _write(tmp_path / "one", (0, "one", 1.0), (1, "one", 3.0)),
         _write(tmp_path / "two", (1, "two", 9.0), (2, "two", 9.0)),

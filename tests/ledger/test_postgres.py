@@ -1,4 +1,6 @@
-"""The ledger in a database: what is stored is found by any worker, claims are won by one, and a restart is waited for."""
+"""The ledger in a database: what is stored is found by any worker, claims are won by one, and a
+restart is waited for.
+"""
 
 import multiprocessing
 import os
@@ -20,7 +22,18 @@ from winnow.ledger import claims, tools
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Result, Score, Usage
+from winnow.records import (
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Result,
+    Score,
+    Usage,
+)
 from winnow.testing.chat_server import ChatServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -47,11 +60,18 @@ def generate(text: str) -> Generate:
 
 
 def row(text: str, result: Result | None = None) -> tuple[bytes, Generate, Result, float]:
-    return compute_request_key("m", generate(text)), generate(text), result or Generation(text.upper()), 0.5
+    return (
+        compute_request_key("m", generate(text)),
+        generate(text),
+        result or Generation(text.upper()),
+        0.5,
+    )
 
 
 RESULTS: list[Result] = [
-    Generation("ü \u2028 \x00 '\\", "stop", Usage(1, 2, seconds=0.5), logprobs=(-0.5, float("-inf"))),
+    Generation(
+        "ü \u2028 \x00 '\\", "stop", Usage(1, 2, seconds=0.5), logprobs=(-0.5, float("-inf"))
+    ),
     Score(-1.5),
     Pages((Passage("1", "t", "x"),)),
     Failed("too long"),
@@ -59,13 +79,17 @@ RESULTS: list[Result] = [
 
 
 def test_results_are_found_under_their_keys(url: str) -> None:
-    """By another connection too; what was not stored is absent, and a second result of a call changes nothing."""
+    """By another connection too; what was not stored is absent, and a second result of a call
+    changes nothing.
+    """
     rows = [row(str(number), result) for number, result in enumerate(RESULTS)]
     with open_store(url) as ledger:
         ledger.put("m", rows)
     with PostgresStore(url) as ledger:
         ledger.put("m", [row("0", Score(9.0))])
-        assert ledger.get([b"none", *(key for key, *_ in rows)]) == {key: result for key, _, result, _ in rows}
+        assert ledger.get([b"none", *(key for key, *_ in rows)]) == {
+            key: result for key, _, result, _ in rows
+        }
         assert ledger.get([]) == {}
         assert len(ledger) == len(RESULTS)
         assert ledger.compute_mean_seconds("m") == 0.5
@@ -75,7 +99,9 @@ def test_results_are_found_under_their_keys(url: str) -> None:
 
 
 def test_a_claim_is_won_by_one(url: str) -> None:
-    """A second worker gets nothing while the first lives, nor what is stored; leaving and releasing give claims back."""
+    """A second worker gets nothing while the first lives, nor what is stored; leaving and releasing
+    give claims back.
+    """
     with PostgresStore(url) as first, PostgresStore(url) as second:
         first.put("m", [row("stored")])
         assert first.claim([b"a", b"b", row("stored")[0]]) == {b"a", b"b"}
@@ -104,7 +130,10 @@ def test_a_killed_worker_loses_its_claims(url: str) -> None:
         assert ledger.claim([b"z"]) == {b"z"}
         assert ledger.release_lapsed_claims() == 1
         with psycopg.connect(url, autocommit=True) as db:
-            db.execute("INSERT INTO claims VALUES ('\\x61', 'elsewhere:1:1:0', 0), ('\\x62', 'elsewhere:1:1:0', 1e12)")
+            db.execute(
+                "INSERT INTO claims VALUES ('\\x61', 'elsewhere:1:1:0', 0), ('\\x62', "
+                "'elsewhere:1:1:0', 1e12)"
+            )
         assert ledger.claim([b"a", b"b"]) == {b"a"}
         assert ledger.owner.count("/") == 2
         with psycopg.connect(url, autocommit=True) as db:
@@ -114,7 +143,9 @@ def test_a_killed_worker_loses_its_claims(url: str) -> None:
 
 
 def test_many_workers_claim_each_call_once(url: str) -> None:
-    """Eight connections claim the same calls in different orders; no deadlock, every call has one owner."""
+    """Eight connections claim the same calls in different orders; no deadlock, every call has one
+    owner.
+    """
     keys = [bytes([number // 256, number % 256]) for number in range(400)]
     won: list[set[bytes]] = []
 
@@ -151,13 +182,19 @@ def test_a_damaged_row_is_made_again(url: str, caplog: pytest.LogCaptureFixture)
         ledger.put("m", [row("a"), row("b")])
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("UPDATE calls SET value = replace(value, 'A', 'X')")
-        assert ledger.get([row("a")[0], row("b")[0]]) == {row("b")[0]: Generation("B", usage=Usage(0, 0, seconds=0.5))}
+        assert ledger.get([row("a")[0], row("b")[0]]) == {
+            row("b")[0]: Generation("B", usage=Usage(0, 0, seconds=0.5))
+        }
         assert "1 damaged calls were deleted" in caplog.text
         assert ledger.claim([row("a")[0]]) == {row("a")[0]}
 
 
-def test_a_restart_is_waited_for(server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The database stops and comes back: the operation ends well. If it is away for too long, the error says what to do."""
+def test_a_restart_is_waited_for(
+    server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The database stops and comes back: the operation ends well. If it is away for too long, the
+    error says what to do.
+    """
     with PostgresStore(url, patience=30.0) as ledger:
         ledger.put("m", [row("a")])
         server.stop()
@@ -170,7 +207,10 @@ def test_a_restart_is_waited_for(server: PostgresServer, url: str, caplog: pytes
         ledger.patience = 0.5
         server.stop()
         try:
-            with pytest.raises(LedgerError, match=r"Finished calls are kept; start the database.*run the same command again"):
+            with pytest.raises(
+                LedgerError,
+                match=r"Finished calls are kept; start the database.*run the same command again",
+            ):
                 ledger.put("m", [row("c")])
         finally:
             server.start()
@@ -178,15 +218,22 @@ def test_a_restart_is_waited_for(server: PostgresServer, url: str, caplog: pytes
         assert len(ledger) == 3
 
 
-def test_claims_are_renewed_while_a_call_takes_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any access to the store, as while a batch of an API is in work; a closed store renews nothing."""
+def test_claims_are_renewed_while_a_call_takes_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any access to the store, as while a batch of an API is in work; a closed store renews
+    nothing.
+    """
     monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.1)
     with PostgresStore(url) as ledger:
         ledger.claim([b"a"])
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("UPDATE claims SET expires = 0, owner = owner")
             deadline = time.monotonic() + 20
-            while db.execute("SELECT expires FROM claims").fetchone() == (0.0,) and time.monotonic() < deadline:
+            while (
+                db.execute("SELECT expires FROM claims").fetchone() == (0.0,)
+                and time.monotonic() < deadline
+            ):
                 time.sleep(0.05)
             assert db.execute("SELECT expires FROM claims").fetchone() != (0.0,)
 
@@ -194,7 +241,9 @@ def test_claims_are_renewed_while_a_call_takes_long(url: str, monkeypatch: pytes
 def test_calls_are_pruned(url: str) -> None:
     """By engine, age, failure and emptiness, as in a file."""
     with PostgresStore(url) as ledger:
-        ledger.put("m", [row("kept"), row("blank", Generation(" \n\t")), row("failed", Failed("no"))])
+        ledger.put(
+            "m", [row("kept"), row("blank", Generation(" \n\t")), row("failed", Failed("no"))]
+        )
         ledger.put("n", [row("other")])
         assert tools.prune_calls(ledger, failed=True) == 1
         assert tools.prune_calls(ledger, empty=True) == 1
@@ -206,16 +255,23 @@ def test_calls_are_pruned(url: str) -> None:
 
 
 def test_addresses_that_cannot_be_used(url: str) -> None:
-    """A password in the settings is refused without being repeated; a database that does not exist is named at once."""
+    """A password in the settings is refused without being repeated; a database that does not exist
+    is named at once.
+    """
     for address in ("postgresql://me:hunter2@host/x", "postgresql://me@host/x?password=hunter2"):
         with pytest.raises(ConfigError, match="PGPASSWORD") as error:
             open_store(address)
         assert "hunter2" not in str(error.value)
-    with pytest.raises(LedgerError, match='database "none" does not exist'), open_store(url.replace("/postgres", "/none")):
+    with (
+        pytest.raises(LedgerError, match='database "none" does not exist'),
+        open_store(url.replace("/postgres", "/none")),
+    ):
         pass
 
 
-def test_calls_are_copied_between_stores(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_are_copied_between_stores(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From a file to the database and back, by the commands of `winnow ledger`."""
     with SqliteStore(tmp_path / "a.sqlite") as ledger:
         ledger.put("m", [row(str(number), result) for number, result in enumerate(RESULTS)])
@@ -255,7 +311,9 @@ print(len(texts), driver.stats.executed, driver.stats.external)
 
 
 def test_workers_share_a_sweep(url: str) -> None:
-    """Two processes begin the same sweep at once: every call is made by one of them, and both have all answers."""
+    """Two processes begin the same sweep at once: every call is made by one of them, and both have
+    all answers.
+    """
     chat = ChatServer(latency=0.01)
     with chat.serve() as address:
         words = [sys.executable, "-c", SWEEP, address, url]

@@ -20,15 +20,20 @@ def filled(path: Path) -> dict[bytes, Generation]:
     rows = []
     for n in range(CALLS):
         request = Generate((Message("user", f"prompt {n}"),), Decoding())
-        rows.append((compute_request_key("m", request), request, Generation(f"answer {n} " * 5), 0.0))
+        rows.append(
+            (compute_request_key("m", request), request, Generation(f"answer {n} " * 5), 0.0)
+        )
     with SqliteStore(path) as ledger:
         ledger.put("m", rows)
     return {key: result for key, _, result, _ in rows}
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_a_truncated_file_keeps_what_is_before_the_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture, share: float) -> None:
-    """At least a third of what the rest of the file holds comes back, every result is right, new calls can be stored.
+def test_a_truncated_file_keeps_what_is_before_the_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, share: float
+) -> None:
+    """At least a third of what the rest of the file holds comes back, every result is right, new
+    calls can be stored.
 
     SQLite's pages lie in the order in which they were split, so that a cut takes inner pages along.
     """
@@ -61,7 +66,9 @@ def test_overwritten_pages_cost_only_what_was_on_them(tmp_path: Path) -> None:
         assert all(stored[key] == result for key, result in ledger.get(list(stored)).items())
 
 
-def test_a_damaged_file_that_another_process_has_open_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_that_another_process_has_open_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says which file and what to do."""
     monkeypatch.setattr(sqlite, "_RECOVERY_SECONDS", 0.1)
     path = tmp_path / "l.sqlite"

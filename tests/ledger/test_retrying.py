@@ -20,13 +20,17 @@ def plan(text: str) -> Plan[Answer]:
 
 @pytest.mark.parametrize("reply", ["A", " \n"])
 def test_only_the_run_s_own_empty_replies_are_requested_again(tmp_path: Path, reply: str) -> None:
-    """Of three empty replies, those to this run's two prompts; one that is empty again is kept, not asked a third time."""
+    """Of three empty replies, those to this run's two prompts; one that is empty again is kept, not
+    asked a third time.
+    """
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         silent = Driver(build_engine_map(ScriptedReader(lambda _: "")), ledger)
         list(silent.run(Job(text, plan(text)) for text in "abc"))
         retrying = RetryingStore(ledger, keep=True)
         engines = build_engine_map(ScriptedReader(lambda _: reply))
-        estimate = estimate_cost(lambda: [Job(text, plan(text)) for text in "ab"], engines, retrying)["reader"]
+        estimate = estimate_cost(
+            lambda: [Job(text, plan(text)) for text in "ab"], engines, retrying
+        )["reader"]
         assert (estimate.stored, estimate.missing, len(retrying)) == ((0, 0), (2, 2), 3)
         driver = Driver(engines, RetryingStore(ledger))
         outcomes = list(driver.run(Job((text, n), plan(text)) for text in "ab" for n in range(2)))
@@ -35,9 +39,14 @@ def test_only_the_run_s_own_empty_replies_are_requested_again(tmp_path: Path, re
         list(again.run(Job(text, plan(text)) for text in "ab"))
         assert (driver.stats.executed, again.stats.executed, len(ledger)) == (2, 0, 3)
         replayed = Driver(engines, ledger)
-        assert {outcome.tag: outcome.result.text for outcome in replayed.run(Job(text, plan(text)) for text in "abc")} == {
-            "a": reply, "b": reply, "c": "",
-        }  # fmt: skip
+        assert {
+            outcome.tag: outcome.result.text
+            for outcome in replayed.run(Job(text, plan(text)) for text in "abc")
+        } == {
+            "a": reply,
+            "b": reply,
+            "c": "",
+        }
         assert replayed.stats.executed == 0
 
 

@@ -7,7 +7,13 @@ import zlib
 import pytest
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import compute_checksum, decode_result, encode_result, encode_rows, read_result
+from winnow.ledger.rows import (
+    compute_checksum,
+    decode_result,
+    encode_result,
+    encode_rows,
+    read_result,
+)
 from winnow.records import (
     Decoding,
     Failed,
@@ -28,15 +34,33 @@ RESULTS: list[Result] = [
     Generation("", "empty", Usage(0, 0)),
     Generation("é\u2028", "length", Usage(7, 3), model="gpt"),
     Generation("a", usage=Usage(1, 2), logprobs=(-0.5, -math.inf)),
-    Generation("a", logprobs=(), token_logprobs={"yes": (-0.25,), "no": ()}, token_positions={"yes": (0,)}, model="m"),
+    Generation(
+        "a",
+        logprobs=(),
+        token_logprobs={"yes": (-0.25,), "no": ()},
+        token_positions={"yes": (0,)},
+        model="m",
+    ),
     Generation("a", model="m", reasoning="hm", usage=Usage(9, 6, tokens_reasoning=4)),
-    Generation("", "tool_calls", reasoning="hm", tool_calls=(ToolCall("search", '{"query": "x"}', "1"), ToolCall("", "?"))),
-    Generation("ab", logprobs=(-0.5, -1.0), tokens=("a", "b"), top_logprobs=({"a": -0.5, "c": -2.0}, {"d": -0.25})),
+    Generation(
+        "",
+        "tool_calls",
+        reasoning="hm",
+        tool_calls=(ToolCall("search", '{"query": "x"}', "1"), ToolCall("", "?")),
+    ),
+    Generation(
+        "ab",
+        logprobs=(-0.5, -1.0),
+        tokens=("a", "b"),
+        top_logprobs=({"a": -0.5, "c": -2.0}, {"d": -0.25}),
+    ),
     Score(-1.5, tokens=("a", " b"), logprobs=(-0.5, -math.inf)),
     Score(-1.5),
     Score(math.inf),
     Score(0.1, Usage(12, 0)),
-    Pages((Passage("p", "T", "text"),), (Snapshot("http://a", "2026-11-24T05:30:00Z", "ab", "why"),)),
+    Pages(
+        (Passage("p", "T", "text"),), (Snapshot("http://a", "2026-11-24T05:30:00Z", "ab", "why"),)
+    ),
     Pages(tuple(Passage(id_, "", "x") for id_ in "abc"), scores=(0.123456789, None, 2.0)),
     Pages(()),
     Failed("moderated"),
@@ -70,14 +94,19 @@ def test_reasoning_that_was_not_counted_has_its_share_of_the_tokens() -> None:
 
 def test_the_checksum_is_that_of_key_and_value() -> None:
     """It is CRC-32 of one after the other, as former versions wrote it."""
-    assert compute_checksum(b"key", b"value") == zlib.crc32(b"keyvalue") == zlib.crc32(b"value", zlib.crc32(b"key"))
+    assert (
+        compute_checksum(b"key", b"value")
+        == zlib.crc32(b"keyvalue")
+        == zlib.crc32(b"value", zlib.crc32(b"key"))
+    )
 
 
 @pytest.mark.parametrize(
     ("key", "value", "seconds"),
     [
-        ("text", b'{"score":1.0}', 0.5), (b"k", '{"score":1.0}', 0.5), (b"k", b"", 0.5), (b"k", b"{}", 0.5),
-        (b"k", b'{"text":"a"}', 0.5), (b"k", b'{"text":"a","finish":"stop","in":1,"model":"m"}', 0.5), (b"k", b"null", 0.5),
+        ("text", b'{"score":1.0}', 0.5), (b"k", '{"score":1.0}', 0.5), (b"k", b"", 0.5),
+        (b"k", b"{}", 0.5), (b"k", b'{"text":"a"}', 0.5),
+        (b"k", b'{"text":"a","finish":"stop","in":1,"model":"m"}', 0.5), (b"k", b"null", 0.5),
         (b"k", b"[1]", 0.5), (None, None, None),
     ],
 )  # fmt: skip

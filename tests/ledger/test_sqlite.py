@@ -16,7 +16,17 @@ from winnow.errors import DiskFullError, LedgerError
 from winnow.keys import compute_request_key
 from winnow.ledger.rows import decode_result, encode_result
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Score, Usage
+from winnow.records import (
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Score,
+    Usage,
+)
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -38,14 +48,17 @@ def test_a_stored_result_is_found_under_its_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "result", [Generation("ü \u2028", "stop", Usage(1, 2)), Score(-1.5), Pages((Passage("1", "t", "x"),))]
+    "result",
+    [Generation("ü \u2028", "stop", Usage(1, 2)), Score(-1.5), Pages((Passage("1", "t", "x"),))],
 )
 def test_results_survive_the_round_trip(result: Generation | Score | Pages) -> None:
     """Encode and decode are inverse."""
     assert decode_result(encode_result(result)) == result
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30
+)
 @given(st.lists(st.text(), min_size=1, max_size=30, unique=True))
 def test_any_text_is_kept_as_it_is(tmp_path: Path, texts: list[str]) -> None:
     """Lone surrogates aside, every text comes back."""
@@ -75,7 +88,9 @@ def _claim_and_die(path: Path) -> None:
 
 
 def test_claims_of_many_calls_are_made_and_released_together(tmp_path: Path) -> None:
-    """More than a query may name; calls that are stored or that another process has claimed are left out."""
+    """More than a query may name; calls that are stored or that another process has claimed are
+    left out.
+    """
     path, keys = tmp_path / "l.sqlite", [f"{number}".encode() for number in range(1300)]
     with SqliteStore(path) as first, SqliteStore(path) as second:
         assert first.claim(keys[:1100]) == set(keys[:1100])
@@ -90,7 +105,10 @@ def test_claims_of_many_calls_are_made_and_released_together(tmp_path: Path) -> 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_reply_with_a_number_that_json_lacks(bad: float) -> None:
     """NaN is an error wherever it stands, and an infinite log-probability is kept."""
-    replies = [Generation("a", logprobs=(bad,)), Generation("a", token_logprobs={"true": (bad,)}, token_positions={})]
+    replies = [
+        Generation("a", logprobs=(bad,)),
+        Generation("a", token_logprobs={"true": (bad,)}, token_positions={}),
+    ]
     replies.append(Generation("a", usage=Usage(bad, 1)))  # type: ignore[arg-type]
     for reply in replies:
         if math.isnan(bad):
@@ -104,24 +122,33 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     """The message names the file and what to do; the file stays."""
     path = tmp_path / "l.sqlite"
     path.write_bytes(b"this is not a database, it only looks like a file" * 100)
-    with pytest.raises(LedgerError, match=r"is not a ledger.*Move the file away"), SqliteStore(path):
+    with (
+        pytest.raises(LedgerError, match=r"is not a ledger.*Move the file away"),
+        SqliteStore(path),
+    ):
         pass
     assert path.exists()
 
 
 def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
-    """SQLite's own limit stands in for the disk: the error says what to do, the earlier call is still there."""
+    """SQLite's own limit stands in for the disk: the error says what to do, the earlier call is
+    still there.
+    """
     request = generate("a")
     key = compute_request_key("m", request)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         ledger.put("m", [(key, request, Generation("x"), 0.0)])
         ledger.connection.execute("PRAGMA max_page_count = 4")
         with pytest.raises(DiskFullError, match="could not be written"):
-            ledger.put("m", [(os.urandom(32), request, Generation("y" * 4000), 0.0) for _ in range(50)])
+            ledger.put(
+                "m", [(os.urandom(32), request, Generation("y" * 4000), 0.0) for _ in range(50)]
+            )
         assert len(ledger) == 1
 
 
-def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flipped_bit_is_noticed_and_the_call_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A result that fails its checksum is dropped with a word, never returned."""
     request = generate("a")
     key = compute_request_key("m", request)
@@ -140,18 +167,26 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
 
 
 def test_many_processes_may_open_a_new_ledger_at_once(tmp_path: Path) -> None:
-    """Eight at the same moment, twenty times each: SQLite refuses some of them, which then try again."""
+    """Eight at the same moment, twenty times each: SQLite refuses some of them, which then try
+    again.
+    """
     code = (
         "import sys; from winnow.ledger.sqlite import SqliteStore\n"
         "for n in range(20):\n    with SqliteStore(f'{sys.argv[1]}/{n}.sqlite'): pass"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(8)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE)
+        for _ in range(8)
+    ]
     assert [process.communicate()[1] for process in running] == [b""] * 8
 
 
 def test_claims_of_dead_owners_are_released(tmp_path: Path) -> None:
     """A process that has ended, and an expired lease of another host; those of the living stay."""
-    with SqliteStore(tmp_path / "l.sqlite") as ledger, SqliteStore(tmp_path / "l.sqlite") as living:
+    with (
+        SqliteStore(tmp_path / "l.sqlite") as ledger,
+        SqliteStore(tmp_path / "l.sqlite") as living,
+    ):
         living.claim([b"kept"])
         with ledger.transaction() as db:
             host = ledger.owner.rsplit(":", 3)[0]

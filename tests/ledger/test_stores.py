@@ -10,12 +10,18 @@ from winnow.ledger.stores import open_store
 from winnow.records import Decoding, Generate, Generation
 
 
-def test_a_path_and_its_urls_open_one_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_and_its_urls_open_one_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Plain, absolute and relative name the same file."""
     monkeypatch.chdir(tmp_path)
     with open_store("l.sqlite") as store:
         store.put("m", [(b"k", Generate((), Decoding()), Generation("x"), 0.0)])
-    for url in (f"sqlite:///{tmp_path}/l.sqlite", "sqlite:///l.sqlite", str(tmp_path / "l.sqlite")):
+    for url in (
+        f"sqlite:///{tmp_path}/l.sqlite",
+        "sqlite:///l.sqlite",
+        str(tmp_path / "l.sqlite"),
+    ):
         with open_store(url) as store:
             assert isinstance(store, SqliteStore)
             assert store.get([b"k"]) == {b"k": Generation("x")}

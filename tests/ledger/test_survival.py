@@ -46,7 +46,9 @@ print(driver.stats.executed, driver.stats.external)
 def start(url: str, ledger: Path, table: Path, count: int = PLANS) -> "subprocess.Popen[str]":
     """Start a sweep of `count` plans of two rounds in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", SWEEP, url, str(ledger), str(table), str(count)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SWEEP, url, str(ledger), str(table), str(count)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -54,11 +56,15 @@ def keys(url: str, count: int = PLANS) -> dict[bytes, str]:
     """The key of every call of the sweep, and its prompt."""
     engine = OpenAIReader("m", "m", url).identity
     prompts = [f"first {n}" for n in range(count)] + [f"then FIRST {n}" for n in range(count)]
-    return {compute_request_key(engine, Generate((Message("user", p),), Decoding())): p for p in prompts}
+    return {
+        compute_request_key(engine, Generate((Message("user", p),), Decoding())): p for p in prompts
+    }
 
 
 def test_ten_kills_lose_only_what_was_in_flight(tmp_path: Path) -> None:
-    """2,000 calls, killed with -9 at ten random moments: each is in the ledger once, none of those is asked again."""
+    """2,000 calls, killed with -9 at ten random moments: each is in the ledger once, none of those
+    is asked again.
+    """
     rng = random.Random(13)
     server = ChatServer(latency=0.004)
     ledger = tmp_path / "l.sqlite"
@@ -91,7 +97,9 @@ def _stored(ledger: Path, known: dict[bytes, str]) -> set[str]:
 
 
 def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
-    """Both begin the same sweep at once: every call is made by one of them, and both have the whole table."""
+    """Both begin the same sweep at once: every call is made by one of them, and both have the whole
+    table.
+    """
     server = ChatServer(latency=0.005)
     with server.serve() as url:
         both = [start(url, tmp_path / "l.sqlite", tmp_path / f"table{n}", 200) for n in range(2)]

@@ -17,7 +17,15 @@ def filled(path: Path, engine: str, texts: str) -> None:
         for text in texts:
             request = Generate((Message("user", text),), Decoding())
             ledger.put(
-                engine, [(compute_request_key(engine, request), request, Generation(text.upper(), usage=Usage(3, 2)), 0.5)]
+                engine,
+                [
+                    (
+                        compute_request_key(engine, request),
+                        request,
+                        Generation(text.upper(), usage=Usage(3, 2)),
+                        0.5,
+                    )
+                ],
             )
 
 
@@ -27,9 +35,14 @@ def test_size_by_engine(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "large", "bcd")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         first, second = tools.summarize_calls(ledger)
-    assert (first.engine, first.kind, first.calls, first.tokens_in, first.tokens_out, first.seconds) == (
-        ("large", "Generate", 3, 9, 6, 1.5)
-    )
+    assert (
+        first.engine,
+        first.kind,
+        first.calls,
+        first.tokens_in,
+        first.tokens_out,
+        first.seconds,
+    ) == (("large", "Generate", 3, 9, 6, 1.5))
     assert second.calls == 1
 
 
@@ -65,10 +78,14 @@ def test_export_and_import_are_inverse(tmp_path: Path) -> None:
 
 
 def test_damaged_calls_are_not_passed_on(tmp_path: Path) -> None:
-    """Neither exported nor merged, for a new checksum would make them look whole; size still counts them."""
+    """Neither exported nor merged, for a new checksum would make them look whole; size still counts
+    them.
+    """
     filled(tmp_path / "l.sqlite", "m", "ab")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        ledger.connection.execute("UPDATE calls SET value = '{broken' WHERE key = (SELECT MIN(key) FROM calls)")
+        ledger.connection.execute(
+            "UPDATE calls SET value = '{broken' WHERE key = (SELECT MIN(key) FROM calls)"
+        )
         assert tools.summarize_calls(ledger)[0].calls == 2
         assert tools.export_calls(ledger, tmp_path / "calls.jsonl") == 1
     with SqliteStore(tmp_path / "other.sqlite") as other:
@@ -99,8 +116,12 @@ def put(path: Path, reply: Generation, created: float) -> bytes:
 
 
 @pytest.mark.parametrize(("mine", "theirs", "kept"), [(1.0, 2.0, "A"), (2.0, 1.0, "B")])
-def test_of_two_results_of_a_call_the_elder_is_kept(tmp_path: Path, mine: float, theirs: float, kept: str) -> None:
-    """By merge and import alike; they are counted and listed. Another library or token count is no other result."""
+def test_of_two_results_of_a_call_the_elder_is_kept(
+    tmp_path: Path, mine: float, theirs: float, kept: str
+) -> None:
+    """By merge and import alike; they are counted and listed. Another library or token count is no
+    other result.
+    """
     key = put(tmp_path / "one.sqlite", Generation("A"), mine)
     put(tmp_path / "two.sqlite", Generation("B"), theirs)
     put(tmp_path / "three.sqlite", Generation("A", usage=Usage(9, 9), model="torch 2"), theirs)
@@ -109,11 +130,13 @@ def test_of_two_results_of_a_call_the_elder_is_kept(tmp_path: Path, mine: float,
     with SqliteStore(tmp_path / "one.sqlite") as ledger:
         assert tools.merge_ledger(ledger, tmp_path / "three.sqlite") == tools.Merge()
         merge = tools.merge_ledger(ledger, tmp_path / "two.sqlite")
-        assert merge == tools.Merge(0, [tools.Conflict(key, "Generate", "m", kept_other=kept == "B")])
+        assert merge == tools.Merge(
+            0, [tools.Conflict(key, "Generate", "m", kept_other=kept == "B")]
+        )
         assert "1 calls have other results" in merge.describe()
         assert (
-            f"{key.hex()[:12]}  Generate  m: {'the other' if kept == 'B' else 'this'} ledger's result is kept"
-            in merge.describe()
+            f"{key.hex()[:12]}  Generate  m: {'the other' if kept == 'B' else 'this'} ledger's "
+            "result is kept" in merge.describe()
         )
         (result,) = ledger.get([key]).values()
         assert isinstance(result, Generation)
@@ -124,8 +147,13 @@ def test_of_two_results_of_a_call_the_elder_is_kept(tmp_path: Path, mine: float,
     put(tmp_path / "four.sqlite", Generation("A"), mine)
     with SqliteStore(tmp_path / "four.sqlite") as other:
         tools.export_calls(other, tmp_path / "mine.jsonl")
-    for order in (("mine.jsonl", "calls.jsonl"), ("calls.jsonl", "mine.jsonl")):  # both in one file
-        (tmp_path / "both.jsonl").write_text("".join((tmp_path / name).read_text() for name in order))
+    for order in (
+        ("mine.jsonl", "calls.jsonl"),
+        ("calls.jsonl", "mine.jsonl"),
+    ):  # both in one file
+        (tmp_path / "both.jsonl").write_text(
+            "".join((tmp_path / name).read_text() for name in order)
+        )
         with SqliteStore(tmp_path / f"{order[0]}.sqlite") as ledger:
             both = tools.import_calls(ledger, tmp_path / "both.jsonl")
             assert (both.added, len(both.conflicts)) == (1, 1)

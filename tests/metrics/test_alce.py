@@ -18,7 +18,10 @@ def sample(answer: str, *, unknown: bool = False, **meta: object) -> Sample:
     return Sample(question, made.prediction)
 
 
-PAIRS = [{"question": "a", "short_answers": ["New York", "NYC"]}, {"question": "b", "short_answers": ["the 1848"]}]
+PAIRS = [
+    {"question": "a", "short_answers": ["New York", "NYC"]},
+    {"question": "b", "short_answers": ["the 1848"]},
+]
 
 
 @pytest.mark.parametrize(
@@ -39,13 +42,26 @@ def test_short_answers_are_substrings_without_citations(answer: str, share: floa
     assert metric.score(sample("NYC", qa_pairs=PAIRS, unknown=True)) == 0.0
 
 
-ANSWERS = [["A Tale", "tale"], ["Emma"], ["Persuasion"], ["Dune"], ["Ulysses"], ["Walden"], ["Middlemarch"]]
+ANSWERS = [
+    ["A Tale", "tale"],
+    ["Emma"],
+    ["Persuasion"],
+    ["Dune"],
+    ["Ulysses"],
+    ["Walden"],
+    ["Middlemarch"],
+]
 
 
 def test_a_list_is_compared_by_exact_match() -> None:
-    """Three of four entries are right, one of them twice; two of seven answers are found; the last point is left out."""
+    """Three of four entries are right, one of them twice; two of seven answers are found; the last
+    point is left out.
+    """
     one = sample("Tale [1], Emma [2], the tale, Emma Woodhouse,.", answers=ANSWERS)
-    values = {of: AnswerList("m", "m", of=of).score(one) for of in ("precision", "recall", "recall_5", "f1", "f1_5")}  # type: ignore[arg-type]
+    values = {
+        of: AnswerList("m", "m", of=of).score(one)
+        for of in ("precision", "recall", "recall_5", "f1", "f1_5")
+    }  # type: ignore[arg-type]
     assert values["precision"] == 3 / 4
     assert values["recall"] == 2 / 7
     assert values["recall_5"] == 2 / 5
@@ -69,10 +85,14 @@ def test_an_empty_list_has_no_precision() -> None:
 
 
 def test_claims_are_entailed_by_the_answer() -> None:
-    """The answer without citations is the premise of each claim; nothing is asked of an answer without a word."""
+    """The answer without citations is the premise of each claim; nothing is asked of an answer
+    without a word.
+    """
     plan = ClaimRecall("m", "m").plan(sample("It rains [1].", claims=["It is wet.", "It is dry."]))
     requests = next(plan)
-    assert [(one.question, one.text, one.role) for one in requests if isinstance(one, Estimate)] == [
+    assert [
+        (one.question, one.text, one.role) for one in requests if isinstance(one, Estimate)
+    ] == [
         ("It is wet.", "It rains.", "nli"),
         ("It is dry.", "It rains.", "nli"),
     ]

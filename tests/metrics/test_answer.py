@@ -16,7 +16,9 @@ def test_exact_match_takes_the_best_answer() -> None:
 
 
 def test_f1_by_hand() -> None:
-    """'george orwell wrote' against 'george orwell': P = 2/3, R = 1, F1 = 0.8; the better answer counts."""
+    """'george orwell wrote' against 'george orwell': P = 2/3, R = 1, F1 = 0.8; the better answer
+    counts.
+    """
     assert f1("George Orwell wrote", ["George Orwell"]) == pytest.approx(0.8)
     assert f1("George Orwell wrote", ["nobody", "George Orwell"]) == pytest.approx(0.8)
     assert f1("one two three four", ["one two three five"]) == pytest.approx(6 / 8)
@@ -25,15 +27,23 @@ def test_f1_by_hand() -> None:
 
 
 def test_flashrag_f1_is_zero_on_yes_against_no() -> None:
-    """SQuAD gives partial credit to 'yes it is' against 'yes'? FlashRAG gives none where one side is exactly 'yes'."""
+    """SQuAD gives partial credit to 'yes it is' against 'yes'? FlashRAG gives none where one side
+    is exactly 'yes'.
+    """
     assert f1("yes it is", ["yes"]) == pytest.approx(0.5)
     assert f1("yes it is", ["yes"], dialect="flashrag") == 0.0
-    assert f1("no", ["no way"], dialect="flashrag") == f1("no way", ["no"], dialect="flashrag") == 0.0
-    assert f1("yes", ["yes"], dialect="flashrag") == f1("The Yes.", ["yes"], dialect="flashrag") == 1.0
+    assert (
+        f1("no", ["no way"], dialect="flashrag") == f1("no way", ["no"], dialect="flashrag") == 0.0
+    )
+    assert (
+        f1("yes", ["yes"], dialect="flashrag") == f1("The Yes.", ["yes"], dialect="flashrag") == 1.0
+    )
 
 
 def test_empty_texts_follow_their_source() -> None:
-    """The word "the" is empty after normalization: F1 0 against itself in SQuAD 1.1, FiD and FlashRAG, 1 in SQuAD 2.0."""
+    """The word "the" is empty after normalization: F1 0 against itself in SQuAD 1.1, FiD and
+    FlashRAG, 1 in SQuAD 2.0.
+    """
     for dialect in ("squad", "fid", "flashrag", "crag"):
         assert f1("the", ["The"], dialect=dialect) == 0.0
         assert f1("", ["x"], dialect=dialect) == 0.0
@@ -45,7 +55,9 @@ def test_empty_texts_follow_their_source() -> None:
 
 
 def test_combining_marks_belong_to_words_in_fid() -> None:
-    """A decomposed "á" loses its letter as an article with Python's word boundaries, not with those of `regex`."""
+    """A decomposed "á" loses its letter as an article with Python's word boundaries, not with those
+    of `regex`.
+    """
     assert exact_match("a\u0301", ["\u0301"]) == 1.0
     assert exact_match("a\u0301", ["\u0301"], dialect="fid") == 0.0
     assert f1("a\u0301 b", ["b"]) == pytest.approx(2 / 3)
@@ -74,15 +86,23 @@ def test_bad_input_is_an_error_never_a_zero() -> None:
 @settings(deadline=None)
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=4))
 def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None:
-    """An exact match holds the answer, and has F1 1 unless it is empty; every metric lies in [0, 1]."""
-    values = exact_match(prediction, answers), f1(prediction, answers), accuracy(prediction, answers)
+    """An exact match holds the answer, and has F1 1 unless it is empty; every metric lies in [0,
+    1].
+    """
+    values = (
+        exact_match(prediction, answers),
+        f1(prediction, answers),
+        accuracy(prediction, answers),
+    )
     assert all(0 <= value <= 1 for value in values)
     if values[0]:
         assert values[1:] == (float(bool(normalize(prediction))), 1.0)
 
 
 def test_the_order_of_letters_and_tokens() -> None:
-    """Words of the same letters are other words; the same words in another order are no exact match, but share all tokens."""
+    """Words of the same letters are other words; the same words in another order are no exact
+    match, but share all tokens.
+    """
     assert f1("listen", ["silent"]) == 0.0
     assert f1("no on", ["on no"]) == 1.0
     assert exact_match("no on", ["on no"]) == 0.0

@@ -39,14 +39,18 @@ def reply(question: str, flag: str = "no") -> str:
 
 
 def test_similarities_are_averaged() -> None:
-    """(1 + 1/sqrt(2) + 0) / 3 = 0.569035593728849, as in the published formula; the length of vectors does not count."""
+    """(1 + 1/sqrt(2) + 0) / 3 = 0.569035593728849, as in the published formula; the length of
+    vectors does not count.
+    """
     replies = [reply("same?"), reply("half?"), reply("other?")]
     for metric in (STRICT, RAGAS):
         assert run(metric, SAMPLE, replies) == pytest.approx(0.569035593728849, abs=1e-6)
 
 
 def test_an_answer_is_noncommittal_if_all_replies_say_so() -> None:
-    """One of three is not enough, as since version 0.3.6; an answer "unknown" asks no judge in the strict dialect."""
+    """One of three is not enough, as since version 0.3.6; an answer "unknown" asks no judge in the
+    strict dialect.
+    """
     mixed = [reply("same?", "Yes"), reply("half?"), reply("other?")]
     assert run(STRICT, SAMPLE, mixed) == pytest.approx(0.569035593728849, abs=1e-6)
     assert run(STRICT, SAMPLE, [reply("same?", "yes")] * 3) == 0.0
@@ -55,8 +59,15 @@ def test_an_answer_is_noncommittal_if_all_replies_say_so() -> None:
 
 
 def test_incomplete_replies_are_no_silent_zero() -> None:
-    """Prose, an empty question or no verdict: undefined in the strict dialect; RAGAS leaves them out, and has 0 with none."""
-    for bad in ("The answer is about Paris.", reply(""), "Question: same?", reply("same?", "perhaps")):
+    """Prose, an empty question or no verdict: undefined in the strict dialect; RAGAS leaves them
+    out, and has 0 with none.
+    """
+    for bad in (
+        "The answer is about Paris.",
+        reply(""),
+        "Question: same?",
+        reply("same?", "perhaps"),
+    ):
         replies = [bad, reply("same?"), reply("half?")]
         assert run(STRICT, SAMPLE, replies) is None
         assert run(RAGAS, SAMPLE, replies) == pytest.approx((1 + 0.5**0.5) / 2, abs=1e-6)
@@ -64,7 +75,9 @@ def test_incomplete_replies_are_no_silent_zero() -> None:
 
 
 def test_the_judge_is_asked_for_samples() -> None:
-    """As many as there are questions; a greedy judge once. It sees the answer, and not the question."""
+    """As many as there are questions; a greedy judge once. It sees the answer, and not the
+    question.
+    """
     requests = next(STRICT.plan(SAMPLE))
     assert [request.sample for request in requests] == [0, 1, 2]
     assert {request.decoding.temperature for request in requests} == {0.3}

@@ -38,7 +38,9 @@ def test_each_answer_has_one_source_and_one_outcome(answer: str, source: str, ou
     for kind in ("gold", "other", "none"):
         for result in ("any", "right", "wrong"):
             metric = AnswerSource("m", "m", source=kind, outcome=result)  # type: ignore[arg-type]
-            assert metric.score(sample(answer)) == float(kind == expected and result in ("any", outcome))
+            assert metric.score(sample(answer)) == float(
+                kind == expected and result in ("any", outcome)
+            )
 
 
 def test_right_without_a_passage_is_the_readers_own() -> None:
@@ -49,7 +51,9 @@ def test_right_without_a_passage_is_the_readers_own() -> None:
 
 
 def test_what_has_no_source_is_undefined() -> None:
-    """Unknown answers, those without a word, and prompts without passages; they count in no share."""
+    """Unknown answers, those without a word, and prompts without passages; they count
+    in no share.
+    """
     metric = AnswerSource("m", "m", source="none")
     undefined = [
         sample("unknown", unknown=True),

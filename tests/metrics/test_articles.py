@@ -7,14 +7,21 @@ from winnow.metrics.articles import load_articles
 
 
 def test_passages_by_their_match(tmp_path: Path) -> None:
-    """Best first; a fact without a known word takes the article's beginning; an edited file is read again."""
+    """Best first; a fact without a known word takes the article's beginning; an edited file is read
+    again.
+    """
     file = tmp_path / "a.jsonl"
     text = " ".join([*["river"] * 100, *["mountain"] * 100, *["sea"] * 20])
     file.write_text(json.dumps({"title": "Arlen", "text": text}) + "\n")
     articles = load_articles(file, 1)
-    ids = [passage.passage_id for passage in articles.select("arlen ", "The mountain is high.", 2) or ()]
+    ids = [
+        passage.passage_id
+        for passage in articles.select("arlen ", "The mountain is high.", 2) or ()
+    ]
     assert ids == ["Arlen#1", "Arlen#0"]
-    assert [passage.passage_id for passage in articles.select("Arlen", "Nothing of it.", 1) or ()] == ["Arlen#0"]
+    assert [
+        passage.passage_id for passage in articles.select("Arlen", "Nothing of it.", 1) or ()
+    ] == ["Arlen#0"]
     assert articles.select("Bexley", "x", 1) is None
     file.write_text(json.dumps({"title": "Bexley", "text": "x"}) + "\n")
     assert load_articles(file, 1) is articles

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from winnow.errors import InputError
-from winnow.metrics.base import MeanMetric, Metric, RatioMetric, Rows, Sample, aggregate, compute_all_values, evaluate
+from winnow.metrics.base import (
+    MeanMetric,
+    Metric,
+    RatioMetric,
+    Rows,
+    Sample,
+    aggregate,
+    compute_all_values,
+    evaluate,
+)
 from winnow.testing import make_sample
 
 
@@ -35,20 +44,28 @@ ANSWERS = _samples(*("a" * (n * n % 13) + "xyz" * (n * 7 % 5) + "b" for n in ran
 
 
 def test_a_share_is_in_percent_and_a_number_in_its_digits() -> None:
-    """Both bounds too; one decimal unless the component says otherwise, and a ratio with its counts."""
+    """Both bounds too; one decimal unless the component says otherwise, and a ratio with its
+    counts.
+    """
     number = _Length("length", "letters", "number")
     interval = number.aggregate({"length": np.array([2.0, 2.0])})
     assert number.format(interval) == "2.0 [2.0, 2.0]"
     assert replace(number, digits=0).format(interval) == "2 [2, 2]"
     share = _Length("length", "letters")
     assert share.format(share.aggregate({"length": np.array([1.0])})) == "100.0 [20.7, 100.0]"
-    assert _Vowels("v", "v").format(evaluate([_Vowels("v", "v")], _samples("aab"))["v"]).endswith("(2/3)")
+    assert (
+        _Vowels("v", "v")
+        .format(evaluate([_Vowels("v", "v")], _samples("aab"))["v"])
+        .endswith("(2/3)")
+    )
 
 
 def test_a_number_of_0_or_1_is_no_share() -> None:
     """Calls per question that are all 1 are exactly 1; a share of 1 of 1 may be 20 %."""
     columns = {"length": np.array([1.0])}
-    number, share = (_Length("length", "x", unit).aggregate(columns) for unit in ("number", "percent"))  # type: ignore[arg-type]
+    number, share = (
+        _Length("length", "x", unit).aggregate(columns) for unit in ("number", "percent")
+    )  # type: ignore[arg-type]
     assert (number.low, number.high) == (1.0, 1.0)
     assert (share.low, share.high) == (pytest.approx(0.2065, abs=1e-4), 1.0)
 
@@ -56,7 +73,10 @@ def test_a_number_of_0_or_1_is_no_share() -> None:
 def test_the_own_ratio_of_a_question() -> None:
     """Its part of its whole, undefined without a whole."""
     metric = _Vowels("v", "v")
-    assert [metric.compute_value(metric.compute_row(one)) for one in _samples("bab", "")] == [pytest.approx(1 / 3), None]
+    assert [metric.compute_value(metric.compute_row(one)) for one in _samples("bab", "")] == [
+        pytest.approx(1 / 3),
+        None,
+    ]
 
 
 def test_undefined_questions_are_left_out_of_a_mean_but_not_of_a_ratio() -> None:
@@ -64,7 +84,10 @@ def test_undefined_questions_are_left_out_of_a_mean_but_not_of_a_ratio() -> None
     length, vowels = _Length("length", "letters", "number"), _Vowels("v", "v")
     rows = [length.compute_row(one) for one in _samples("ab", "", "abcd")]
     assert rows == [{"length": 2.0}, None, {"length": 4.0}]
-    assert (aggregate(length, Rows.collect(rows)).mean, aggregate(length, Rows.collect(rows)).n) == (3.0, 2)
+    assert (
+        aggregate(length, Rows.collect(rows)).mean,
+        aggregate(length, Rows.collect(rows)).n,
+    ) == (3.0, 2)
     assert vowels.compute_row(_samples("")[0]) == {"part": 0.0, "whole": 0.0}
 
 
@@ -74,15 +97,29 @@ def test_a_seed_repeats_an_interval_and_0_is_the_default(metric: Metric) -> None
     rows = Rows.collect(metric.compute_row(one) for one in ANSWERS)
     columns = rows.columns
     default = metric.aggregate(columns)
-    assert default == metric.aggregate(columns, 0) == aggregate(metric, rows) == evaluate([metric], ANSWERS)[metric.name]
-    others = [metric.aggregate(columns, 7), aggregate(metric, rows, 7), evaluate([metric], ANSWERS, 7)[metric.name]]
+    assert (
+        default
+        == metric.aggregate(columns, 0)
+        == aggregate(metric, rows)
+        == evaluate([metric], ANSWERS)[metric.name]
+    )
+    others = [
+        metric.aggregate(columns, 7),
+        aggregate(metric, rows, 7),
+        evaluate([metric], ANSWERS, 7)[metric.name],
+    ]
     assert others == [others[0]] * 3
-    assert (others[0].mean, others[0].low != default.low or others[0].high != default.high) == (default.mean, True)
+    assert (others[0].mean, others[0].low != default.low or others[0].high != default.high) == (
+        default.mean,
+        True,
+    )
     assert metric.aggregate(columns, 1) != default != metric.aggregate(columns, 2**32 - 1)
 
 
 def test_metrics_are_components_that_do_not_change() -> None:
-    """Equal settings are equal metrics, which can be keys; the base classes cannot be instantiated."""
+    """Equal settings are equal metrics, which can be keys; the base classes cannot be
+    instantiated.
+    """
     assert {_Length("length", "x"): 1}[_Length("length", "x")] == 1
     assert _Length("length", "x").headline
     for base in (Metric, MeanMetric, RatioMetric):
@@ -91,9 +128,18 @@ def test_metrics_are_components_that_do_not_change() -> None:
 
 
 def test_rows_are_columns_of_the_defined_questions() -> None:
-    """Selected in any order, with repetitions; a metric that is undefined for all of the selected has no columns."""
+    """Selected in any order, with repetitions; a metric that is undefined for all of the selected
+    has no columns.
+    """
     metric = _Vowels("v", "v")
-    rows = Rows.collect([{"part": 1.0, "whole": 2.0}, None, {"part": 0.0, "whole": 0.0}, {"part": 3.0, "whole": 3.0}])
+    rows = Rows.collect(
+        [
+            {"part": 1.0, "whole": 2.0},
+            None,
+            {"part": 0.0, "whole": 0.0},
+            {"part": 3.0, "whole": 3.0},
+        ]
+    )
     assert rows.is_defined.tolist() == [True, False, True, True]
     assert rows.columns["part"].tolist() == [1.0, 0.0, 3.0]
     assert str(compute_all_values(metric, rows).tolist()) == "[0.5, nan, nan, 1.0]"
@@ -114,7 +160,9 @@ def test_rows_are_columns_of_the_defined_questions() -> None:
         ([{"a": 1.0}, None, {"b": 2.0}], "'a' has 1 values for 2 rows"),
     ],
 )
-def test_rows_that_would_shift_a_column_are_refused(rows: list[dict[str, float] | None], message: str) -> None:
+def test_rows_that_would_shift_a_column_are_refused(
+    rows: list[dict[str, float] | None], message: str
+) -> None:
     """A value may be missing only with its whole row."""
     with pytest.raises(InputError, match=message):
         Rows.collect(rows)

@@ -1,4 +1,6 @@
-"""Citation scores against numbers worked out by hand, and against replies that no prompt asked for."""
+"""Citation scores against numbers worked out by hand, and against replies that no
+prompt asked for.
+"""
 
 from dataclasses import replace
 
@@ -28,16 +30,33 @@ from winnow.text.citations import find_citations
 DIALECTS: tuple[Dialect, ...] = ("rage", "paper", "strict")
 
 
-def make_sample(reply: str, kinds: str = "rirs", answers: tuple[str, ...] = ("Ada",), gold: bool = False) -> Sample:
-    """A prediction over documents of kinds (r)elevant, (i)rrelevant and (s)eemingly relevant, as a mixture has them."""
+def make_sample(
+    reply: str, kinds: str = "rirs", answers: tuple[str, ...] = ("Ada",), gold: bool = False
+) -> Sample:
+    """A prediction over documents of kinds (r)elevant, (i)rrelevant and (s)eemingly relevant, as a
+    mixture has them.
+    """
     contexts = tuple(
-        Context(Passage(f"p{n}", "", "x"), n, None if kind == "i" else 1.0, kind == "r", is_gold=kind == "r")
+        Context(
+            Passage(f"p{n}", "", "x"),
+            n,
+            None if kind == "i" else 1.0,
+            kind == "r",
+            is_gold=kind == "r",
+        )
         for n, kind in enumerate(kinds, start=1)
     )
-    gold_ids = tuple(context.passage.passage_id for context in contexts if context.is_gold) if gold else ()
+    gold_ids = (
+        tuple(context.passage.passage_id for context in contexts if context.is_gold) if gold else ()
+    )
     ids = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction("q", "", False, reply=reply, passage_ids=ids, used_ids=ids)
-    return Sample(Question("q", "who?", answers, gold_ids), prediction, contexts, shown=Shown(contexts, contexts))
+    return Sample(
+        Question("q", "who?", answers, gold_ids),
+        prediction,
+        contexts,
+        shown=Shown(contexts, contexts),
+    )
 
 
 def test_the_three_dialects() -> None:
@@ -50,13 +69,17 @@ def test_the_three_dialects() -> None:
         "strict": (1 / 3, 1 / 2),
     }
     assert found["strict"].f1 == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
-    assert {(score.distinct, score.invalid, score.repeated) for score in found.values()} == {(2, 1, 1)}
+    assert {(score.distinct, score.invalid, score.repeated) for score in found.values()} == {
+        (2, 1, 1)
+    }
     assert score_citations("A [1]. C [9].", [True, False], "paper").precision == 0.5
     assert score_citations("A [1]. C [9].", [True, False], "rage").precision == 1.0
 
 
 def test_nothing_cited_and_nothing_relevant() -> None:
-    """No citation gives zeros; no relevant document gives recall 0 instead of a crash; [0] is no document."""
+    """No citation gives zeros; no relevant document gives recall 0 instead of a crash; [0] is no
+    document.
+    """
     for dialect in DIALECTS:
         assert score_citations("No citation.", [True], dialect).f1 == 0.0
         assert score_citations("See [1].", [False], dialect).recall == 0.0
@@ -90,7 +113,9 @@ def test_nothing_cited_and_nothing_relevant() -> None:
     ],
 )
 def test_what_is_a_citation(reply: str, rage: list[int], strict: list[int]) -> None:
-    """Forms of citations of four documents. RAGE's pattern takes [n] alone, with the digits of any script."""
+    """Forms of citations of four documents. RAGE's pattern takes [n] alone, with the digits of any
+    script.
+    """
     assert find_citations(reply, 4) == find_citations(reply, 4, "paper") == rage
     assert find_citations(reply, 4, "strict") == strict
 
@@ -104,7 +129,10 @@ def test_ten_thousand_citations() -> None:
 
 
 @settings(deadline=None)
-@given(st.text(alphabet="[]0123456789,-; docDOC\u0663\uff3b\u3010.\n", max_size=60), st.lists(st.booleans(), max_size=6))
+@given(
+    st.text(alphabet="[]0123456789,-; docDOC\u0663\uff3b\u3010.\n", max_size=60),
+    st.lists(st.booleans(), max_size=6),
+)
 def test_any_reply_has_scores(reply: str, relevance: list[bool]) -> None:
     """Scores are shares, and the counts add up, whatever a model writes."""
     for dialect in DIALECTS:
@@ -112,20 +140,33 @@ def test_any_reply_has_scores(reply: str, relevance: list[bool]) -> None:
         assert 0 <= score.precision <= 1
         assert 0 <= score.recall <= 1
         assert (
-            min(score.precision, score.recall) <= score.f1 + 1e-9 <= max(score.precision, score.recall) + 1e-6 or score.f1 == 0
+            min(score.precision, score.recall)
+            <= score.f1 + 1e-9
+            <= max(score.precision, score.recall) + 1e-6
+            or score.f1 == 0
         )
         cited = find_citations(reply, len(relevance), dialect)
         assert score.distinct + score.repeated + score.invalid == len(cited)
         assert score.distinct <= len(relevance)
-    assert score_citations(reply, relevance, "paper").recall == score_citations(reply, relevance).recall
+    assert (
+        score_citations(reply, relevance, "paper").recall
+        == score_citations(reply, relevance).recall
+    )
     if score_citations(reply, relevance).invalid == 0:
-        assert score_citations(reply, relevance, "strict").distinct >= score_citations(reply, relevance).distinct
+        assert (
+            score_citations(reply, relevance, "strict").distinct
+            >= score_citations(reply, relevance).distinct
+        )
 
 
 def test_f1_of_means_and_mean_of_f1s() -> None:
-    """P, R of three questions (1, 1/2), (1/2, 1), (0, 0): means 1/2 and 1/2, so F1 of means 1/2; mean of F1s 4/9."""
+    """P, R of three questions (1, 1/2), (1/2, 1), (0, 0): means 1/2 and 1/2, so F1 of means 1/2;
+    mean of F1s 4/9.
+    """
     samples = [make_sample("[1]", "rr"), make_sample("[1][2]", "ri"), make_sample("[2]", "ri")]
-    rage = evaluate([CitationF1OfMeans("a", "a"), Citation("b", "b"), Citation("c", "c", of="reward")], samples)
+    rage = evaluate(
+        [CitationF1OfMeans("a", "a"), Citation("b", "b"), Citation("c", "c", of="reward")], samples
+    )
     assert rage["a"].mean == pytest.approx(0.5)
     assert rage["b"].mean == pytest.approx(4 / 9)
     assert rage["c"].mean == pytest.approx((0.75 + 0.75 + 0) / 3)
@@ -134,9 +175,13 @@ def test_f1_of_means_and_mean_of_f1s() -> None:
 
 
 def test_the_interval_of_f1_of_means_covers() -> None:
-    """In 95 % of 300 samples of 60 questions, about, the interval contains the value of the population."""
+    """In 95 % of 300 samples of 60 questions, about, the interval contains the value of the
+    population.
+    """
     metric, rng = CitationF1OfMeans("a", "a"), np.random.default_rng(0)
-    population = [{"precision": p, "recall": r} for p, r in ((1.0, 1.0), (0.5, 1.0), (0.0, 0.0), (1.0, 0.5))]
+    population = [
+        {"precision": p, "recall": r} for p, r in ((1.0, 1.0), (0.5, 1.0), (0.0, 0.0), (1.0, 0.5))
+    ]
     truth = aggregate(metric, Rows.collect(population)).mean
     covered = []
     for _ in range(300):
@@ -154,7 +199,10 @@ def test_a_prompt_without_a_relevant_passage_is_undefined() -> None:
 
 def test_relevant_are_annotated_passages_or_those_with_an_answer() -> None:
     """An answer string in a passage counts only where no passage is annotated."""
-    contexts = [Context(Passage("a", "", "x"), 1, 1.0, True), Context(Passage("b", "", "y"), 2, 1.0, False, is_gold=True)]
+    contexts = [
+        Context(Passage("a", "", "x"), 1, 1.0, True),
+        Context(Passage("b", "", "y"), 2, 1.0, False, is_gold=True),
+    ]
     assert mark_relevant(Question("q", "?", ("x",)), contexts) == [True, False]
     assert mark_relevant(Question("q", "?", ("x",), ("b",)), contexts) == [False, True]
 
@@ -164,12 +212,16 @@ def test_dropped_passages_are_renumbered() -> None:
     sample = make_sample("[2]", "iir")
     assert sample.shown is not None
     last = (sample.shown.last[0], sample.shown.last[2])
-    assert Citation("a", "a").score(replace(sample, shown=Shown(sample.shown.contexts, last))) == 1.0
+    assert (
+        Citation("a", "a").score(replace(sample, shown=Shown(sample.shown.contexts, last))) == 1.0
+    )
     assert Citation("a", "a").score(sample) == 0.0
 
 
 def test_wrong_citations_by_kind() -> None:
-    """Cited: a relevant, an irrelevant and a seemingly relevant document, and a number without one."""
+    """Cited: a relevant, an irrelevant and a seemingly relevant document, and a number
+    without one.
+    """
     sample = make_sample("[1][2][4][4][9]", "rirs")
     assert WrongCitations("a", "a").compute_terms(sample) == (1.0, 3.0)
     assert WrongCitations("a", "a", kind="seemingly_relevant").compute_terms(sample) == (1.0, 3.0)
@@ -197,11 +249,15 @@ def test_sentences_without_a_citation(reply: str, terms: tuple[float, float]) ->
 
 def test_words_and_positions() -> None:
     """Words between white space; the position of the only relevant passage."""
-    assert [ReplyWords("a", "a").score(make_sample(reply)) for reply in ("", "One  two [1].\n")] == [0.0, 3.0]
+    assert [
+        ReplyWords("a", "a").score(make_sample(reply)) for reply in ("", "One  two [1].\n")
+    ] == [0.0, 3.0]
     samples = [make_sample("", kinds) for kinds in ("iri", "rr", "is")]
     assert RelevantPosition("a", "a").assign_groups(samples) == ["2 of 3", "several", "none"]
     sample = replace(samples[0], shown=Shown(samples[0].placed[:1], ()))
-    assert RelevantPosition("a", "a").assign_groups([sample]) == ["2 of 3"]  # where it was placed, whatever was shown
+    assert RelevantPosition("a", "a").assign_groups([sample]) == [
+        "2 of 3"
+    ]  # where it was placed, whatever was shown
 
 
 def test_unknown_settings() -> None:
@@ -218,11 +274,15 @@ def test_unknown_settings() -> None:
 
 
 def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
-    """[1] is the first passage of the prompt, whatever else was retrieved; without a relevant one there is nothing to cite."""
+    """[1] is the first passage of the prompt, whatever else was retrieved; without a relevant one
+    there is nothing to cite.
+    """
     prediction = Prediction("q", "Emma", False, reply="Emma [1]. Really [2].")
     first, third = make_context(1, "a"), make_context(3, "b", has_answer=True)
     placed = (first, third, make_context(4, "c", has_answer=True))
-    shown = Sample(make_question(answers=("Austen",)), prediction, placed, shown=Shown(placed, (third, first)))
+    shown = Sample(
+        make_question(answers=("Austen",)), prediction, placed, shown=Shown(placed, (third, first))
+    )
     values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
     assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
     assert Citation("c", "c").score(replace(shown, shown=Shown(placed, (first,)))) is None
@@ -232,12 +292,16 @@ def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
 
 
 def test_the_own_f1_of_questions() -> None:
-    """0 if precision and recall are; the interval of means is that of the questions, not of their order."""
+    """0 if precision and recall are; the interval of means is that of the questions, not of their
+    order.
+    """
     metric = CitationF1OfMeans("a", "a")
     columns = {"precision": np.array([0.0, 1.0, 0.5]), "recall": np.array([0.0, 0.5, 0.5])}
     assert metric.compute_values(columns).tolist() == [0.0, pytest.approx(2 / 3), 0.5]
     assert metric.compute_value({"precision": 0.0, "recall": 0.0}) == 0.0
-    assert metric.aggregate({name: values[::-1] for name, values in columns.items()}) == metric.aggregate(columns)
+    assert metric.aggregate(
+        {name: values[::-1] for name, values in columns.items()}
+    ) == metric.aggregate(columns)
     zero = metric.aggregate({"precision": np.zeros(5), "recall": np.zeros(5)})
     assert (zero.mean, zero.low, zero.n) == (0.0, 0.0, 5)
     assert zero.high == pytest.approx(0.434, abs=1e-3)  # Wilson's of 0 of 5

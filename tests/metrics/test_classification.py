@@ -16,16 +16,28 @@ CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the a
 def choice_sample(reply: str, key: str = "B", file_key: str = "B") -> Sample:
     sample = make_sample(reply, 0, (CHOICES[key],))
     meta = json.dumps({"choices": CHOICES, "key": key, "file_key": file_key})
-    return replace(sample, question=replace(sample.question, meta=meta), prediction=replace(sample.prediction, reply=reply))
+    return replace(
+        sample,
+        question=replace(sample.question, meta=meta),
+        prediction=replace(sample.prediction, reply=reply),
+    )
 
 
 def test_dialects_differ_where_crags_code_does() -> None:
-    """The raw label anywhere: "B" in "But", "true" in "untrue", "True" is not "true", a number where letters are shown."""
+    """The raw label anywhere: "B" in "But", "true" in "untrue", "True" is not "true", a number
+    where letters are shown.
+    """
     fixed, crag = ChoiceAccuracy("c", "Acc"), ChoiceAccuracy("c", "Acc", dialect="crag")
     cases = (("But years", 0.0, 1.0), ("B", 1.0, 1.0), ("longer years", 1.0, 0.0))
     for reply, expected, theirs in cases:
-        assert (fixed.score(choice_sample(reply)), crag.score(choice_sample(reply))) == (expected, theirs)
-    assert (fixed.score(choice_sample("B", file_key="2")), crag.score(choice_sample("B", file_key="2"))) == (1.0, 0.0)
+        assert (fixed.score(choice_sample(reply)), crag.score(choice_sample(reply))) == (
+            expected,
+            theirs,
+        )
+    assert (
+        fixed.score(choice_sample("B", file_key="2")),
+        crag.score(choice_sample("B", file_key="2")),
+    ) == (1.0, 0.0)
     assert (fixed.heading, crag.heading) == ("Acc", "Acc (crag)")
     claim, theirs_claim = ClaimAccuracy("c", "Acc"), ClaimAccuracy("c", "Acc", dialect="crag")
     for reply, answer, expected, theirs in (

@@ -28,7 +28,9 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar_test(1, 3) == pytest.approx(10 / 16)
     assert mcnemar_test(0, 0) == mcnemar_test(1, 1) == 1.0
     for gained, lost in ((0, 1), (3, 9), (40, 41), (100, 160), (2500, 2300), (0, 300)):
-        assert mcnemar_test(gained, lost) == pytest.approx(stats.binomtest(gained, gained + lost, 0.5).pvalue, rel=1e-9)
+        assert mcnemar_test(gained, lost) == pytest.approx(
+            stats.binomtest(gained, gained + lost, 0.5).pvalue, rel=1e-9
+        )
 
 
 def test_compare_is_paired() -> None:
@@ -37,14 +39,22 @@ def test_compare_is_paired() -> None:
     assert (result.difference, result.n, result.p_text) == (0.25, 4, "1.000")
     assert result.format_difference().startswith("+25.0 [-")
     shown = replace(result, difference=0.125, low=-0.0625, high=0.5, detectable=0.375)
-    assert (shown.format_difference(), shown.format_detectable()) == ("+12.5 [-6.2, +50.0]", "37.5")
-    assert (shown.format_difference(8.0), shown.format_detectable(8.0)) == ("+1.0 [-0.5, +4.0]", "3.0")
+    assert (shown.format_difference(), shown.format_detectable()) == (
+        "+12.5 [-6.2, +50.0]",
+        "37.5",
+    )
+    assert (shown.format_difference(8.0), shown.format_detectable(8.0)) == (
+        "+1.0 [-0.5, +4.0]",
+        "3.0",
+    )
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])
 
 
 def test_interval_and_test_of_shares_agree() -> None:
-    """Four of 60 that only the first gets right: p = .125, so that 0 is within the interval (a bootstrap says +1.7, +13.3)."""
+    """Four of 60 that only the first gets right: p = .125, so that 0 is within the interval (a
+    bootstrap says +1.7, +13.3).
+    """
     first, second = [1.0] * 4 + [0.0] * 56, [0.0] * 60
     result = compare(first, second)
     assert (result.p_value, result.difference) == (0.125, pytest.approx(4 / 60))
@@ -62,9 +72,13 @@ def test_zero_is_within_the_interval_exactly_if_the_test_does_not_reject(n: int)
             assert (low <= 0 <= high) == (mcnemar_test(gained, lost) >= 0.05)
 
 
-@pytest.mark.parametrize(("n", "gained", "lost"), [(60, 0.07, 0.0), (60, 0.3, 0.1), (150, 0.1, 0.04), (500, 0.08, 0.05)])
+@pytest.mark.parametrize(
+    ("n", "gained", "lost"), [(60, 0.07, 0.0), (60, 0.3, 0.1), (150, 0.1, 0.04), (500, 0.08, 0.05)]
+)
 def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float) -> None:
-    """At least 95 % of 1,000 samples, and its width is at most 1.4 times that of the normal approximation."""
+    """At least 95 % of 1,000 samples, and its width is at most 1.4 times that of the normal
+    approximation.
+    """
     draws = np.random.default_rng(0).multinomial(n, [gained, lost, 1 - gained - lost], 1000)
     bounds = [compute_paired_share_bounds(int(a), int(b), n) for a, b, _ in draws]
     assert np.mean([low <= gained - lost <= high for low, high in bounds]) >= 0.95
@@ -72,9 +86,15 @@ def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float
     assert np.mean([high - low for low, high in bounds]) <= 1.4 * normal
 
 
-@pytest.mark.parametrize(("gained", "lost", "n"), [(4, 0, 60), (9, 3, 40), (0, 7, 20), (30, 25, 300), (6, 6, 12)])
-def test_the_bounds_are_those_of_drawn_confidence_distributions(gained: int, lost: int, n: int) -> None:
-    """Each bound is a quantile of the share of discordant questions times (2 t - 1), both drawn a million times."""
+@pytest.mark.parametrize(
+    ("gained", "lost", "n"), [(4, 0, 60), (9, 3, 40), (0, 7, 20), (30, 25, 300), (6, 6, 12)]
+)
+def test_the_bounds_are_those_of_drawn_confidence_distributions(
+    gained: int, lost: int, n: int
+) -> None:
+    """Each bound is a quantile of the share of discordant questions times (2 t - 1), both drawn a
+    million times.
+    """
     rng, discordant = np.random.default_rng(0), gained + lost
 
     def draw(a: int, b: int) -> np.ndarray:
@@ -84,11 +104,16 @@ def test_the_bounds_are_those_of_drawn_confidence_distributions(gained: int, los
     largest, smallest = 2 * draw(gained + 1, lost) - 1, 2 * draw(gained, lost + 1) - 1
     high = np.quantile(np.where(largest > 0, largest * many, largest * few), 0.975)
     low = np.quantile(np.where(smallest < 0, smallest * many, smallest * few), 0.025)
-    assert compute_paired_share_bounds(gained, lost, n) == (pytest.approx(low, abs=5e-3), pytest.approx(high, abs=5e-3))
+    assert compute_paired_share_bounds(gained, lost, n) == (
+        pytest.approx(low, abs=5e-3),
+        pytest.approx(high, abs=5e-3),
+    )
 
 
 def test_other_values_have_a_permutation_test() -> None:
-    """Five positive differences: p = 2 / 2**5 (every sign equally likely); zeros change nothing; equal values give 1."""
+    """Five positive differences: p = 2 / 2**5 (every sign equally likely); zeros change nothing;
+    equal values give 1.
+    """
     assert permutation_test([1.5, 2.0, 3.0, 4.0, 5.0, 0.0]) == pytest.approx(2 / 32)
     assert permutation_test([0.0, 0.0]) == permutation_test([0.0, 0.7]) == 1.0
     result = compare([130.0, 120.0], [1030.0, 1020.0])
@@ -100,18 +125,24 @@ def test_the_permutation_test_of_many_questions_is_nearly_exact() -> None:
     assert permutation_test([1.0] * 1560 + [-1.0] * 1440) == pytest.approx(0.0285, abs=1e-3)
     rng = np.random.default_rng(0)
     data = rng.normal(0.04, 1, 1900)
-    assert permutation_test(data) == pytest.approx(permutation_test(np.concatenate([data, np.zeros(200)])), abs=0.02)
+    assert permutation_test(data) == pytest.approx(
+        permutation_test(np.concatenate([data, np.zeros(200)])), abs=0.02
+    )
 
 
 def test_holm_by_hand() -> None:
-    """Of .01, .04, .03: 3 * .01, then 2 * .03, then .04 but no less than its predecessor; never above 1."""
+    """Of .01, .04, .03: 3 * .01, then 2 * .03, then .04 but no less than its predecessor; never
+    above 1.
+    """
     assert adjust_p_values([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert adjust_p_values([0.9, 0.8]) == [1.0, 1.0]
     assert adjust_p_values([]) == []
 
 
 def test_power_by_hand() -> None:
-    """20 % of 200 questions differ: 2.8016 √(0.2 / 200) = 8.9 points; 1,570 questions show 3.16 points."""
+    """20 % of 200 questions differ: 2.8016 √(0.2 / 200) = 8.9 points; 1,570 questions show 3.16
+    points.
+    """
     differences = [1.0] * 24 + [-1.0] * 16 + [0.0] * 160
     assert compute_detectable_difference(differences) == pytest.approx(0.0886, abs=1e-4)
     assert compute_questions_needed(differences, 0.0886) == pytest.approx(200, abs=1)
@@ -130,35 +161,51 @@ def test_the_detectable_difference_is_detected_with_80_percent_power() -> None:
     """Simulated: 150 questions, 15 % of which differ."""
     n, share = 150, 0.15
     effect = compute_detectable_difference([1.0] * 12 + [-1.0] * 11 + [0.0] * 127)
-    draws = np.random.default_rng(0).multinomial(n, [(share + effect) / 2, (share - effect) / 2, 1 - share], 2000)
+    draws = np.random.default_rng(0).multinomial(
+        n, [(share + effect) / 2, (share - effect) / 2, 1 - share], 2000
+    )
     power = np.mean([mcnemar_test(int(a), int(b)) < 0.05 for a, b, _ in draws])
     assert 0.70 <= power <= 0.88
 
 
 def test_the_spread_of_other_values_is_about_their_mean() -> None:
-    """Tokens that differ by 600 ± 50: 2.8016 * 50 / √60 = 18.1 are detectable; fewer than six that differ show nothing."""
+    """Tokens that differ by 600 ± 50: 2.8016 * 50 / √60 = 18.1 are detectable; fewer than six that
+    differ show nothing.
+    """
     differences = [550.0, 650.0] * 30
     assert compute_detectable_difference(differences) == pytest.approx(18.24, abs=0.1)
     assert compute_questions_needed(differences, 90.5) == 6
-    assert compute_questions_needed(differences, 10.0) == pytest.approx(2.8016**2 * 2542 / 100, abs=1)
+    assert compute_questions_needed(differences, 10.0) == pytest.approx(
+        2.8016**2 * 2542 / 100, abs=1
+    )
     assert math.isnan(compute_detectable_difference([0.5] * 5 + [0.0] * 55))
     assert compare([0.5] + [0.0] * 59, [0.0] * 60).p_value == 1.0
 
 
 def test_small_p_values_are_not_zero() -> None:
     """Three decimals, or a bound."""
-    assert [format_p(p) for p in (0.0004, 0.0156, 0.0498, 0.0502)] == ["<0.001", "0.016", "0.0498", "0.050"]
+    assert [format_p(p) for p in (0.0004, 0.0156, 0.0498, 0.0502)] == [
+        "<0.001",
+        "0.016",
+        "0.0498",
+        "0.050",
+    ]
 
 
 def test_few_differences_of_fractions_are_no_certainty() -> None:
-    """Values of F1 that are equal on 100 questions have the interval of shares that are; other numbers have none."""
+    """Values of F1 that are equal on 100 questions have the interval of shares that are; other
+    numbers have none.
+    """
     values = np.append(np.ones(99), 0.5)
     shares = compare(np.ones(100), np.ones(100))
     result = compare(values, values)
     assert (result.difference, result.low, result.high) == (0.0, shares.low, shares.high)
     few = compare(values, np.ones(100))
     assert few.low < -0.005 < 0 < few.high
-    assert (compare(500 * values, 500 * values).low, compare(500 * values, 500 * values).high) == (0.0, 0.0)
+    assert (compare(500 * values, 500 * values).low, compare(500 * values, 500 * values).high) == (
+        0.0,
+        0.0,
+    )
 
 
 @pytest.mark.parametrize("share", [0.02, 0.04, 0.1])
@@ -176,7 +223,10 @@ def test_the_interval_of_a_difference_of_fractions_covers(share: float) -> None:
 
 def test_a_p_value_alone_is_that_of_the_comparison() -> None:
     """McNemar's for right and wrong, the permutation test's otherwise."""
-    for first, second in (([1, 1, 1, 0, 1, 1], [0, 0, 0, 1, 0, 0]), ([0.5, 1, 0.2, 0.7], [0.1, 0.3, 0.4, 0.2])):
+    for first, second in (
+        ([1, 1, 1, 0, 1, 1], [0, 0, 0, 1, 0, 0]),
+        ([0.5, 1, 0.2, 0.7], [0.1, 0.3, 0.4, 0.2]),
+    ):
         assert compute_p_value(first, second, seed=3) == compare(first, second, seed=3).p_value
 
 
@@ -186,7 +236,9 @@ def test_equal_differences_say_nothing_of_what_is_detectable() -> None:
 
 
 def test_the_extension_has_the_side_of_the_differences() -> None:
-    """Eight questions of a hundred gain a little: the interval reaches further up than down, and contains the bootstrap's."""
+    """Eight questions of a hundred gain a little: the interval reaches further up than down, and
+    contains the bootstrap's.
+    """
     first, second = np.full(100, 0.5), np.full(100, 0.5)
     first[:8] += 0.1
     result, swapped = compare(first, second), compare(second, first)
@@ -201,4 +253,6 @@ def test_the_extension_has_the_side_of_the_differences() -> None:
 
 def test_rounding_is_no_spread() -> None:
     """0.9 - 0.6 is not the same in every question, up to the last bit."""
-    assert math.isnan(compute_detectable_difference(np.full(100, 0.9) - np.append(np.full(99, 0.6), 0.6 + 1e-16)))
+    assert math.isnan(
+        compute_detectable_difference(np.full(100, 0.9) - np.append(np.full(99, 0.6), 0.6 + 1e-16))
+    )

@@ -12,7 +12,10 @@ from winnow.testing import make_context, make_sample
 
 def sample(answer: str, substitute: str = "Emily Bronte", *, unknown: bool = False) -> Sample:
     """An answer to a question whose true answer is Jane Austen."""
-    contexts = [make_context(1, "text"), replace(make_context(2, "text", is_gold=True), substitute=substitute)]
+    contexts = [
+        make_context(1, "text"),
+        replace(make_context(2, "text", is_gold=True), substitute=substitute),
+    ]
     return make_sample(answer, answers=("Jane Austen",), contexts=contexts, unknown=unknown)
 
 
@@ -33,14 +36,18 @@ def test_each_answer_follows_one_source(answer: str, source: str) -> None:
 
 
 def test_the_ratio_is_of_those_that_follow_something() -> None:
-    """Longpre et al.: p_o / (p_o + p_s); unknown answers and questions without a change count in neither."""
+    """Longpre et al.: p_o / (p_o + p_s); unknown answers and questions without a change count in
+    neither.
+    """
     samples = [
         sample("Jane Austen"), sample("Emily Bronte"), sample("Emily Bronte"), sample("unknown"),
         sample("Jane Austen", unknown=True), sample("Jane Austen", substitute=""),
     ]  # fmt: skip
     ratio = evaluate([MemorizationRatio("m", "m")], samples)["m"]
     assert ratio.mean == pytest.approx(1 / 3)
-    shares = evaluate([Follows(name, name, source=name) for name in ("passage", "memory", "neither")], samples)  # type: ignore[arg-type]
+    shares = evaluate(
+        [Follows(name, name, source=name) for name in ("passage", "memory", "neither")], samples
+    )  # type: ignore[arg-type]
     assert {name: (value.mean, value.n) for name, value in shares.items()} == {
         "passage": (2 / 5, 5), "memory": (1 / 5, 5), "neither": (2 / 5, 5),
     }  # fmt: skip

@@ -17,7 +17,11 @@ TWO = ("Jane Austen", "Austen")
 def test_correctness_in_its_dialect_against_every_answer() -> None:
     """The second accepted answer counts; CRAG's containment is raw."""
     one = make_sample("the austen", 0, TWO)
-    assert (ExactMatch("em", "EM").score(one), F1("f1", "F1").score(one), Accuracy("a", "A").score(one)) == (1.0, 1.0, 1.0)
+    assert (
+        ExactMatch("em", "EM").score(one),
+        F1("f1", "F1").score(one),
+        Accuracy("a", "A").score(one),
+    ) == (1.0, 1.0, 1.0)
     assert Accuracy("a", "A", dialect="crag").score(one) == 0.0
 
 
@@ -34,5 +38,7 @@ def test_headings_name_any_dialect_but_squads() -> None:
         [ExactMatch("em", "EM"), ExactMatch("em_fid", "EM", dialect="fid")],
     )
     assert build_metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
-    with pytest.raises(ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"):
+    with pytest.raises(
+        ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"
+    ):
         ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]

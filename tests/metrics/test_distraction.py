@@ -21,9 +21,14 @@ METRIC = DistractingEffect("distracted", "distracting effect")
 def sample(trace: str, labels: str) -> Sample:
     """Contexts: "g" is gold without an answer's text, "+" has an answer, "-" neither."""
     contexts = [
-        replace(make_context(n, "text", is_gold=label == "g"), has_answer=label == "+") for n, label in enumerate(labels, 1)
+        replace(make_context(n, "text", is_gold=label == "g"), has_answer=label == "+")
+        for n, label in enumerate(labels, 1)
     ]
-    return Sample(Question("q", "?", ("a",)), Prediction("q", "a", unknown=False, trace=(trace, "vote: a 1")), contexts)
+    return Sample(
+        Question("q", "?", ("a",)),
+        Prediction("q", "a", unknown=False, trace=(trace, "vote: a 1")),
+        contexts,
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,19 +43,31 @@ def sample(trace: str, labels: str) -> Sample:
 )
 def test_passages_without_an_answer_are_counted(trace: str, labels: str, expected: float) -> None:
     """By position; those with an answer do not count."""
-    assert METRIC.compute_value(METRIC.compute_row(sample(trace, labels))) == pytest.approx(expected)
+    assert METRIC.compute_value(METRIC.compute_row(sample(trace, labels))) == pytest.approx(
+        expected
+    )
 
 
 def test_it_is_undefined_where_no_passage_was_read_alone() -> None:
-    """Or where every passage has an answer; other questions are averaged over passages, not over questions."""
+    """Or where every passage has an answer; other questions are averaged over passages, not over
+    questions.
+    """
     assert METRIC.compute_value(METRIC.compute_row(sample("kept: 1", "--"))) is None
     assert METRIC.compute_value(METRIC.compute_row(sample("answered: 1", "+"))) is None
     assert math.isnan(evaluate([METRIC], [sample("kept: 1", "--")])["distracted"].mean)
-    values = evaluate([METRIC], [sample("answered: 1", "-"), sample("answered: none", "---"), sample("kept: 1", "--")])
+    values = evaluate(
+        [METRIC],
+        [sample("answered: 1", "-"), sample("answered: none", "---"), sample("kept: 1", "--")],
+    )
     assert values["distracted"].mean == pytest.approx(1 / 4)
 
 
-PROMPT = Prompt("{contexts} Q {question}", "closed Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+PROMPT = Prompt(
+    "{contexts} Q {question}",
+    "closed Q {question}",
+    "{contexts} C {candidates} Q {question}",
+    "<{text}>",
+)
 CONTEXTS = [make_context(1, "one"), make_context(2, "two"), make_context(3, "three")]
 
 
@@ -63,7 +80,9 @@ CONTEXTS = [make_context(1, "one"), make_context(2, "two"), make_context(3, "thr
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_strategies_that_read_passages_alone_record_answered_ones(strategy: PostFusion, rounds: list[list[str]]) -> None:
+def test_strategies_that_read_passages_alone_record_answered_ones(
+    strategy: PostFusion, rounds: list[list[str]]
+) -> None:
     """By position in the prompt; without any, the entry says so."""
     answer, _ = run_scripted_plan(strategy.plan(make_question(), CONTEXTS), rounds)
     assert "answered: 2 3" in answer.trace
@@ -82,7 +101,10 @@ def test_a_passage_counts_if_one_of_its_samples_is_an_answer() -> None:
 def test_a_passage_whose_title_holds_the_answer_is_no_distractor() -> None:
     """Prompts show titles."""
     titled = sample("answered: 1", "--")
-    contexts = [replace(c, passage=replace(c.passage, title="a")) if n == 0 else c for n, c in enumerate(titled.placed)]
+    contexts = [
+        replace(c, passage=replace(c.passage, title="a")) if n == 0 else c
+        for n, c in enumerate(titled.placed)
+    ]
     assert METRIC.compute_value(METRIC.compute_row(replace(titled, placed=contexts))) == 0.0
 
 
@@ -95,16 +117,24 @@ def test_a_passage_whose_title_holds_the_answer_is_no_distractor() -> None:
         ("answered: 1 2", "--", -1 / 3),
     ],
 )
-def test_udcg_is_the_logistic_function_of_the_utilities_over_k(trace: str, labels: str, utility: float) -> None:
+def test_udcg_is_the_logistic_function_of_the_utilities_over_k(
+    trace: str, labels: str, utility: float
+) -> None:
     """The authors' code: relevant ones count 1, others minus a third, over all passages."""
     score = Udcg("udcg", "UDCG").score(sample(trace, labels))
     assert score == pytest.approx(1 / (1 + math.exp(-utility)))
 
 
 def test_udcg_of_the_authors_example() -> None:
-    """Two relevant and three irrelevant passages with the published probabilities, rounded to answers: between the bounds."""
+    """Two relevant and three irrelevant passages with the published probabilities, rounded to
+    answers: between the bounds.
+    """
     published = 1 / (1 + math.exp(-(2 - 0.333 * (3 - 0.13184 - 0.18127 - 0.02081)) / 5))
-    assert published == pytest.approx(0.55538, abs=1e-4), "the value in their file, by the formula that the class uses"
-    assert Udcg("udcg", "UDCG").score(sample("answered: 1 2 3 4 5", "++---")) == pytest.approx(0.5498, abs=1e-4)
+    assert published == pytest.approx(0.55538, abs=1e-4), (
+        "the value in their file, by the formula that the class uses"
+    )
+    assert Udcg("udcg", "UDCG").score(sample("answered: 1 2 3 4 5", "++---")) == pytest.approx(
+        0.5498, abs=1e-4
+    )
     assert Udcg("udcg", "UDCG").score(sample("kept: 1", "--")) is None
     assert Udcg("udcg", "UDCG").score(sample("answered: none", "")) is None

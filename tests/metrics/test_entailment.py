@@ -16,21 +16,40 @@ RECALL, PRECISION = CitationSupport("r", "R"), CitationSupport("p", "P", of="pre
 
 def sample(reply: str, *, used: tuple[str, ...] = ("p1", "p2", "p3", "p4")) -> Sample:
     """A reply about four passages with the texts "one", ..., "four"."""
-    contexts = tuple(make_context(n, text) for n, text in enumerate(("one", "two", "three", "four words are here"), start=1))
+    contexts = tuple(
+        make_context(n, text)
+        for n, text in enumerate(("one", "two", "three", "four words are here"), start=1)
+    )
     last = tuple(context for context in contexts if context.passage.passage_id in used)
-    return replace(make_sample("answer", reply=reply, contexts=contexts), shown=Shown(contexts, last))
+    return replace(
+        make_sample("answer", reply=reply, contexts=contexts), shown=Shown(contexts, last)
+    )
 
 
-def support(metric: CitationSupport, asked: Sample, entailed: Mapping[str, set[str]]) -> tuple[float | None, list[list[str]]]:
-    """The score if exactly these sets of passage numbers, such as "12", entail the hypothesis; and what each round asked."""
+def support(
+    metric: CitationSupport, asked: Sample, entailed: Mapping[str, set[str]]
+) -> tuple[float | None, list[list[str]]]:
+    """The score if exactly these sets of passage numbers, such as "12", entail the hypothesis; and
+    what each round asked.
+    """
     plan, rounds = metric.plan(asked), []
     try:
         requests = next(plan)
         while True:
-            assert all(isinstance(request, Estimate) and request.role == "nli" for request in requests)
-            numbers = ["".join(n for n in "1234" if f"Title: Title {n}\n" in request.text) for request in requests]
-            rounds.append([f"{request.question}<{n}" for request, n in zip(requests, numbers, strict=True)])
-            scores = [1.0 if n in entailed.get(r.question, ()) else -0.1 for r, n in zip(requests, numbers, strict=True)]
+            assert all(
+                isinstance(request, Estimate) and request.role == "nli" for request in requests
+            )
+            numbers = [
+                "".join(n for n in "1234" if f"Title: Title {n}\n" in request.text)
+                for request in requests
+            ]
+            rounds.append(
+                [f"{request.question}<{n}" for request, n in zip(requests, numbers, strict=True)]
+            )
+            scores = [
+                1.0 if n in entailed.get(r.question, ()) else -0.1
+                for r, n in zip(requests, numbers, strict=True)
+            ]
             requests = plan.send([Score(value) for value in scores])
     except StopIteration as stop:
         return stop.value, rounds
@@ -46,7 +65,11 @@ REPLY = "Ada wrote it [1][2]. She was born in 1815 [3]! It rained."
         ({"Ada wrote it.": {"12", "1"}}, 1 / 3, 1 / 3),  # [2] is needless: [1] entails without it
         ({"Ada wrote it.": {"12"}}, 1 / 3, 2 / 3),  # only both together
         ({"Ada wrote it.": {"12", "1", "2"}}, 1 / 3, 2 / 3),  # each alone
-        ({"Ada wrote it.": {"1", "2"}}, 0, 0),  # together they do not: a contradiction counts as such
+        (
+            {"Ada wrote it.": {"1", "2"}},
+            0,
+            0,
+        ),  # together they do not: a contradiction counts as such
         ({"Ada wrote it.": {"12", "1"}, "She was born in 1815!": {"3"}}, 2 / 3, 2 / 3),
     ],
 )
@@ -57,11 +80,16 @@ def test_support_by_hand(entailed: Mapping[str, set[str]], recall: float, precis
 
 
 def test_what_is_asked() -> None:
-    """All sentences, then each passage of supported sentences that cite several, then the others without the doubtful ones."""
-    score, rounds = support(PRECISION, sample(REPLY), {"Ada wrote it.": {"12", "1"}, "She was born in 1815!": {"3"}})
+    """All sentences, then each passage of supported sentences that cite several, then the others
+    without the doubtful ones.
+    """
+    score, rounds = support(
+        PRECISION, sample(REPLY), {"Ada wrote it.": {"12", "1"}, "She was born in 1815!": {"3"}}
+    )
     assert score == pytest.approx(2 / 3)
     assert rounds == [
-        ["Ada wrote it.<12", "She was born in 1815!<3"], ["Ada wrote it.<1", "Ada wrote it.<2"], ["Ada wrote it.<1"],
+        ["Ada wrote it.<12", "She was born in 1815!<3"], ["Ada wrote it.<1", "Ada wrote it.<2"],
+        ["Ada wrote it.<1"],
     ]  # fmt: skip
     assert len(support(RECALL, sample(REPLY), {"Ada wrote it.": {"12"}})[1]) == 1
 
@@ -74,7 +102,11 @@ def test_what_is_asked() -> None:
         ("It rained.", 0.0, 0.0),
         ("It rained [5].", 0.0, 0.0),
         ("It rained [0]. A [1].", 0.5, 1.0),
-        ("It rained [5][1]. A [1].", 0.5, 1.0),  # the citations of the first sentence are not counted, as in ALCE
+        (
+            "It rained [5][1]. A [1].",
+            0.5,
+            1.0,
+        ),  # the citations of the first sentence are not counted, as in ALCE
         ("A [1][1][1].", 1.0, 1.0),
         ("A [doc 1].", 1.0, 1.0),
     ],
@@ -86,7 +118,9 @@ def test_odd_replies(reply: str, recall: float | None, precision: float | None) 
 
 
 def test_settings() -> None:
-    """The first three citations count, hypotheses follow their template, and passages are cut as in the prompt."""
+    """The first three citations count, hypotheses follow their template, and passages are cut as in
+    the prompt.
+    """
     assert support(RECALL, sample("A [1][2][3][4]."), {"A.": {"123"}})[0] == 1
     assert support(replace(RECALL, most=4), sample("A [1][2][3][4]."), {"A.": {"123"}})[0] == 0
     asked = sample("Ada [4]")
@@ -100,7 +134,10 @@ def test_settings() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"hypothesis": "{question}"}, "must have {sentence}, may have {question}, and no other field"),
+        (
+            {"hypothesis": "{question}"},
+            "must have {sentence}, may have {question}, and no other field",
+        ),
         ({"hypothesis": "{sentence} {x}"}, "may have {question}"),
         ({"most": 0}, "received 0 and 'recall'"),
         ({"of": "f1"}, "recall, precision; received 3 and 'f1'"),

@@ -9,10 +9,22 @@ import pytest
 
 from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import Sample
-from winnow.metrics.factscore import FactScore, compute_score, parse_facts, parse_support, split_sentences
+from winnow.metrics.factscore import (
+    FactScore,
+    compute_score,
+    parse_facts,
+    parse_support,
+    split_sentences,
+)
 from winnow.testing import make_context, make_sample, run_scripted_plan
 
-METRIC = FactScore("f", "F", split_template="S {sentence}", check_template="C {topic} / {passages} / {fact}", passages=2)
+METRIC = FactScore(
+    "f",
+    "F",
+    split_template="S {sentence}",
+    check_template="C {topic} / {passages} / {fact}",
+    passages=2,
+)
 ANSWER = "Ada was a mathematician. She died in 1852."
 
 
@@ -23,7 +35,9 @@ def sample(answer: str = ANSWER, **fields: object) -> Sample:
 
 
 def test_a_score_with_its_penalty() -> None:
-    """Three facts, two of them supported: 2/3 x exp(1 - 10/3). Decisions see the topic, two passages and one fact."""
+    """Three facts, two of them supported: 2/3 x exp(1 - 10/3). Decisions see the topic, two
+    passages and one fact.
+    """
     lists = ["- Ada was a woman.\n- Ada was a mathematician.", "1. Ada died in 1852."]
     score, prompts = run_scripted_plan(METRIC.plan(sample()), [lists, ["True", "False.", "true"]])
     assert score == pytest.approx(2 / 3 * math.exp(1 - 10 / 3))
@@ -32,40 +46,56 @@ def test_a_score_with_its_penalty() -> None:
     assert prompts[1][0] == f"C Ada / {passages[0]}\n\n{passages[1]} / Ada was a woman."
     assert prompts[1][2].endswith("/ Ada died in 1852.")
     without_penalty = replace(METRIC, gamma=0)
-    assert run_scripted_plan(without_penalty.plan(sample()), [lists, ["True", "False.", "true"]])[0] == pytest.approx(2 / 3)
+    assert run_scripted_plan(without_penalty.plan(sample()), [lists, ["True", "False.", "true"]])[
+        0
+    ] == pytest.approx(2 / 3)
 
 
 def test_the_number_of_facts_needs_no_decision() -> None:
     """A sentence for which the judge lists nothing is a fact itself."""
-    count, prompts = run_scripted_plan(replace(METRIC, of="facts").plan(sample()), [["I cannot.", "- a\n- b"]])
+    count, prompts = run_scripted_plan(
+        replace(METRIC, of="facts").plan(sample()), [["I cannot.", "- a\n- b"]]
+    )
     assert count == 3
     assert len(prompts) == 1
     _, prompts = run_scripted_plan(METRIC.plan(sample()), [["I cannot.", "- a"], ["True", "True"]])
     assert prompts[1][0].endswith("/ Ada was a mathematician.")
 
 
-@pytest.mark.parametrize("abstention", [sample("unknown", unknown=True), sample(""), sample(" \n ")])
+@pytest.mark.parametrize(
+    "abstention", [sample("unknown", unknown=True), sample(""), sample(" \n ")]
+)
 def test_abstentions_are_undefined(abstention: Sample) -> None:
     """And ask the judge nothing."""
     assert run_scripted_plan(METRIC.plan(abstention), []) == (None, [])
 
 
 def test_the_whole_reply_counts() -> None:
-    """The answer of most strategies is the reply's first line; Self-RAG's reply has reflection tokens instead."""
+    """The answer of most strategies is the reply's first line; Self-RAG's reply has reflection
+    tokens instead.
+    """
     long = sample("Ada lived.", reply="Ada lived.\n\nShe wrote.")
     _, prompts = run_scripted_plan(METRIC.plan(long), [["", ""], ["True", "True"]])
     assert prompts[0] == ["S Ada lived.", "S She wrote."]
     _, prompts = run_scripted_plan(
-        METRIC.plan(sample("Ada lived.", reply="[Relevant]Ada lived.[Utility:5]")), [[""], ["True"]]
+        METRIC.plan(sample("Ada lived.", reply="[Relevant]Ada lived.[Utility:5]")),
+        [[""], ["True"]],
     )
     assert prompts[0] == ["S Ada lived."]
 
 
 @pytest.mark.parametrize(
     ("supported", "gamma", "expected"),
-    [([True], 10, math.exp(-9)), ([True] * 10, 10, 1.0), ([True] * 11, 10, 1.0), ([True, False], 10, 0.5 * math.exp(-4)),
-     ([True, False], 0, 0.5), ([False] * 12, 10, 0.0), ([True] * 9 + [False] * 3, 10, 0.75)],
-)  # fmt: skip
+    [
+        ([True], 10, math.exp(-9)),
+        ([True] * 10, 10, 1.0),
+        ([True] * 11, 10, 1.0),
+        ([True, False], 10, 0.5 * math.exp(-4)),
+        ([True, False], 0, 0.5),
+        ([False] * 12, 10, 0.0),
+        ([True] * 9 + [False] * 3, 10, 0.75),
+    ],
+)
 def test_penalties_as_published(supported: list[bool], gamma: int, expected: float) -> None:
     """exp(1 - gamma / n) up to gamma facts, none beyond."""
     assert compute_score(supported, gamma) == pytest.approx(expected)
@@ -73,9 +103,18 @@ def test_penalties_as_published(supported: list[bool], gamma: int, expected: flo
 
 @pytest.mark.parametrize(
     ("reply", "supported"),
-    [("True", True), ("False", False), ("It is true, not false", False), ("False? No, true.", True), ("Yes.", True),
-     ("It is not stated", False), ("No information.", False), ("nothing", True), ("", True)],
-)  # fmt: skip
+    [
+        ("True", True),
+        ("False", False),
+        ("It is true, not false", False),
+        ("False? No, true.", True),
+        ("Yes.", True),
+        ("It is not stated", False),
+        ("No information.", False),
+        ("nothing", True),
+        ("", True),
+    ],
+)
 def test_decisions_as_published(reply: str, supported: bool) -> None:
     """The later word counts; without either, words of doubt do, as whole words."""
     assert parse_support(reply) is supported
@@ -90,7 +129,14 @@ def test_sentences_and_lists() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"split_template": "x"}, {"check_template": "{fact}"}, {"passages": 0}, {"gamma": -1}, {"of": "x"}]
+    "settings",
+    [
+        {"split_template": "x"},
+        {"check_template": "{fact}"},
+        {"passages": 0},
+        {"gamma": -1},
+        {"of": "x"},
+    ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
     """By name."""
@@ -99,7 +145,9 @@ def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
 
 
 def test_facts_of_a_sentence_that_the_judge_invents_do_not_count() -> None:
-    """A weak judge goes on with the pattern of the prompt; one that repeats the sentence first is understood."""
+    """A weak judge goes on with the pattern of the prompt; one that repeats the sentence first is
+    understood.
+    """
     assert parse_facts("- a\n- b\n\nSentence: C.\nFacts:\n- c") == ["a", "b"]
     assert parse_facts("Sentence: C.\nFacts:\n- c\n- d") == ["c", "d"]
 
@@ -108,18 +156,31 @@ def test_reasoning_of_the_judge_is_no_fact_and_no_decision() -> None:
     """A judge that was cut while it reasoned has decided nothing, so that there is no score."""
     one = sample("Ada wrote.")
     facts = ["<think>- not this</think>- Ada wrote."]
-    score, prompts = run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, ["<think>True</think>False"]])
+    score, prompts = run_scripted_plan(
+        replace(METRIC, gamma=0).plan(one), [facts, ["<think>True</think>False"]]
+    )
     assert score == 0.0
     assert [prompt.rpartition("/ ")[2] for prompt in prompts[1]] == ["Ada wrote."]
-    assert run_scripted_plan(METRIC.plan(one), [facts, ["<think>Okay, the passage says"]])[0] is None
-    assert run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, [""]])[0] == 1.0, "the published rule"
+    assert (
+        run_scripted_plan(METRIC.plan(one), [facts, ["<think>Okay, the passage says"]])[0] is None
+    )
+    assert run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, [""]])[0] == 1.0, (
+        "the published rule"
+    )
 
 
 def test_each_fact_is_checked_against_its_passages_of_the_topic_s_article(tmp_path: Path) -> None:
-    """As published: of the person's article those that match the fact best, not those of the ranking."""
+    """As published: of the person's article those that match the fact best, not those of the
+    ranking.
+    """
     file = tmp_path / "articles.jsonl"
-    text = " ".join(["born in London in 1815 "] * 25 + ["wrote an algorithm "] * 40 + ["died of cancer "] * 40)
-    rows = [{"title": "ADA", "text": text}, {"title": "Lovelace", "text": "Lovelace is another article."}]
+    text = " ".join(
+        ["born in London in 1815 "] * 25 + ["wrote an algorithm "] * 40 + ["died of cancer "] * 40
+    )
+    rows = [
+        {"title": "ADA", "text": text},
+        {"title": "Lovelace", "text": "Lovelace is another article."},
+    ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     metric = replace(METRIC, articles=str(file), passages=1, gamma=0)
     script = [["- Ada died of cancer.", "- She was born in London."], ["True", "False"]]

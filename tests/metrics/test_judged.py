@@ -25,7 +25,10 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
     assert requests[0].decoding.samples == 1
-    with pytest.raises(ConfigError, match=r"metric.judged.template must have \{answer\} and \{answers\} and \{question\}"):
+    with pytest.raises(
+        ConfigError,
+        match=r"metric.judged.template must have \{answer\} and \{answers\} and \{question\}",
+    ):
         JudgedAccuracy("judged", "judged", template="{question} {answers}")
 
 
@@ -38,13 +41,24 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
         (["well", "", "hm"], None, None),
     ],
 )
-def test_votes_of_a_judge(replies: list[str], verdict: float | None, consistency: float | None) -> None:
-    """The majority of the verdicts; a draw and no verdict are undefined. Votes are numbered samples at a temperature."""
-    metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}", votes=3, temperature=0.7)
+def test_votes_of_a_judge(
+    replies: list[str], verdict: float | None, consistency: float | None
+) -> None:
+    """The majority of the verdicts; a draw and no verdict are undefined. Votes are numbered samples
+    at a temperature.
+    """
+    metric = JudgedAccuracy(
+        "judged", "judged", template="{question}|{answers}|{answer}", votes=3, temperature=0.7
+    )
     requests = next(metric.plan(make_sample("Emma", 0, TWO)))
-    assert [(request.sample, request.decoding.temperature, request.decoding.samples) for request in requests] == [
-        (0, 0.7, 3), (1, 0.7, 3), (2, 0.7, 3),
-    ]  # fmt: skip
+    assert [
+        (request.sample, request.decoding.temperature, request.decoding.samples)
+        for request in requests
+    ] == [
+        (0, 0.7, 3),
+        (1, 0.7, 3),
+        (2, 0.7, 3),
+    ]
     assert run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [replies])[0] == verdict
     spread = replace(metric, of="consistency")
     assert run_scripted_plan(spread.plan(make_sample("Emma", 0, TWO)), [replies])[0] == consistency
@@ -52,7 +66,9 @@ def test_votes_of_a_judge(replies: list[str], verdict: float | None, consistency
 
 def test_a_single_vote_is_greedy_and_a_small_majority_is_one() -> None:
     """Verdicts may be marked or punctuated."""
-    metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}\n", max_new_tokens=7)
+    metric = JudgedAccuracy(
+        "judged", "judged", template="{question}|{answers}|{answer}\n", max_new_tokens=7
+    )
     (request,) = next(metric.plan(make_sample("Emma", 0, TWO)))
     assert (request.decoding.temperature, request.decoding.max_new_tokens) == (0.0, 7)
     assert request.messages[0].content == "Who wrote Emma?|Jane Austen; Austen|Emma"

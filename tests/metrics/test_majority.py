@@ -18,10 +18,18 @@ def test_not_majority_needs_a_correct_candidate_and_a_wrong_answer() -> None:
     right = make_sample("Jane Austen", 1, TWO, candidates=("Jane Austen", "Emma"))
     never = make_sample("Emma", 2, TWO, candidates=("Emma", "Woodhouse"))
     assert [NM.score(one) for one in (missed, right, never)] == [1.0, 0.0, 0.0]
-    assert [POOLS.compute_terms(one) for one in (missed, right, never)] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
+    assert [POOLS.compute_terms(one) for one in (missed, right, never)] == [
+        (1.0, 1.0),
+        (0.0, 1.0),
+        (0.0, 0.0),
+    ]
     intervals = evaluate([NM, POOLS], [missed, right, never])
     assert (intervals["nm"].mean, intervals["nm"].n) == (pytest.approx(1 / 3), 3)
-    assert (intervals["nm_pool"].mean, intervals["nm_pool"].n, intervals["nm_pool"].counts) == (0.5, 2, (1.0, 2.0))
+    assert (intervals["nm_pool"].mean, intervals["nm_pool"].n, intervals["nm_pool"].counts) == (
+        0.5,
+        2,
+        (1.0, 2.0),
+    )
 
 
 def test_undefined_is_no_number() -> None:
@@ -30,11 +38,15 @@ def test_undefined_is_no_number() -> None:
     money = Cost("money", "$", "number", 3)
     intervals = evaluate([NM, POOLS, money], alone)
     assert [intervals[name].n for name in ("nm", "nm_pool", "money")] == [0, 0, 0]
-    assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == [UNDEFINED] * 3
+    assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == [
+        UNDEFINED
+    ] * 3
 
 
 def test_a_question_without_candidates_counts_among_all() -> None:
-    """%NM is of all questions as soon as one has candidates; one without accepted answers and candidates is no error."""
+    """%NM is of all questions as soon as one has candidates; one without accepted answers and
+    candidates is no error.
+    """
     missed = make_sample("Emma", 0, TWO, candidates=("austen",))
     alone = make_sample("Emma", 1, TWO)
     intervals = evaluate([NM, POOLS], [missed, alone])

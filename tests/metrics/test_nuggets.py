@@ -16,7 +16,9 @@ IMPORTANCES = ("vital", "vital", "okay", "okay", "okay")
 
 def sample(importances: Sequence[str] = IMPORTANCES, *, unknown: bool = False) -> Sample:
     """An answer to a question with nuggets."""
-    nuggets = [{"text": f"nugget {number}", "importance": one} for number, one in enumerate(importances, 1)]
+    nuggets = [
+        {"text": f"nugget {number}", "importance": one} for number, one in enumerate(importances, 1)
+    ]
     return Sample(
         Question("q", "Why?", ("x",), meta=json.dumps({"nuggets": nuggets})),
         make_sample("Because.", unknown=unknown).prediction,
@@ -53,8 +55,13 @@ def test_the_six_measures(of: str, value: float) -> None:
 def test_the_importance_is_a_word_in_any_case() -> None:
     """Another one is refused, rather than taken for okay; a nugget without one is okay."""
     reply = "support\nnot_support"
-    assert play(Nuggets("m", "m", of="weighted"), sample(["Vital ", "okay"]), reply)[0] == pytest.approx(1 / 1.5)
-    with pytest.raises(InputError, match="Question 'q': the importance of a nugget is vital or okay; received 'high'"):
+    assert play(Nuggets("m", "m", of="weighted"), sample(["Vital ", "okay"]), reply)[
+        0
+    ] == pytest.approx(1 / 1.5)
+    with pytest.raises(
+        InputError,
+        match="Question 'q': the importance of a nugget is vital or okay; received 'high'",
+    ):
         play(Nuggets("m", "m", of="weighted"), sample(["high", "okay"]), reply)
 
 
@@ -67,8 +74,14 @@ def test_ten_nuggets_are_asked_about_at_once() -> None:
 
 
 def test_what_is_missing_is_no_zero_but_in_the_dialect() -> None:
-    """Prose, a list too short, no vital nugget, no nuggets; an unknown answer supports none and is not judged."""
-    for reply in ("It does.", "1. support\n2. support", "1. support\n1. support\n3. support\n4. support\n5. support"):
+    """Prose, a list too short, no vital nugget, no nuggets; an unknown answer supports none and is
+    not judged.
+    """
+    for reply in (
+        "It does.",
+        "1. support\n2. support",
+        "1. support\n1. support\n3. support\n4. support\n5. support",
+    ):
         assert play(Nuggets("m", "m"), sample(), reply)[0] is None
         assert play(Nuggets("m", "m", dialect="nuggetizer"), sample(), reply)[0] == 0.0
     assert play(Nuggets("m", "m"), sample(["okay"]), "support")[0] is None

@@ -14,14 +14,17 @@ def make(of: Measure, dialect: str = "strict") -> Ragas:
     """A metric with short prompts."""
     return Ragas(
         "m", "M", of=of, dialect=dialect, extract_template="X {question}|{answer}",  # type: ignore[arg-type]
-        check_template="C {question}|{reference}|{claims}", useful_template="U {question}|{passage}|{answer}",
+        check_template="C {question}|{reference}|{claims}",
+        useful_template="U {question}|{passage}|{answer}",
     )  # fmt: skip
 
 
 def sample(**fields: object) -> Sample:
     """A question whose reader saw three passages."""
     shown = Shown(tuple(make_context(rank, f"text {rank}") for rank in (1, 2, 3)))
-    return replace(make_sample("Ada", answers=("Ada Lovelace",), reply="Ada wrote it.", **fields), shown=shown)
+    return replace(
+        make_sample("Ada", answers=("Ada Lovelace",), reply="Ada wrote it.", **fields), shown=shown
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,9 @@ def sample(**fields: object) -> Sample:
         ([1, 1, 0, 0, 1], 0.8666666666377778),
     ],
 )
-def test_average_precision_is_that_of_the_published_code(useful: list[int], published: float) -> None:
+def test_average_precision_is_that_of_the_published_code(
+    useful: list[int], published: float
+) -> None:
     """With the number that it adds; without it, a perfect list has 1."""
     flags = list(map(bool, useful))
     assert compute_average_precision(flags, 1e-10) == pytest.approx(published, abs=1e-15)
@@ -43,45 +48,77 @@ def test_average_precision_is_that_of_the_published_code(useful: list[int], publ
 
 def test_passages_are_judged_in_prompt_order() -> None:
     """Each against the accepted answer."""
-    score, prompts = run_scripted_plan(make("context_precision").plan(sample()), [["Yes.", "no", "**yes**"]])
+    score, prompts = run_scripted_plan(
+        make("context_precision").plan(sample()), [["Yes.", "no", "**yes**"]]
+    )
     assert score == pytest.approx((1 + 2 / 3) / 2)
-    assert [prompt.partition("|")[2] for prompt in prompts[0]] == [f"text {rank}|Ada Lovelace" for rank in (1, 2, 3)]
+    assert [prompt.partition("|")[2] for prompt in prompts[0]] == [
+        f"text {rank}|Ada Lovelace" for rank in (1, 2, 3)
+    ]
 
 
-@pytest.mark.parametrize(("of", "text"), [("faithfulness", "Ada wrote it."), ("context_recall", "Ada Lovelace")])
+@pytest.mark.parametrize(
+    ("of", "text"), [("faithfulness", "Ada wrote it."), ("context_recall", "Ada Lovelace")]
+)
 def test_claims_are_checked_against_all_passages_at_once(of: Measure, text: str) -> None:
     """One of two is entailed."""
-    score, prompts = run_scripted_plan(make(of).plan(sample()), [["- a\n- b"], ["1. neutral\n2. entailment"]])
+    score, prompts = run_scripted_plan(
+        make(of).plan(sample()), [["- a\n- b"], ["1. neutral\n2. entailment"]]
+    )
     assert score == 0.5
     assert prompts[0] == [f"X {sample().question.text}|{text}"]
     assert prompts[1] == [f"C {sample().question.text}|text 1\ntext 2\ntext 3|1. a\n2. b"]
 
 
 def test_what_is_missing_is_undefined_or_as_published() -> None:
-    """Too few verdicts: the published share is of those given. No claims: undefined in both. Prose on a passage: of no use."""
+    """Too few verdicts: the published share is of those given. No claims: undefined in both. Prose
+    on a passage: of no use.
+    """
     short = [["- a\n- b"], ["entailment"]]
     assert run_scripted_plan(make("faithfulness").plan(sample()), short)[0] is None
     assert run_scripted_plan(make("faithfulness", "ragas").plan(sample()), short)[0] == 1.0
-    assert run_scripted_plan(make("faithfulness", "ragas").plan(sample()), [["- a"], ["I refuse."]])[0] is None
-    for dialect in ("strict", "ragas"):
-        assert run_scripted_plan(make("faithfulness", dialect).plan(sample()), [["- none"]])[0] is None
-        assert run_scripted_plan(make("context_recall", dialect).plan(replace(sample(), shown=Shown())), []) == (None, [])
-    assert run_scripted_plan(make("context_precision").plan(sample()), [["yes", "maybe", "no"]])[0] is None
-    assert run_scripted_plan(make("context_precision", "ragas").plan(sample()), [["yes", "maybe", "no"]])[0] == pytest.approx(
-        1
+    assert (
+        run_scripted_plan(make("faithfulness", "ragas").plan(sample()), [["- a"], ["I refuse."]])[0]
+        is None
     )
-    assert run_scripted_plan(make("context_precision", "ragas").plan(sample()), [["no", "no", "no"]])[0] == 0.0
-    assert run_scripted_plan(make("context_precision").plan(sample()), [["no", "no", "no"]])[0] == 0.0
+    for dialect in ("strict", "ragas"):
+        assert (
+            run_scripted_plan(make("faithfulness", dialect).plan(sample()), [["- none"]])[0] is None
+        )
+        assert run_scripted_plan(
+            make("context_recall", dialect).plan(replace(sample(), shown=Shown())), []
+        ) == (None, [])
+    assert (
+        run_scripted_plan(make("context_precision").plan(sample()), [["yes", "maybe", "no"]])[0]
+        is None
+    )
+    assert run_scripted_plan(
+        make("context_precision", "ragas").plan(sample()), [["yes", "maybe", "no"]]
+    )[0] == pytest.approx(1)
+    assert (
+        run_scripted_plan(make("context_precision", "ragas").plan(sample()), [["no", "no", "no"]])[
+            0
+        ]
+        == 0.0
+    )
+    assert (
+        run_scripted_plan(make("context_precision").plan(sample()), [["no", "no", "no"]])[0] == 0.0
+    )
     assert run_scripted_plan(make("faithfulness").plan(sample(unknown=True)), []) == (None, [])
     with pytest.raises(ConfigError, match=r"metric\.m\.of: 'recall' is none of faithfulness"):
         replace(make("faithfulness"), of="recall")
 
 
 def test_the_accepted_answer_is_the_first_and_the_role_the_judge() -> None:
-    """Without one, nothing about passages is asked; reasoning and later words of a reply do not count."""
+    """Without one, nothing about passages is asked; reasoning and later words of a reply do not
+    count.
+    """
     two = replace(sample(), question=replace(sample().question, answers=("Ada Lovelace", "Ada")))
     bare = replace(sample(), question=replace(sample().question, answers=()))
-    questions: list[tuple[Measure, list[str]]] = [("context_recall", ["- none"]), ("context_precision", ["no"] * 3)]
+    questions: list[tuple[Measure, list[str]]] = [
+        ("context_recall", ["- none"]),
+        ("context_precision", ["no"] * 3),
+    ]
     for of, reply in questions:
         assert run_scripted_plan(make(of).plan(two), [reply])[1][0][0].endswith("|Ada Lovelace")
         assert run_scripted_plan(make(of).plan(bare), []) == (None, [])

@@ -1,4 +1,6 @@
-"""RAGChecker's measures: equal to the published code's on the same verdicts, and what a judge's replies give."""
+"""RAGChecker's measures: equal to the published code's on the same verdicts, and what a judge's
+replies give.
+"""
 
 from dataclasses import replace
 from typing import get_args
@@ -24,8 +26,8 @@ def column(text: str) -> np.ndarray:
     return matrix(",".join(text))
 
 
-# Verdicts and values of the two examples that the authors published with their code (examples/checking_outputs.json), and a
-# third one, of ours, whose values their code gave.
+# Verdicts and values of the two examples that the authors published with their code
+# (examples/checking_outputs.json), and a third one, of ours, whose values their code gave.
 EXAMPLES = [
     (
         column("NEEEEEEEENC"), column("EEEEEECNEENNNNNENNNNEE"),
@@ -47,15 +49,24 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("answer", "response", "retrieved", "gold", "values"), EXAMPLES)
 def test_the_measures_are_those_of_the_published_code(
-    answer: np.ndarray, response: np.ndarray, retrieved: np.ndarray, gold: np.ndarray, values: list[float]
+    answer: np.ndarray,
+    response: np.ndarray,
+    retrieved: np.ndarray,
+    gold: np.ndarray,
+    values: list[float],
 ) -> None:
     """On the same verdicts; shares of the reply's claims add up to 1."""
     given = {"answer": answer, "response": response, "retrieved": retrieved, "gold": gold}
     found = {measure: compute_measure(measure, **given) for measure in MEASURES}
     assert list(found.values()) == pytest.approx(values, abs=1e-6)
-    shares = [found[name] or 0.0 for name in ("precision", "noise_relevant", "noise_irrelevant", "hallucination")]
+    shares = [
+        found[name] or 0.0
+        for name in ("precision", "noise_relevant", "noise_irrelevant", "hallucination")
+    ]
     assert sum(shares) == pytest.approx(1)
-    assert sum(found[name] or 0.0 for name in ("faithfulness", "hallucination", "self_knowledge")) == pytest.approx(1)
+    assert sum(
+        found[name] or 0.0 for name in ("faithfulness", "hallucination", "self_knowledge")
+    ) == pytest.approx(1)
 
 
 def test_what_the_published_code_calls_zero_is_undefined() -> None:
@@ -67,7 +78,11 @@ def test_what_the_published_code_calls_zero_is_undefined() -> None:
         "gold": np.zeros((2, 0), bool),
     }
     found = {measure: compute_measure(measure, **no_passages) for measure in MEASURES}
-    assert {name for name, value in found.items() if value is not None} == {"precision", "recall", "f1"}
+    assert {name for name, value in found.items() if value is not None} == {
+        "precision",
+        "recall",
+        "f1",
+    }
     no_gold = {
         "answer": column("NN"),
         "response": np.zeros((0, 1), bool),
@@ -85,21 +100,33 @@ def test_what_the_published_code_calls_zero_is_undefined() -> None:
 
 def make(of: Measure, **fields: object) -> RagChecker:
     """A metric with short prompts."""
-    templates = {"extract_template": "X {question}|{answer}", "check_template": "C {question}|{reference}|{claims}"}
+    templates = {
+        "extract_template": "X {question}|{answer}",
+        "check_template": "C {question}|{reference}|{claims}",
+    }
     return RagChecker("m", "M", of=of, **{**templates, **fields})  # type: ignore[arg-type]
 
 
 def sample(reply: str = "Ada wrote it in 1843.", **fields: object) -> Sample:
     """A question whose reader saw two passages."""
     shown = Shown(tuple(make_context(rank, f"text {rank}") for rank in (1, 2)))
-    return replace(make_sample("Ada", answers=("Ada Lovelace", "Ada"), reply=reply, **fields), shown=shown)
+    return replace(
+        make_sample("Ada", answers=("Ada Lovelace", "Ada"), reply=reply, **fields), shown=shown
+    )
 
 
 def test_claims_are_listed_and_checked() -> None:
-    """The reply's claims against the accepted answer and each passage, two to a request; 1 of 3 is wrong and in no passage."""
+    """The reply's claims against the accepted answer and each passage, two to a request; 1 of 3 is
+    wrong and in no passage.
+    """
     claims = ["- a\n- b\n- a\n- c"]
-    verdicts = ["1. entailment\n2. neutral", "1. Contradiction"] + ["1 entailment\n2 neutral", "neutral"] * 2
-    score, prompts = run_scripted_plan(make("hallucination", claims=2).plan(sample()), [claims, verdicts[2:] + verdicts[:2]])
+    verdicts = ["1. entailment\n2. neutral", "1. Contradiction"] + [
+        "1 entailment\n2 neutral",
+        "neutral",
+    ] * 2
+    score, prompts = run_scripted_plan(
+        make("hallucination", claims=2).plan(sample()), [claims, verdicts[2:] + verdicts[:2]]
+    )
     text = sample().question.text
     assert prompts[0] == [f"X {text}|Ada wrote it in 1843."]
     assert prompts[1][0] == f"C {text}|text 1|1. a\n2. b"
@@ -110,16 +137,31 @@ def test_claims_are_listed_and_checked() -> None:
 
 def test_both_texts_have_claims() -> None:
     """F1 asks for those of the reply and of the accepted answer, the first one."""
-    score, prompts = run_scripted_plan(make("f1").plan(sample()), [["- a\n- b", "- c"], ["entailment\nneutral", "entailment"]])
-    assert [prompt.partition("|")[2] for prompt in prompts[0]] == ["Ada wrote it in 1843.", "Ada Lovelace"]
-    assert [prompt.split("|")[1] for prompt in prompts[1]] == ["Ada Lovelace", "Ada wrote it in 1843."]
+    score, prompts = run_scripted_plan(
+        make("f1").plan(sample()), [["- a\n- b", "- c"], ["entailment\nneutral", "entailment"]]
+    )
+    assert [prompt.partition("|")[2] for prompt in prompts[0]] == [
+        "Ada wrote it in 1843.",
+        "Ada Lovelace",
+    ]
+    assert [prompt.split("|")[1] for prompt in prompts[1]] == [
+        "Ada Lovelace",
+        "Ada wrote it in 1843.",
+    ]
     assert score == pytest.approx(2 * 0.5 / 1.5)
 
 
 def test_claims_are_those_of_the_answer() -> None:
-    """Not of the reasoning before it, nor of a reply of which the answer is no part, such as a summary."""
-    for reply, expected in (("<think>Maybe Kafka.</think>Ada wrote it.", "Ada wrote it."), ("Summary: praised.", "Ada")):
-        _, prompts = run_scripted_plan(make("precision").plan(sample(reply)), [["- a"], ["entailment"]])
+    """Not of the reasoning before it, nor of a reply of which the answer is no part, such as a
+    summary.
+    """
+    for reply, expected in (
+        ("<think>Maybe Kafka.</think>Ada wrote it.", "Ada wrote it."),
+        ("Summary: praised.", "Ada"),
+    ):
+        _, prompts = run_scripted_plan(
+            make("precision").plan(sample(reply)), [["- a"], ["entailment"]]
+        )
         assert prompts[0][0].endswith(f"|{expected}")
 
 
@@ -135,16 +177,23 @@ def test_claims_are_those_of_the_answer() -> None:
     ],
 )
 def test_what_is_no_verdict(replies: list[list[str]], published: float) -> None:
-    """Prose, no claims, too few or too many verdicts and a cut reply are undefined; the published code makes them numbers."""
+    """Prose, no claims, too few or too many verdicts and a cut reply are undefined; the published
+    code makes them numbers.
+    """
     assert run_scripted_plan(make("precision").plan(sample()), replies)[0] is None
     score = run_scripted_plan(make("precision", dialect="ragchecker").plan(sample()), replies)[0]
     assert score == pytest.approx(published)
 
 
 def test_abstentions_and_unrecorded_prompts_ask_nothing() -> None:
-    """As is a question without an accepted answer; the published rules judge an abstention as any other text."""
+    """As is a question without an accepted answer; the published rules judge an abstention as any
+    other text.
+    """
     assert run_scripted_plan(make("precision").plan(sample(unknown=True)), []) == (None, [])
-    assert run_scripted_plan(make("precision").plan(replace(sample(), shown=None)), []) == (None, [])
+    assert run_scripted_plan(make("precision").plan(replace(sample(), shown=None)), []) == (
+        None,
+        [],
+    )
     retriever = make("claim_recall").plan(sample(unknown=True))
     assert run_scripted_plan(retriever, [["- c"], ["entailment", "neutral"]])[0] == 1.0, (
         "the passages do not depend on the reply"
@@ -155,14 +204,18 @@ def test_abstentions_and_unrecorded_prompts_ask_nothing() -> None:
 
 def test_wrong_settings_are_named() -> None:
     """A measure that does not exist, and a prompt without its field."""
-    with pytest.raises(ConfigError, match=r"metric\.m\.of: 'accuracy' is none of precision, recall"):
+    with pytest.raises(
+        ConfigError, match=r"metric\.m\.of: 'accuracy' is none of precision, recall"
+    ):
         replace(make("f1"), of="accuracy")
     with pytest.raises(ConfigError, match=r"metric\.m\.check_template"):
         make("f1", check_template="{claims}")
 
 
 def test_what_an_answer_is_without_a_reply_or_accepted_answers() -> None:
-    """The answer itself where the reply is empty; nothing is asked without an accepted one; the list's length is a setting."""
+    """The answer itself where the reply is empty; nothing is asked without an accepted one; the
+    list's length is a setting.
+    """
     for reply in ("", " \n"):
         _, prompts = run_scripted_plan(make("faithfulness").plan(sample(reply)), [["- none"]])
         assert prompts[0][0].endswith("|Ada")

@@ -9,4 +9,6 @@ def test_functions_that_scripts_call() -> None:
         assert function("Paris", ["paris"], dialect="squad") == function("Paris", ["paris"]) == 1.0
     assert ranking.has_answer("The city of Paris.", ["paris"])
     assert ranking.has_answers(["Paris", "Rome"], ["paris"]) == [True, False]
-    assert citation.score("It is [1] and [3].", [True, False, False], dialect="rage").precision == 0.5
+    assert (
+        citation.score("It is [1] and [3].", [True, False, False], dialect="rage").precision == 0.5
+    )

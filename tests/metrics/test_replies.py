@@ -15,7 +15,10 @@ def test_empty_replies_are_counted_by_role() -> None:
     base = make_sample("Emma")
     usage = (RoleUsage("reader", 3, 10, 2, empty=1), RoleUsage("judge", 1, 5, 1))
     used = replace(base, prediction=replace(base.prediction, usage=usage))
-    counts = [EmptyReplies("empty", "empty", role=role).compute_terms(used) for role in ("reader", "judge", "verifier")]  # type: ignore[arg-type]
+    counts = [
+        EmptyReplies("empty", "empty", role=role).compute_terms(used)
+        for role in ("reader", "judge", "verifier")
+    ]  # type: ignore[arg-type]
     assert counts == [(1.0, 3.0), (0.0, 1.0), (0.0, 0.0)]
 
 
@@ -50,5 +53,7 @@ def test_a_refusal_is_unknown_in_other_words() -> None:
         "It lacks it.\nAnswer: unknown": 0.0,
         "**Answer:** Not given": 1.0,
     }
-    assert {reply: metric.score(make_sample("unknown", unknown=True, reply=reply)) for reply in replies} == replies
+    assert {
+        reply: metric.score(make_sample("unknown", unknown=True, reply=reply)) for reply in replies
+    } == replies
     assert metric.score(make_sample("Paris", reply="I am not sure.")) == 0.0

@@ -1,4 +1,6 @@
-"""ROUGE by hand: words in common and their longest common subsequence, of the best accepted answer."""
+"""ROUGE by hand: words in common and their longest common subsequence, of the best
+accepted answer.
+"""
 
 import json
 from dataclasses import replace
@@ -16,10 +18,14 @@ def score(metric: Rouge, answer: str, *accepted: str) -> float | None:
 
 
 def test_subsequences_are_counted() -> None:
-    """Of "a b c d" and "a c e", "a c" is in both: precision 2/4, recall 2/3, F 4/7; citations are no words."""
+    """Of "a b c d" and "a c e", "a c" is in both: precision 2/4, recall 2/3, F 4/7; citations are
+    no words.
+    """
     metric = Rouge("m", "M", stem=False)
     assert score(metric, "alpha beta gamma delta", "alpha gamma epsilon") == pytest.approx(4 / 7)
-    assert score(metric, "alpha beta gamma [1] delta [2][3]", "alpha gamma epsilon") == pytest.approx(4 / 7)
+    assert score(
+        metric, "alpha beta gamma [1] delta [2][3]", "alpha gamma epsilon"
+    ) == pytest.approx(4 / 7)
     assert score(metric, "alpha beta gamma delta", "nothing", "alpha beta gamma delta") == 1.0
     assert score(metric, "gamma alpha", "alpha gamma") == pytest.approx(0.5)
     assert score(replace(metric, of="rouge1"), "gamma alpha", "alpha gamma") == 1.0
@@ -28,7 +34,11 @@ def test_subsequences_are_counted() -> None:
 def test_long_answers_come_first() -> None:
     """Of ASQA, whose accepted answers are short ones."""
     sample = make_sample("Ada was the first one of them")
-    question = replace(sample.question, answers=("Ada",), meta=json.dumps({"long_answers": ["Ada was the first one of them"]}))
+    question = replace(
+        sample.question,
+        answers=("Ada",),
+        meta=json.dumps({"long_answers": ["Ada was the first one of them"]}),
+    )
     assert Rouge("m", "M").score(replace(sample, question=question)) == 1.0
 
 

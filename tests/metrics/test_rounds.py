@@ -13,7 +13,8 @@ from winnow.records import Passage, Question
 from winnow.steps import Step
 
 PASSAGES = {
-    name: Passage(name, "", text) for name, text in {"a": "Rome", "b": "Paris is it", "c": "Oslo", "d": "Bern"}.items()
+    name: Passage(name, "", text)
+    for name, text in {"a": "Rome", "b": "Paris is it", "c": "Oslo", "d": "Bern"}.items()
 }
 STRIP = Passage("c#1", "", "Os", sources=("c",))
 STEPS = (
@@ -35,10 +36,16 @@ def _build_sample(steps: Any = STEPS, gold: tuple[str, ...] = ("b", "c", "x")) -
 
 
 def test_rounds_are_those_that_prompt_the_reader() -> None:
-    """Three rounds with their passages; searches and other roles' prompts are none; queries are in their order."""
+    """Three rounds with their passages; searches and other roles' prompts are none; queries are in
+    their order.
+    """
     shown = _build_sample().shown
     assert shown is not None
-    assert [[context.passage.passage_id for context in one] for one in shown.rounds] == [["a"], ["a", "c#1"], ["b", "a"]]
+    assert [[context.passage.passage_id for context in one] for one in shown.rounds] == [
+        ["a"],
+        ["a", "c#1"],
+        ["b", "a"],
+    ]
     assert shown.queries == ("Where  IS it?", "where is it?", "where is it?")
     assert Rounds("m", "M").score(_build_sample()) == 3.0
 
@@ -46,8 +53,9 @@ def test_rounds_are_those_that_prompt_the_reader() -> None:
 @pytest.mark.parametrize(
     ("of", "rounds", "recall"),
     [
-        ("answer", 1, 0.0), ("answer", 2, 0.0), ("answer", 3, 1.0), ("answer", None, 1.0), ("answer", 9, 1.0),
-        ("gold", 1, 0.0), ("gold", 2, 1 / 3), ("gold", 3, 2 / 3), ("gold", None, 2 / 3),
+        ("answer", 1, 0.0), ("answer", 2, 0.0), ("answer", 3, 1.0), ("answer", None, 1.0),
+        ("answer", 9, 1.0), ("gold", 1, 0.0), ("gold", 2, 1 / 3), ("gold", 3, 2 / 3),
+        ("gold", None, 2 / 3),
     ],
 )  # fmt: skip
 def test_evidence_adds_up_over_rounds(of: Any, rounds: int | None, recall: float) -> None:
@@ -66,13 +74,21 @@ def test_repeated_queries_are_a_share_of_all_queries() -> None:
     """Case and white space do not tell them apart; a question without a search adds nothing."""
     metric = RepeatedQueries("m", "M", headline=False)
     samples = [_build_sample(), _build_sample(STEPS[:1]), _build_sample(())]
-    assert [metric.compute_terms(sample) for sample in samples] == [(2.0, 3.0), (0.0, 0.0), (0.0, 0.0)]
-    interval = metric.aggregate(Rows.collect([metric.compute_row(sample) for sample in samples]).columns)
+    assert [metric.compute_terms(sample) for sample in samples] == [
+        (2.0, 3.0),
+        (0.0, 0.0),
+        (0.0, 0.0),
+    ]
+    interval = metric.aggregate(
+        Rows.collect([metric.compute_row(sample) for sample in samples]).columns
+    )
     assert interval.mean == pytest.approx(2 / 3)
 
 
 def test_what_is_not_known_is_undefined() -> None:
-    """Steps that were not recorded, and questions without annotation; prompts without passages show nothing."""
+    """Steps that were not recorded, and questions without annotation; prompts without passages show
+    nothing.
+    """
     unknown = _build_sample(())
     assert unknown.shown is None
     metrics = (EvidenceRecall("m", "M"), FirstHit("m", "M"), Rounds("m", "M"))

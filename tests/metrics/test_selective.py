@@ -28,8 +28,17 @@ SAMPLES = [
 
 
 def test_agreement_is_of_all_replies() -> None:
-    """After normalization; other calls do not count. Without a vote there is none; that of a vote for "unknown" is 0."""
-    assert [compute_agreement(sample) for sample in SAMPLES] == [0.8, 1.0, pytest.approx(1 / 3), 0.0, None, None]
+    """After normalization; other calls do not count. Without a vote there is none; that of a vote
+    for "unknown" is 0.
+    """
+    assert [compute_agreement(sample) for sample in SAMPLES] == [
+        0.8,
+        1.0,
+        pytest.approx(1 / 3),
+        0.0,
+        None,
+        None,
+    ]
 
 
 def test_replies_that_are_unknown_agree_with_no_answer() -> None:
@@ -38,16 +47,28 @@ def test_replies_that_are_unknown_agree_with_no_answer() -> None:
         lone = make_sample("x", candidates=("x",), trace=(f"{REPLIES}{replies}",))
         assert compute_agreement(lone) == 1 / replies
         assert Coverage("c", "c").score(lone) == 0.0
-    single = make_sample("unknown", unknown=True, trace=(f"{REPLIES}1",))  # Post-Fusion on one passage
+    single = make_sample(
+        "unknown", unknown=True, trace=(f"{REPLIES}1",)
+    )  # Post-Fusion on one passage
     assert (compute_agreement(single), Coverage("c", "c").score(single)) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(("threshold", "accuracy", "coverage"), [(0.8, 1 / 2, 2 / 4), (0.0, 2 / 3, 3 / 4), (1.0, 0.0, 1 / 4)])
+@pytest.mark.parametrize(
+    ("threshold", "accuracy", "coverage"),
+    [(0.8, 1 / 2, 2 / 4), (0.0, 2 / 3, 3 / 4), (1.0, 0.0, 1 / 4)],
+)
 def test_fewer_answers_are_better_ones(threshold: float, accuracy: float, coverage: float) -> None:
     """A refusal is never confident; answers and refusals without a vote count in neither."""
-    metrics = [SelectiveAccuracy("a", "a", threshold=threshold), Coverage("c", "c", threshold=threshold)]
+    metrics = [
+        SelectiveAccuracy("a", "a", threshold=threshold),
+        Coverage("c", "c", threshold=threshold),
+    ]
     values = evaluate(metrics, SAMPLES)
-    assert (values["a"].mean, values["c"].mean, values["c"].n) == (pytest.approx(accuracy), pytest.approx(coverage), 4)
+    assert (values["a"].mean, values["c"].mean, values["c"].n) == (
+        pytest.approx(accuracy),
+        pytest.approx(coverage),
+        4,
+    )
 
 
 def say(reply: str, answer: str = "x", number: int = 0, *, unknown: bool = False) -> Sample:
@@ -94,7 +115,9 @@ def test_stated_confidence_selects_answers() -> None:
         say("x", "x", 3),
         say("unknown", "unknown", 4, unknown=True),
     ]
-    values = evaluate([SelectiveAccuracy("a", "a", by="stated"), Coverage("c", "c", by="stated")], samples)
+    values = evaluate(
+        [SelectiveAccuracy("a", "a", by="stated"), Coverage("c", "c", by="stated")], samples
+    )
     assert (values["a"].mean, values["a"].n) == (0.5, 2)
     assert (values["c"].mean, values["c"].n) == (0.5, 4)
     with pytest.raises(ConfigError, match=r"metric\.a\.by"):
@@ -104,9 +127,23 @@ def test_stated_confidence_selects_answers() -> None:
 def test_a_likelihood_is_read_from_the_trace() -> None:
     """None without a record; an answer "unknown" has 0, however probable it is."""
     traced = [
-        replace(sample, prediction=replace(sample.prediction, trace=("other: 1", f"{LIKELIHOOD}{value}")))
-        for sample, value in ((say("x"), "0.9"), (say("y", "y", 1), "0.25"), (say("unknown", "unknown", 2, unknown=True), "1"))
+        replace(
+            sample,
+            prediction=replace(sample.prediction, trace=("other: 1", f"{LIKELIHOOD}{value}")),
+        )
+        for sample, value in (
+            (say("x"), "0.9"),
+            (say("y", "y", 1), "0.25"),
+            (say("unknown", "unknown", 2, unknown=True), "1"),
+        )
     ]
-    assert [read_likelihood(sample) for sample in [*traced, say("x", "x", 3)]] == [0.9, 0.25, 0.0, None]
-    values = evaluate([SelectiveAccuracy("a", "a", by="likelihood"), Coverage("c", "c", by="likelihood")], traced)
+    assert [read_likelihood(sample) for sample in [*traced, say("x", "x", 3)]] == [
+        0.9,
+        0.25,
+        0.0,
+        None,
+    ]
+    values = evaluate(
+        [SelectiveAccuracy("a", "a", by="likelihood"), Coverage("c", "c", by="likelihood")], traced
+    )
     assert (values["a"].mean, values["c"].mean) == (1.0, 1 / 3)

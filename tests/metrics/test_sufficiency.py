@@ -15,7 +15,10 @@ METRIC = SufficientContext("s", "S", template="{question}|{passages}", passage="
 
 def sample(**fields: object) -> Sample:
     """A question whose reader saw two passages."""
-    return replace(make_sample("Ada", **fields), shown=Shown(tuple(make_context(rank, f"text {rank}") for rank in (1, 2))))
+    return replace(
+        make_sample("Ada", **fields),
+        shown=Shown(tuple(make_context(rank, f"text {rank}") for rank in (1, 2))),
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,13 @@ def test_a_reply_that_was_cut_has_no_verdict() -> None:
     plan = METRIC.plan(sample())
     next(plan)
     with pytest.raises(StopIteration) as stop:
-        plan.send([Generation('I end with {"Sufficient Context": 1} or {"Sufficient Context": 0}', "length")])
+        plan.send(
+            [
+                Generation(
+                    'I end with {"Sufficient Context": 1} or {"Sufficient Context": 0}', "length"
+                )
+            ]
+        )
     assert stop.value.value is None
 
 
@@ -63,7 +72,9 @@ def test_without_passages_nothing_is_asked() -> None:
 
 def test_passages_are_written_by_their_template() -> None:
     """With their titles, without blank ends; the request goes to the judge."""
-    titled = replace(METRIC, template=" {question}|{passages}\n", passage="{title}: {text}\n", max_new_tokens=7)
+    titled = replace(
+        METRIC, template=" {question}|{passages}\n", passage="{title}: {text}\n", max_new_tokens=7
+    )
     prompts = run_scripted_plan(titled.plan(sample()), [[""]])[1]
     assert prompts == [["Who wrote Emma?|Title 1: text 1\n\nTitle 2: text 2"]]
     (request,) = next(titled.plan(sample()))

@@ -17,7 +17,9 @@ HOLDS = np.array([False, True, False, True, True])
 
 
 def test_recall_precision_and_f1_of_sets_without_an_answer() -> None:
-    """At 0.5 the first two are called: one of two found, one of two calls right; at 0.7 three are called, two right."""
+    """At 0.5 the first two are called: one of two found, one of two calls right; at 0.7 three are
+    called, two right.
+    """
     half = evaluate_detection(BEST, HOLDS, 0.5)
     assert (half.recall.mean, half.precision.mean, half.f1.mean) == (0.5, 0.5, 0.5)
     more = evaluate_detection(BEST, HOLDS, 0.7)
@@ -30,7 +32,9 @@ def test_recall_precision_and_f1_of_sets_without_an_answer() -> None:
 
 
 def test_ratios_without_a_denominator_are_undefined() -> None:
-    """Every set holds an answer and none is flagged: there is nothing to find, and nothing was said."""
+    """Every set holds an answer and none is flagged: there is nothing to find, and nothing was
+    said.
+    """
     scores = evaluate_detection(BEST, np.ones(5, dtype=bool), 0.0)
     assert (scores.recall.n, scores.precision.n, scores.f1.n) == (0, 0, 0)
     assert evaluate_abstention(BEST, np.ones(5, dtype=bool), np.ones(5), 0.5).abstention_rate.n == 0
@@ -54,23 +58,31 @@ def test_the_threshold_is_that_with_the_highest_f1() -> None:
 
 
 def test_abstaining_costs_answers_and_finds_unanswerable_sets() -> None:
-    """Of three sets with an answer two were right, one of them is withheld; both sets without one are."""
+    """Of three sets with an answer two were right, one of them is withheld; both sets without one
+    are.
+    """
     outcome = evaluate_abstention(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.7)
-    assert (outcome.accuracy_before.mean, outcome.accuracy_after.mean, outcome.abstention_rate.mean) == pytest.approx(
-        (2 / 3, 1 / 3, 1.0)
-    )
+    assert (
+        outcome.accuracy_before.mean,
+        outcome.accuracy_after.mean,
+        outcome.abstention_rate.mean,
+    ) == pytest.approx((2 / 3, 1 / 3, 1.0))
     assert (outcome.accuracy_before.n, outcome.abstention_rate.n) == (3, 2)
     at_a_score = evaluate_abstention(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.8)
     assert (at_a_score.accuracy_after.mean, at_a_score.abstention_rate.mean) == (0.0, 1.0)
 
 
 def test_risk_falls_with_coverage_where_confidence_means_something() -> None:
-    """Right, wrong, right, wrong by confidence: risks 0, 1/2, 1/3, 1/2; equal confidences enter together."""
+    """Right, wrong, right, wrong by confidence: risks 0, 1/2, 1/3, 1/2; equal confidences enter
+    together.
+    """
     right = np.array([1.0, 0.0, 1.0, 0.0])
     coverage, risk = compute_risk_coverage(np.array([0.9, 0.8, 0.7, 0.6]), right)
     assert coverage.tolist() == [0.25, 0.5, 0.75, 1.0]
     assert risk.tolist() == pytest.approx([0, 1 / 2, 1 / 3, 1 / 2])
-    assert compute_area_under_risk(np.array([0.9, 0.8, 0.7, 0.6]), right) == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert compute_area_under_risk(np.array([0.9, 0.8, 0.7, 0.6]), right) == pytest.approx(
+        (0 + 1 / 2 + 1 / 3 + 1 / 2) / 4
+    )
     assert compute_area_under_risk(np.full(4, 0.5), right) == 0.5
 
 
@@ -83,6 +95,8 @@ def test_rows_must_fit() -> None:
 def test_confidences_of_minus_infinity_are_a_tie() -> None:
     """As any other equal confidences; one that is no number is refused."""
     correct = np.array([1.0, 0.0, 0.0])
-    assert compute_area_under_risk(np.full(3, -np.inf), correct) == compute_area_under_risk(np.full(3, -9.0), correct)
+    assert compute_area_under_risk(np.full(3, -np.inf), correct) == compute_area_under_risk(
+        np.full(3, -9.0), correct
+    )
     with pytest.raises(InputError, match="confidence in answer 1 is NaN"):
         compute_area_under_risk(np.array([0.5, np.nan, 0.5]), correct)

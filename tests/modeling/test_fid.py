@@ -1,4 +1,6 @@
-"""Fusion-in-decoder: contexts are encoded alone and laid end to end, whatever else is in the batch."""
+"""Fusion-in-decoder: contexts are encoded alone and laid end to end, whatever else is
+in the batch.
+"""
 
 import pytest
 import torch
@@ -25,20 +27,32 @@ def rows(lm: LanguageModel, *texts: str) -> list[list[int]]:
 
 
 def test_contexts_stand_in_order_without_padding_between(lm: LanguageModel) -> None:
-    """A question's states are those of each context encoded by itself; the shorter question is padded at its end alone."""
-    long, short = rows(lm, "who wrote emma", "emma", "Jane Austen wrote Emma title"), rows(lm, "Emma context")
+    """A question's states are those of each context encoded by itself; the shorter question is
+    padded at its end alone.
+    """
+    long, short = (
+        rows(lm, "who wrote emma", "emma", "Jane Austen wrote Emma title"),
+        rows(lm, "Emma context"),
+    )
     with torch.inference_mode():
         fused = fuse_contexts(lm, [long, short])
         encoder = lm.model.get_encoder()
-        alone = [encoder(input_ids=torch.tensor([row])).last_hidden_state[0] for row in (*long, *short)]
+        alone = [
+            encoder(input_ids=torch.tensor([row])).last_hidden_state[0] for row in (*long, *short)
+        ]
     states, reach = fused["encoder_outputs"].last_hidden_state, fused["attention_mask"]
-    assert reach.tolist() == [[1] * sum(map(len, long)), [1] * len(short[0]) + [0] * (sum(map(len, long)) - len(short[0]))]
+    assert reach.tolist() == [
+        [1] * sum(map(len, long)),
+        [1] * len(short[0]) + [0] * (sum(map(len, long)) - len(short[0])),
+    ]
     assert torch.allclose(states[0], torch.cat(alone[:3]), atol=1e-5)
     assert torch.allclose(states[1, : len(short[0])], alone[3], atol=1e-5)
 
 
 def test_an_answer_does_not_depend_on_its_neighbors(lm: LanguageModel) -> None:
-    """Questions answered together are answered as each alone; with one context, as the plain model does."""
+    """Questions answered together are answered as each alone; with one context, as the plain model
+    does.
+    """
     inputs = [rows(lm, "who wrote emma", "Jane Austen wrote Emma"), rows(lm, "Emma context")]
     together = generate_fused(lm, inputs, 6)
     assert all(together)

@@ -9,8 +9,9 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from winnow.modeling.first_token import skip_unread_tokens
 
 SIZES = {
-    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 40, "pad_token_id": 1, "hidden_dropout_prob": 0.2,
+    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "max_position_embeddings": 40, "pad_token_id": 1,
+    "hidden_dropout_prob": 0.2,
 }  # fmt: skip
 IDS = torch.randint(2, 60, (3, 17), generator=torch.Generator().manual_seed(1))
 MASK = torch.ones_like(IDS)
@@ -33,7 +34,9 @@ def test_logits_are_those_of_the_whole_layer(model_type: str, attention: str) ->
     fast = copy.deepcopy(model)
     assert skip_unread_tokens(fast)
     for mask in (MASK, None):
-        torch.testing.assert_close(fast(IDS, mask).logits, model(IDS, mask).logits, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            fast(IDS, mask).logits, model(IDS, mask).logits, rtol=1e-5, atol=1e-6
+        )
     assert fast.base_model(IDS, MASK).last_hidden_state.shape == (3, 1, 32)  # type: ignore[operator]
     for one in (fast, model):
         one(IDS, MASK).logits.logsumexp(1).sum().backward()
@@ -78,7 +81,9 @@ def test_other_attention_and_decoders_stay_as_they_are() -> None:
 
 def test_other_models_stay_as_they_are() -> None:
     """DistilBERT has layers of another kind, and its logits do not change."""
-    config = AutoConfig.for_model("distilbert", vocab_size=60, dim=32, hidden_dim=64, n_layers=2, n_heads=4)
+    config = AutoConfig.for_model(
+        "distilbert", vocab_size=60, dim=32, hidden_dim=64, n_layers=2, n_heads=4
+    )
     model = AutoModelForSequenceClassification.from_config(config).eval()
     logits = model(IDS, MASK).logits
     assert not skip_unread_tokens(model)

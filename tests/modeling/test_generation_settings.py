@@ -36,8 +36,12 @@ def reply(folder: Path) -> Generation:
         {"do_sample": True, "temperature": 9.0},
     ],
 )
-def test_replies_depend_on_the_settings_of_a_request_alone(tmp_path: Path, settings: dict[str, object]) -> None:
-    """Whatever generation_config.json says, as in models that are published with settings for summaries."""
+def test_replies_depend_on_the_settings_of_a_request_alone(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    """Whatever generation_config.json says, as in models that are published with settings for
+    summaries.
+    """
     folder = make_tiny_t5(tmp_path / "t5", ["Ada was born in Arlen"])
     plain = reply(folder)
     file = folder / "generation_config.json"
@@ -52,15 +56,32 @@ def test_ignored_settings_are_named(tmp_path: Path, caplog: pytest.LogCaptureFix
     file.write_text(json.dumps({**json.loads(file.read_text()), "no_repeat_ngram_size": 3}))
     with caplog.at_level(logging.WARNING):
         reply(folder)
-    assert "generation_config.json sets no_repeat_ngram_size, which readers do not use" in caplog.text
+    assert (
+        "generation_config.json sets no_repeat_ngram_size, which readers do not use" in caplog.text
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "description"),
     [
         ({}, ""),
-        ({"eos_token_id": [1, 2], "do_sample": True, "temperature": 0.6, "no_repeat_ngram_size": 0}, ""),
-        ({"encoder_repetition_penalty": 1.0, "output_attentions": False, "suppress_tokens": None}, ""),
+        (
+            {
+                "eos_token_id": [1, 2],
+                "do_sample": True,
+                "temperature": 0.6,
+                "no_repeat_ngram_size": 0,
+            },
+            "",
+        ),
+        (
+            {
+                "encoder_repetition_penalty": 1.0,
+                "output_attentions": False,
+                "suppress_tokens": None,
+            },
+            "",
+        ),
         ({"no_repeat_ngram_size": 1}, "/plain"),
         ({"min_new_tokens": 5}, "/plain"),
     ],
@@ -74,7 +95,9 @@ def test_replies_that_such_settings_once_changed_have_another_key(
 
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "tokenizer_config.json", "model.gguf"])
-def test_a_template_with_a_date_is_found_in_every_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_with_a_date_is_found_in_every_file(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its prompts had another date each day. A hub that cannot be reached is not waited for."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     file = tmp_path / name

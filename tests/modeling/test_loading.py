@@ -56,15 +56,21 @@ def test_the_digest_follows_the_weights(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 @pytest.mark.parametrize(
-    ("has", "expected"), [("sse avx512_bf16", "bfloat16"), ("amx_bf16 sse", "bfloat16"), ("sse bf16", "float32")]
+    ("has", "expected"),
+    [("sse avx512_bf16", "bfloat16"), ("amx_bf16 sse", "bfloat16"), ("sse bf16", "float32")],
 )
 def test_auto_takes_bfloat16_where_the_processor_multiplies_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has: str, expected: str, device: str
 ) -> None:
-    """Emulated, it would be slower than float32; a name is taken as it is. Elsewhere than on Linux, PyTorch is asked."""
+    """Emulated, it would be slower than float32; a name is taken as it is. Elsewhere than on Linux,
+    PyTorch is asked.
+    """
     monkeypatch.setattr(loading, "_GPU_DRIVERS", ())
     monkeypatch.setattr(loading, "_CPU_FEATURES", tmp_path / "cpuinfo")
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: dict.fromkeys(has.split(), True) | {"amx_bf16": "amx" in has})
+    monkeypatch.setattr(
+        "torch.cpu.get_capabilities",
+        lambda: dict.fromkeys(has.split(), True) | {"amx_bf16": "amx" in has},
+    )
     for text in (None, f"processor: 0\nflags\t\t: {has}\nflags: amx_bf16\n"):
         if text:
             (tmp_path / "cpuinfo").write_text(text)
@@ -75,11 +81,16 @@ def test_auto_takes_bfloat16_where_the_processor_multiplies_it(
 
 
 def test_precision_is_known_without_pytorch() -> None:
-    """Settings are checked before anything large is imported; both ways of asking agree on this machine."""
+    """Settings are checked before anything large is imported; both ways of asking agree on this
+    machine.
+    """
     code = (
-        "import sys; from winnow.modeling.loading import resolve_dtype as r; print(r('auto', 'cpu'), 'torch' in sys.modules)"
+        "import sys; from winnow.modeling.loading import resolve_dtype as r; print(r('auto', "
+        "'cpu'), 'torch' in sys.modules)"
     )
-    found, imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    found, imported = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     capabilities = torch.cpu.get_capabilities()
     native = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
     assert (found, imported) == ("bfloat16" if native else "float32", str(sys.platform != "linux"))
@@ -99,11 +110,16 @@ def test_devices_and_precisions_by_name() -> None:
         pick_dtype("int3", "cpu")
 
 
-def test_the_code_of_a_model_folder_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever says yes on the terminal: config, model and tokenizer name a module that would leave a file."""
+def test_the_code_of_a_model_folder_is_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever says yes on the terminal: config, model and tokenizer name a module that would leave
+    a file.
+    """
     folder, marker = make_tiny_causal_lm(tmp_path / "m", ["some text"]), tmp_path / "was run"
     (folder / "theirs.py").write_text(
-        f"open({str(marker)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\nclass Tokenizer: pass\n"
+        f"open({str(marker)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\nclass "
+        "Tokenizer: pass\n"
     )
     names = {
         "AutoConfig": "theirs.Config",

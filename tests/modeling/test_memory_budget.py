@@ -16,7 +16,9 @@ from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 
 class SmallGpu:
-    """A computation that squares numbers, and whose memory holds batches of at most `most` padded tokens."""
+    """A computation that squares numbers, and whose memory holds batches of at most `most` padded
+    tokens.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -46,7 +48,9 @@ def test_later_batches_are_split_before_they_fail() -> None:
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
     assert len(list(budget.run(gpu.compute, [9] * 8, lambda number: number))) == 2
     gpu.batches.clear()
-    assert list(budget.run(gpu.compute, [9] * 8, lambda number: number)) == [([9] * 4, [81] * 4)] * 2
+    assert (
+        list(budget.run(gpu.compute, [9] * 8, lambda number: number)) == [([9] * 4, [81] * 4)] * 2
+    )
     assert [len(batch) for batch in gpu.batches] == [4, 4]
 
 
@@ -112,7 +116,9 @@ def test_a_result_is_fetched_after_the_next_one_was_requested() -> None:
 
 
 def test_rows_run_in_batches_of_similar_length() -> None:
-    """The longest first; a batch is computed before the one before it is yielded, and too long ones are split."""
+    """The longest first; a batch is computed before the one before it is yielded, and too long ones
+    are split.
+    """
     computed: list[Sequence[int]] = []
 
     def compute(indices: Sequence[int]) -> list[int]:

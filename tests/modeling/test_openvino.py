@@ -1,4 +1,6 @@
-"""Scoring by OpenVINO: PyTorch's numbers, at any batch size and length, and nothing reported to anyone."""
+"""Scoring by OpenVINO: PyTorch's numbers, at any batch size and length, and nothing reported to
+anyone.
+"""
 
 import logging
 import subprocess
@@ -22,19 +24,33 @@ from winnow.records import Passage
 from winnow.testing import make_tiny_encoder, make_tiny_t5
 
 pytest.importorskip("openvino")
-TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma true false", "the sea is blue and wide"] * 20
-PAIRS = [("who wrote emma", Passage(str(n), "Emma", "Jane Austen wrote Emma. " * n)) for n in range(1, 9)]
-PAIRS.append(("what is blue", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")))
+TEXTS = [
+    "question: who wrote emma title: Emma context: Jane Austen wrote Emma true false",
+    "the sea is blue and wide",
+] * 20
+PAIRS = [
+    ("who wrote emma", Passage(str(n), "Emma", "Jane Austen wrote Emma. " * n)) for n in range(1, 9)
+]
+PAIRS.append(
+    (
+        "what is blue",
+        Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter."),
+    )
+)
 Make = Callable[..., PairEstimator]
 
 
 def t5(folder: Path, **settings: str) -> T5Estimator:
-    return T5Estimator(str(make_tiny_t5(folder / "t5", TEXTS)), label_words=(" true", " false"), **settings)  # type: ignore[arg-type]
+    return T5Estimator(
+        str(make_tiny_t5(folder / "t5", TEXTS)), label_words=(" true", " false"), **settings
+    )  # type: ignore[arg-type]
 
 
 def classes(folder: Path, **settings: str) -> CrossEncoder:
     torch.manual_seed(0)
-    estimator = CrossEncoder(str(make_tiny_encoder(folder / "bert", TEXTS)), head="classes", **settings)  # type: ignore[arg-type]
+    estimator = CrossEncoder(
+        str(make_tiny_encoder(folder / "bert", TEXTS)), head="classes", **settings
+    )  # type: ignore[arg-type]
     torch.nn.init.normal_(estimator.lm.model.classifier.weight, std=9.0)  # type: ignore[union-attr,arg-type]
     return estimator
 
@@ -44,12 +60,19 @@ def pooled(folder: Path, **settings: str) -> CrossEncoder:
 
 
 def apart(folder: Path, **settings: str) -> CrossEncoder:
-    return CrossEncoder(str(make_tiny_encoder(folder / "bert", TEXTS)), head="pooled", separate_layers=1, **settings)  # type: ignore[arg-type]
+    return CrossEncoder(
+        str(make_tiny_encoder(folder / "bert", TEXTS)),
+        head="pooled",
+        separate_layers=1,
+        **settings,
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [t5, classes, pooled, apart])
 def test_it_gives_pytorchs_numbers(make: Make, tmp_path: Path) -> None:
-    """In batches of several sizes and lengths, also a second time, when the first's memory is used again."""
+    """In batches of several sizes and lengths, also a second time, when the first's memory is used
+    again.
+    """
     expected = make(tmp_path, dtype="float32").score(PAIRS)
     assert expected.std() > 5e-3
     estimator = make(tmp_path, dtype="float32", runtime="openvino")
@@ -58,7 +81,9 @@ def test_it_gives_pytorchs_numbers(make: Make, tmp_path: Path) -> None:
     assert estimator.score(PAIRS[:1]) == pytest.approx(expected[:1], abs=1e-4)
 
 
-@pytest.mark.skipif(resolve_dtype("auto", "cpu") != "bfloat16", reason="this CPU does not compute in bfloat16")
+@pytest.mark.skipif(
+    resolve_dtype("auto", "cpu") != "bfloat16", reason="this CPU does not compute in bfloat16"
+)
 @pytest.mark.parametrize("make", [t5, pooled])
 def test_bfloat16_is_close(make: Make, tmp_path: Path) -> None:
     """Within a third of what tells the pairs apart."""
@@ -87,20 +112,33 @@ def test_nan_is_the_models_and_names_the_question(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_run_is_told() -> None:
-    """With the model's name and the setting that runs it: an operation it lacks, a function that goes by its input's size."""
+    """With the model's name and the setting that runs it: an operation it lacks, a function that
+    goes by its input's size.
+    """
     square, level = (torch.eye(3),), logging.getLogger().level
 
     def by_size(values: torch.Tensor) -> torch.Tensor:
         return values * len(values)
 
-    with pytest.raises(ModelError, match=r"OpenVINO cannot run models/x: .* Set estimator.engine.runtime=torch"):
-        CompiledFunction(torch.nn.Identity(), torch.linalg.eigvals, square, square, "float32", "models/x")
+    with pytest.raises(
+        ModelError, match=r"OpenVINO cannot run models/x: .* Set estimator.engine.runtime=torch"
+    ):
+        CompiledFunction(
+            torch.nn.Identity(), torch.linalg.eigvals, square, square, "float32", "models/x"
+        )
     assert logging.getLogger().level == level
-    with pytest.raises(ModelError, match="cannot run models/x: the trace is only valid for inputs of the example's size"):
-        CompiledFunction(torch.nn.Identity(), by_size, square, (torch.ones(2, 3),), "float32", "models/x")
+    with pytest.raises(
+        ModelError,
+        match="cannot run models/x: the trace is only valid for inputs of the example's size",
+    ):
+        CompiledFunction(
+            torch.nn.Identity(), by_size, square, (torch.ones(2, 3),), "float32", "models/x"
+        )
     with pytest.raises(ConfigError, match="received dtype=float16"):
         CompiledFunction(torch.nn.Identity(), by_size, square, square, "float16", "models/x")
-    with pytest.raises(ConfigError, match="causal estimator supports runtime=torch only; received 'openvino'"):
+    with pytest.raises(
+        ConfigError, match="causal estimator supports runtime=torch only; received 'openvino'"
+    ):
         CausalEstimator("x", runtime="openvino")
     assert CausalEstimator("x", runtime="auto").runtime == "torch"
 
@@ -110,7 +148,9 @@ def test_an_input_that_it_gives_nothing_for_is_no_score_of_the_last_one(tmp_path
     estimator = pooled(tmp_path, dtype="float32", runtime="openvino")
     estimator.score(PAIRS)
     for length in (estimator.lm.context_length + 40, estimator.lm.context_length + 1):
-        with pytest.raises(ModelError, match=r"bert: OpenVINO wrote no output for inputs of \[\(1, \d+\), "):
+        with pytest.raises(
+            ModelError, match=r"bert: OpenVINO wrote no output for inputs of \[\(1, \d+\), "
+        ):
             estimator._log_odds(estimator.collate([[1] * length], [3]))
 
 
@@ -126,7 +166,11 @@ def test_what_a_model_cannot_read_is_refused(tmp_path: Path) -> None:
 
 def test_auto_takes_it_on_a_cpu_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what was asked for and cannot be had is refused."""
-    assert [resolve_runtime(name, "cpu") for name in ("auto", "torch", "openvino")] == ["openvino", "torch", "openvino"]
+    assert [resolve_runtime(name, "cpu") for name in ("auto", "torch", "openvino")] == [
+        "openvino",
+        "torch",
+        "openvino",
+    ]
     with pytest.raises(ConfigError, match=r"one of auto, torch, openvino; received 'onnx'"):
         resolve_runtime("onnx", "cpu")
     monkeypatch.setattr(models, "find_spec", lambda _name: None)
@@ -141,16 +185,24 @@ def test_auto_takes_it_on_a_cpu_where_it_is_installed(monkeypatch: pytest.Monkey
 def test_its_converter_reports_nothing() -> None:
     """Its telemetry is never imported."""
     code = (
-        "import sys, torch; from winnow.modeling.openvino import CompiledFunction; layer = torch.nn.Linear(3, 2); "
-        "CompiledFunction(layer, layer, (torch.zeros(2, 3),), (torch.ones(1, 3),), 'float32', 'x'); "
-        "print(sys.modules['openvino_telemetry'])"
+        "import sys, torch; from winnow.modeling.openvino import CompiledFunction; layer = "
+        "torch.nn.Linear(3, 2); CompiledFunction(layer, layer, (torch.zeros(2, 3),), "
+        "(torch.ones(1, 3),), 'float32', 'x'); print(sys.modules['openvino_telemetry'])"
     )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert process.stdout.strip() == "None"
 
 
-@pytest.mark.parametrize(("dtype", "given", "threads"), [("bfloat16", 1, 2), ("bfloat16", 3, 3), ("float32", 1, 1)])
-def test_bfloat16_has_two_threads_or_more(monkeypatch: pytest.MonkeyPatch, dtype: str, given: int, threads: int) -> None:
-    """With one, OpenVINO divides by zero on a CPU with AMX; otherwise the number is that of PyTorch."""
+@pytest.mark.parametrize(
+    ("dtype", "given", "threads"), [("bfloat16", 1, 2), ("bfloat16", 3, 3), ("float32", 1, 1)]
+)
+def test_bfloat16_has_two_threads_or_more(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, given: int, threads: int
+) -> None:
+    """With one, OpenVINO divides by zero on a CPU with AMX; otherwise the number is that of
+    PyTorch.
+    """
     monkeypatch.setattr(openvino, "count_threads", lambda: given)
     assert openvino.build_properties(dtype)["INFERENCE_NUM_THREADS"] == threads

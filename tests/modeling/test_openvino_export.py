@@ -1,4 +1,6 @@
-"""Conversions to OpenVINO are those that were written; tests/readers/test_openvino.py has what they compute."""
+"""Conversions to OpenVINO are those that were written; tests/readers/test_openvino.py has what they
+compute.
+"""
 
 import logging
 from pathlib import Path
@@ -17,12 +19,19 @@ def folder(tmp_path: Path) -> Path:
     return make_tiny_causal_lm(tmp_path / "lm", ["The quick brown fox"], context_length=200)
 
 
-def test_a_changed_conversion_is_made_again(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One weight multiplied by -5 would give other replies under the same identity; so would a file that is missing."""
+def test_a_changed_conversion_is_made_again(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One weight multiplied by -5 would give other replies under the same identity; so would a file
+    that is missing.
+    """
     target = openvino_export.convert_causal_lm(str(folder), tmp_path / "converted")
     weights = target / openvino_export.MODEL_FILE.replace(".xml", ".bin")
     original = weights.read_bytes()
-    for change in (lambda: weights.write_bytes(bytes([original[0] ^ 0x80]) + original[1:]), weights.unlink):
+    for change in (
+        lambda: weights.write_bytes(bytes([original[0] ^ 0x80]) + original[1:]),
+        weights.unlink,
+    ):
         change()
         with caplog.at_level(logging.WARNING):
             assert openvino_export.convert_causal_lm(str(folder), tmp_path / "converted") == target

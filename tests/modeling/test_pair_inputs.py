@@ -3,7 +3,12 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, group_by_token_budget, pad_rows
+from winnow.modeling.pair_inputs import (
+    PairTemplate,
+    PairTokenizer,
+    group_by_token_budget,
+    pad_rows,
+)
 from winnow.records import Passage
 from winnow.synthetic.scratch_t5 import build_word_tokenizer
 
@@ -19,7 +24,10 @@ def test_a_pair_is_question_and_passage_in_fids_form() -> None:
     """The same tokens as the joined text has."""
     tokens = PairTokenizer(WORDS, PairTemplate(), 64, head=[1], middle=[2], tail=[1])
     ids = tokens.encode("who wrote emma", PASSAGE)
-    assert words(ids) == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
+    assert (
+        words(ids)
+        == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
+    )
     assert tokens.get_second_start("who wrote emma", PASSAGE) == 6
     plain = PairTokenizer(WORDS, PairTemplate(), 64).encode("who wrote emma", PASSAGE)
     text = "question: who wrote emma title: emma context: jane austen wrote emma"
@@ -33,12 +41,16 @@ def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None
     tokens.encode("a", Passage("s", "", "b"))
     tokens.encode("a", PASSAGE)
     assert tokens.truncated == 2
-    with pytest.raises(ConfigError, match="leaves no token for a passage beside the question 'a b c d e'"):
+    with pytest.raises(
+        ConfigError, match="leaves no token for a passage beside the question 'a b c d e'"
+    ):
         tokens.encode("a b c d e", PASSAGE)
 
 
 def test_tokens_of_old_texts_are_forgotten() -> None:
-    """Beyond the number to keep, those that were not used for the longest time; those of the current pairs always stay."""
+    """Beyond the number to keep, those that were not used for the longest time; those of the
+    current pairs always stay.
+    """
     tokens = PairTokenizer(WORDS, PairTemplate("{question}", "{text}"), 64, max_texts=2)
     texts = [Passage(letter, "", letter) for letter in "abcdef"]
     for passage in (texts[0], texts[1], texts[0], texts[2]):  # b is the oldest when c comes

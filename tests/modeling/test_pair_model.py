@@ -17,7 +17,9 @@ PASSAGE = Passage("a", "Emma", "Jane Austen wrote Emma")
 
 
 def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
-    """The tokens of FiD's form, question and passage tokenized apart, then the end token; loaded once, on first use."""
+    """The tokens of FiD's form, question and passage tokenized apart, then the end token; loaded
+    once, on first use.
+    """
     model = Seq2SeqGenerator(str(make_tiny_t5(tmp_path / "t5", TEXTS)), max_answer=8)
     assert model.truncated == 0
     tokenizer = model.lm.tokenizer
@@ -36,9 +38,15 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
 def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     """The passage gives way to the suffix where both do not fit; what was cut is counted."""
     form = PairTemplate(suffix=" relevant:")
-    model = CausalEstimator(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS)), template=form, max_length=14)
+    model = CausalEstimator(
+        str(make_tiny_causal_lm(tmp_path / "lm", TEXTS)), template=form, max_length=14
+    )
     tokenizer = model.lm.tokenizer
-    texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
+    texts = [
+        "question: who wrote emma",
+        " title: Emma context: Jane Austen wrote Emma",
+        " relevant:",
+    ]
     question_ids, passage_ids, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
     room = 14 - 1 - len(question_ids) - len(end)
     assert 0 < room < len(passage_ids)
@@ -56,5 +64,8 @@ def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
 def test_a_window_without_room_for_a_passage_is_refused(tmp_path: Path) -> None:
     """Naming the window and the question."""
     model = Seq2SeqGenerator(str(make_tiny_t5(tmp_path / "t5", TEXTS)), max_length=4, max_answer=8)
-    with pytest.raises(ConfigError, match="max_length=4 leaves no token for a passage beside the question 'who wrote emma'"):
+    with pytest.raises(
+        ConfigError,
+        match="max_length=4 leaves no token for a passage beside the question 'who wrote emma'",
+    ):
         model.tokens.encode("who wrote emma", PASSAGE)

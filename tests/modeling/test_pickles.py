@@ -35,15 +35,22 @@ def convert(source: Path, target: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=source.parent, capture_output=True, text=True, check=False)
 
 
-def test_a_pickled_model_is_refused_and_the_converted_one_is_the_same(pickled: Path, tmp_path: Path) -> None:
+def test_a_pickled_model_is_refused_and_the_converted_one_is_the_same(
+    pickled: Path, tmp_path: Path
+) -> None:
     """The encoder loads afterwards, with equal weights."""
     with pytest.raises(ModelError, match="pickled weights are not loaded"):
         SentenceEncoder(str(pickled), dtype="float32").encode_queries(["rivers"])
     convert(pickled, tmp_path / "converted").check_returncode()
-    expected, found = load_file(tmp_path / "expected.safetensors"), load_file(tmp_path / "converted/model.safetensors")
+    expected, found = (
+        load_file(tmp_path / "expected.safetensors"),
+        load_file(tmp_path / "converted/model.safetensors"),
+    )
     assert expected.keys() == found.keys()
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
-    vectors = SentenceEncoder(str(tmp_path / "converted"), dtype="float32").encode_queries(["rivers", "the Seine"])
+    vectors = SentenceEncoder(str(tmp_path / "converted"), dtype="float32").encode_queries(
+        ["rivers", "the Seine"]
+    )
     assert np.isfinite(vectors).all()
 
 
@@ -52,15 +59,24 @@ def test_the_shards_of_a_large_model_are_converted_each(pickled: Path, tmp_path:
     weights = torch.load(pickled / "pytorch_model.bin", weights_only=True)
     names = sorted(weights)
     for number, part in enumerate((names[:3], names[3:]), start=1):
-        torch.save({name: weights[name] for name in part}, pickled / f"pytorch_model-{number:05}-of-00002.bin")
+        torch.save(
+            {name: weights[name] for name in part},
+            pickled / f"pytorch_model-{number:05}-of-00002.bin",
+        )
     (pickled / "pytorch_model.bin").unlink()
     (pickled / "pytorch_model.bin.index.json").write_text("{}")
     convert(pickled, tmp_path / "converted").check_returncode()
     files = {file.name for file in (tmp_path / "converted").iterdir() if "model" in file.name}
     shards = {f"model-{number:05}-of-00002.safetensors" for number in (1, 2)}
     assert files == {*shards, "model.safetensors.index.json"}
-    vectors = SentenceEncoder(str(tmp_path / "converted"), dtype="float32").encode_queries(["rivers"])
-    whole = {name: tensor for shard in shards for name, tensor in load_file(tmp_path / "converted" / shard).items()}
+    vectors = SentenceEncoder(str(tmp_path / "converted"), dtype="float32").encode_queries(
+        ["rivers"]
+    )
+    whole = {
+        name: tensor
+        for shard in shards
+        for name, tensor in load_file(tmp_path / "converted" / shard).items()
+    }
     assert np.isfinite(vectors).all()
     assert all(torch.equal(whole[name], tensor) for name, tensor in weights.items())
 

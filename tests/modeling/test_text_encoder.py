@@ -32,7 +32,9 @@ class FirstToken(TextEncoder):
             for indices, pooled in self._iter_pooled(texts, self.path)
             for index, vector in zip(indices, pooled, strict=True)
         }
-        return torch.stack([rows[index] for index in range(len(texts))]) if texts else torch.empty(0)
+        return (
+            torch.stack([rows[index] for index in range(len(texts))]) if texts else torch.empty(0)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_texts_have_their_templates_and_prefixes() -> None:
     """A template without the text, or with another field, is refused."""
-    encoder = FirstToken("x", passage_template="{title} [SEP] {text}", query_prefix="query: ", passage_prefix="passage: ")
+    encoder = FirstToken(
+        "x",
+        passage_template="{title} [SEP] {text}",
+        query_prefix="query: ",
+        passage_prefix="passage: ",
+    )
     assert encoder._format_queries(["a"]) == ["query: a"]
     assert encoder._format_passages([Passage("1", "T", "x")]) == ["passage: T [SEP] x"]
     for template in ("{title}", "{text} {body}"):
@@ -78,7 +85,9 @@ def test_a_model_is_loaded_once(folder: str, monkeypatch: pytest.MonkeyPatch) ->
     """Queries and passages share it unless queries have one of their own."""
     encoder, loaded = FirstToken(folder, dtype="float32"), []
     load = encoder._load_model
-    monkeypatch.setattr(encoder, "_load_model", lambda *words: loaded.append(Path(words[0]).name) or load(*words))
+    monkeypatch.setattr(
+        encoder, "_load_model", lambda *words: loaded.append(Path(words[0]).name) or load(*words)
+    )
     encoder.encode(["a"])
     encoder.encode(["b"])
     assert len(loaded) == 1

@@ -17,17 +17,24 @@ from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
     ("name", "message"),
     [
         ("pytorch_model.bin", "names the weights 'pytorch_model.bin'. Only safetensors files"),
-        ("../outside.safetensors", "names the weights '../outside.safetensors'. Only safetensors files"),
+        (
+            "../outside.safetensors",
+            "names the weights '../outside.safetensors'. Only safetensors files",
+        ),
         ("missing.safetensors", "which do not exist"),
     ],
 )
-def test_an_index_names_only_safetensors_in_the_folder(tmp_path: Path, name: str, message: str) -> None:
+def test_an_index_names_only_safetensors_in_the_folder(
+    tmp_path: Path, name: str, message: str
+) -> None:
     """Neither pickled weights nor those of another folder; a whole index passes."""
     folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     (tmp_path / "outside.safetensors").touch()
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}))
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "pytorch_model.bin"}}))
+    (folder / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"weight_map": {"a": "pytorch_model.bin"}})
+    )
     check_model(str(folder))
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": name}}))
     with pytest.raises(ModelError, match=message):
@@ -41,7 +48,10 @@ def test_missing_weights_are_named_instead_of_drawn_at_random(tmp_path: Path) ->
     """Of a language model, and of an encoder, which may lack only the pooler that nobody reads."""
     folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     _drop(folder, lambda name: "layers.0.mlp" in name)
-    with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.0\.mlp\.down_proj.*Check that it is a complete"):
+    with pytest.raises(
+        ModelError,
+        match=r"lacks the weights model\.layers\.0\.mlp\.down_proj.*Check that it is a complete",
+    ):
         load_causal_lm(str(folder), "float32", "cpu")
     encoder = make_tiny_encoder(tmp_path / "e", ["some text"])
     _drop(encoder, lambda name: "pooler" in name)
@@ -54,7 +64,11 @@ def test_missing_weights_are_named_instead_of_drawn_at_random(tmp_path: Path) ->
 
 def _drop(folder: Path, is_dropped: Callable[[str], bool]) -> None:
     weights = load_file(folder / "model.safetensors")
-    save_file({n: t for n, t in weights.items() if not is_dropped(n)}, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        {n: t for n, t in weights.items() if not is_dropped(n)},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

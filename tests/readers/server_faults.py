@@ -1,6 +1,8 @@
-"""More than a hundred ways in which a server can answer a chat request wrongly, as bytes on the connection.
+"""More than a hundred ways in which a server can answer a chat request wrongly, as bytes on the
+connection.
 
-Each way is a function from the correct completion to the bytes that are sent before the connection is closed.
+Each way is a function from the correct completion to the bytes that are sent before the connection
+is closed.
 """
 
 import gzip
@@ -14,9 +16,13 @@ Completion = dict[str, Any]
 Fault = Callable[[Completion], bytes]
 
 
-def respond(body: bytes, status: str = "200 OK", headers: str = "Content-Type: application/json\r\n") -> bytes:
+def respond(
+    body: bytes, status: str = "200 OK", headers: str = "Content-Type: application/json\r\n"
+) -> bytes:
     """Build a response with the right length."""
-    return f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+    return (
+        f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    ).encode() + body
 
 
 def _body(change: Callable[[str], str | bytes]) -> Fault:
@@ -30,7 +36,9 @@ def _body(change: Callable[[str], str | bytes]) -> Fault:
 
 
 def _field(path: str, value: object) -> Fault:
-    """Set one field of the completion; a value of None is JSON's null, and `...` leaves the field out."""
+    """Set one field of the completion; a value of None is JSON's null, and `...` leaves the field
+    out.
+    """
 
     def fault(completion: Completion) -> bytes:
         changed: Any = deepcopy(completion)
@@ -67,22 +75,26 @@ _ERROR_BODIES = {
     "nothing": b"",
 }
 _STATUSES = (
-    "400 Bad Request", "401 Unauthorized", "402 Payment Required", "403 Forbidden", "404 Not Found", "405 Not Allowed",
-    "408 Timeout", "409 Conflict", "413 Too Large", "415 Unsupported", "418 Teapot", "422 Unprocessable", "425 Early",
-    "429 Too Many", "451 Legal", "500 Error", "501 Not Implemented", "502 Bad Gateway", "503 Unavailable", "504 Timeout",
-    "507 Storage", "520 Unknown", "529 Overloaded", "599 Odd",
+    "400 Bad Request", "401 Unauthorized", "402 Payment Required", "403 Forbidden", "404 Not Found",
+    "405 Not Allowed", "408 Timeout", "409 Conflict", "413 Too Large", "415 Unsupported",
+    "418 Teapot", "422 Unprocessable", "425 Early", "429 Too Many", "451 Legal", "500 Error",
+    "501 Not Implemented", "502 Bad Gateway", "503 Unavailable", "504 Timeout", "507 Storage",
+    "520 Unknown", "529 Overloaded", "599 Odd",
 )  # fmt: skip
 FAULTS: dict[str, Fault] = {
-    f"{status}, {name}": _sent(respond(body, status)) for status in _STATUSES for name, body in _ERROR_BODIES.items()
+    f"{status}, {name}": _sent(respond(body, status))
+    for status in _STATUSES
+    for name, body in _ERROR_BODIES.items()
 }
 FAULTS |= {
     f"200, {name}": _sent(respond(body))
     for name, body in {
-        "nothing": b"", "null": b"null", "list": b"[]", "object": b"{}", "number": b"17", "string": b'"Q0"', "page": b"<html>",
-        "NaN": b"NaN", "deep": b"[" * 100_000, "digits": b"[" + b"9" * 5_000 + b"]", "zero bytes": bytes(100),
+        "nothing": b"", "null": b"null", "list": b"[]", "object": b"{}", "number": b"17",
+        "string": b'"Q0"', "page": b"<html>", "NaN": b"NaN", "deep": b"[" * 100_000,
+        "digits": b"[" + b"9" * 5_000 + b"]", "zero bytes": bytes(100),
         "error object": b'{"error": {"message": "no"}}', "error string": b'{"error": "no"}',
-        "not UTF-8": b'{"id": "\xff\xfe"}',
-        "stream": b'data: {"choices": []}\n\ndata: [DONE]\n\n', "choices of null": b'{"choices": null}',
+        "not UTF-8": b'{"id": "\xff\xfe"}', "stream": b'data: {"choices": []}\n\ndata: [DONE]\n\n',
+        "choices of null": b'{"choices": null}',
     }.items()
 }  # fmt: skip
 FAULTS |= {
@@ -101,26 +113,43 @@ FAULTS |= {
     "UTF-16": _body(lambda text: text.encode("utf-16")),
     "twice": _body(lambda text: text + text),
     "text behind": _body(lambda text: text + " and so on"),
-    "broken gzip": _sent(respond(b"\x1f\x8b\x08\x00nonsense", headers="Content-Encoding: gzip\r\n")),
+    "broken gzip": _sent(
+        respond(b"\x1f\x8b\x08\x00nonsense", headers="Content-Encoding: gzip\r\n")
+    ),
     "cut gzip": lambda completion: respond(
         gzip.compress(json.dumps(completion).encode())[:-20], headers="Content-Encoding: gzip\r\n"
     ),
     "gzip that is deflate": lambda completion: respond(
         zlib.compress(json.dumps(completion).encode()), headers="Content-Encoding: gzip\r\n"
     ),
-    "gzip that is plain": lambda completion: respond(json.dumps(completion).encode(), headers="Content-Encoding: gzip\r\n"),
-    "chunks that end early": _sent(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n'),
-    "chunks without a size": _sent(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n"),
-    "length below": lambda completion: (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n" + json.dumps(completion).encode()
+    "gzip that is plain": lambda completion: respond(
+        json.dumps(completion).encode(), headers="Content-Encoding: gzip\r\n"
     ),
-    "length is a word": _sent(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\nConnection: close\r\n\r\n{}"),
-    "length is negative": _sent(b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\nConnection: close\r\n\r\n{}"),
+    "chunks that end early": _sent(
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n'
+    ),
+    "chunks without a size": _sent(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n"
+    ),
+    "length below": lambda completion: (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"
+        + json.dumps(completion).encode()
+    ),
+    "length is a word": _sent(
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\nConnection: close\r\n\r\n{}"
+    ),
+    "length is negative": _sent(
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\nConnection: close\r\n\r\n{}"
+    ),
     "no HTTP": _sent(b"SSH-2.0-OpenSSH_9.2\r\n"),
     "status is a word": _sent(b"HTTP/1.1 fine OK\r\nContent-Length: 0\r\n\r\n"),
-    "long header": _sent(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\nContent-Length: 2\r\n\r\n{}"),
+    "long header": _sent(
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\nContent-Length: 2\r\n\r\n{}"
+    ),
     "redirect to a file": _sent(respond(b"", "302 Found", "Location: file:///etc/passwd\r\n")),
-    "redirect to itself": _sent(respond(b"", "307 Temporary", "Location: /v1/chat/completions\r\n")),
+    "redirect to itself": _sent(
+        respond(b"", "307 Temporary", "Location: /v1/chat/completions\r\n")
+    ),
     "redirect to nowhere": _sent(respond(b"", "301 Moved", "")),
     "switching protocols": _sent(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
     "204 without content": _sent(b"HTTP/1.1 204 No Content\r\n\r\n"),
@@ -137,7 +166,16 @@ ODD_FIELDS: dict[str, Fault] = {
         "usage.prompt_tokens": (None, "3", -1, 3e9, 1.5, True, float("nan"), float("inf"), ...),
         "usage.completion_tokens": (None, {}, -1, 10**30),
         "choices.0.finish_reason": (None, "odd", 3, [], ...),
-        "choices.0.logprobs": (None, {}, [], "x", 3, {"content": [{}]}, {"content": [{"token": 3, "logprob": "x"}]}, ...),
+        "choices.0.logprobs": (
+            None,
+            {},
+            [],
+            "x",
+            3,
+            {"content": [{}]},
+            {"content": [{"token": 3, "logprob": "x"}]},
+            ...,
+        ),
         "choices.0.message.role": (None, "user", 3, ...),
         "choices.0.message.refusal": ("no", 3),
         "choices.0.message.tool_calls": ([{}], "x"),

@@ -11,10 +11,20 @@ from winnow.testing import make_tiny_causal_lm
 
 
 def test_a_batch_holds_requests_that_can_share_one(tmp_path: Path) -> None:
-    """Same reply length; likelihoods by themselves; the longest prompt decides which group goes first."""
-    reader = LocalReader(str(make_tiny_causal_lm(tmp_path, ["a b c"])), "t", "float32", batch_size=8)
+    """Same reply length; likelihoods by themselves; the longest prompt decides which group goes
+    first.
+    """
+    reader = LocalReader(
+        str(make_tiny_causal_lm(tmp_path, ["a b c"])), "t", "float32", batch_size=8
+    )
     short, long = (Message("user", "a " * n) for n in (3, 30))
-    reader.submit([Generate((short,), Decoding(2)), Likelihood((short,), "b"), Generate((long,), Decoding(4))])
+    reader.submit(
+        [
+            Generate((short,), Decoding(2)),
+            Likelihood((short,), "b"),
+            Generate((long,), Decoding(4)),
+        ]
+    )
     reader.submit([Generate((short,), Decoding(4))])
     batches = []
     while batch := reader.collect(5.0):
@@ -24,7 +34,9 @@ def test_a_batch_holds_requests_that_can_share_one(tmp_path: Path) -> None:
 
 def test_likelihoods_have_a_window_too(tmp_path: Path) -> None:
     """Prompt and continuation together."""
-    reader = LocalReader(str(make_tiny_causal_lm(tmp_path, ["a b c"], context_length=100)), "t", "float32")
+    reader = LocalReader(
+        str(make_tiny_causal_lm(tmp_path, ["a b c"], context_length=100)), "t", "float32"
+    )
     assert reader.fits(Likelihood((Message("user", "a"),), "b"))
     assert not reader.fits(Likelihood((Message("user", "a"),), "x y z " * 60))
 

@@ -21,7 +21,9 @@ def test_tokens_are_reserve_and_settled() -> None:
 
 
 def test_money_needs_a_price() -> None:
-    """One dollar buys a million tokens at this price; without any price a budget in money means nothing."""
+    """One dollar buys a million tokens at this price; without any price a budget in money means
+    nothing.
+    """
     spending = Spending(Budget(money=1.0), Price(1.0, 2.0))
     assert spending.reserve(Usage(600_000, 100_000))
     assert not spending.reserve(Usage(200_001, 0))

@@ -27,7 +27,9 @@ time.sleep(60)
 
 def start(code: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """Start a process in a group of its own, and return it with its state."""
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True
+    )
     return process, {"pid": process.pid, "start": read_start_time(process.pid)}
 
 
@@ -91,8 +93,12 @@ def test_a_free_port_can_be_used() -> None:
 
 
 def test_the_end_of_a_log(tmp_path: Path) -> None:
-    """The last fifteen lines, also of a large log that is not UTF-8; without a log, why there is none."""
+    """The last fifteen lines, also of a large log that is not UTF-8; without a log, why there is
+    none.
+    """
     log = tmp_path / "server.log"
-    log.write_bytes(b"x" * 2**15 + b"\n" + "\n".join(f"line {n}" for n in range(40)).encode() + b"\xff\n")
+    log.write_bytes(
+        b"x" * 2**15 + b"\n" + "\n".join(f"line {n}" for n in range(40)).encode() + b"\xff\n"
+    )
     assert read_end(log).splitlines() == [f"line {n}" for n in range(25, 39)] + ["line 39\ufffd"]
     assert "No such file" in read_end(tmp_path / "missing.log")

@@ -15,9 +15,25 @@ def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[
 @pytest.mark.parametrize(
     ("reasons", "finish"),
     [
-        (("stop", "STOP", "eos_token", "stop_sequence", "end_turn", "eos", "COMPLETE", None, ""), "stop"),
+        (
+            (
+                "stop",
+                "STOP",
+                "eos_token",
+                "stop_sequence",
+                "end_turn",
+                "eos",
+                "COMPLETE",
+                None,
+                "",
+            ),
+            "stop",
+        ),
         (("length", "max_tokens", "MAX_TOKENS", "model_length", "limit"), "length"),
-        (("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "refusal"), "content_filter"),
+        (
+            ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "refusal"),
+            "content_filter",
+        ),
         (("tool_calls", "function_call", "tool_use"), "tool_calls"),
         (("error", "abort", "OTHER", "unload", "MALFORMED_FUNCTION_CALL"), "error"),
     ],
@@ -39,8 +55,14 @@ def test_filtered_replies_are_no_answers() -> None:
 
 
 def test_parts_of_a_message() -> None:
-    """Texts are joined, reasoning is no text, and pictures are refused: what they say would be missing from the answer."""
-    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Pa"}, {"type": "text", "text": "ris"}]
+    """Texts are joined, reasoning is no text, and pictures are refused: what they say would be
+    missing from the answer.
+    """
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Pa"},
+        {"type": "text", "text": "ris"},
+    ]
     assert [reply.text for reply in parse_choices([choice(parts)], 1)] == ["Paris"]
     assert [reply.text for reply in parse_choices([choice([])], 1)] == [""]
     for content in (3, {"text": "x"}):
@@ -66,9 +88,13 @@ def test_choices_are_in_the_order_of_their_indices(caplog: pytest.LogCaptureFixt
 
 
 def test_reasoning_without_a_text_is_an_empty_reply(caplog: pytest.LogCaptureFixture) -> None:
-    """A server with the wrong parser of reasoning puts the answer there; a reply that was cut or has a text is what it is."""
+    """A server with the wrong parser of reasoning puts the answer there; a reply that was cut or
+    has a text is what it is.
+    """
     for name in ("reasoning_content", "reasoning"):
-        (reply,) = parse_choices([{"message": {"content": None, name: "Paris"}, "finish_reason": "stop"}], 1)
+        (reply,) = parse_choices(
+            [{"message": {"content": None, name: "Paris"}, "finish_reason": "stop"}], 1
+        )
         assert (reply.text, reply.finish) == ("", "empty")
     assert "takes answers for reasoning" in caplog.text
     cut = {"message": {"content": None, "reasoning_content": "Paris"}, "finish_reason": "length"}
@@ -79,39 +105,61 @@ def test_reasoning_without_a_text_is_an_empty_reply(caplog: pytest.LogCaptureFix
 
 
 def test_reasoning_is_kept_beside_the_text() -> None:
-    """From a field, or from parts of the content, in the words of OpenAI's and Anthropic's servers; a text is no reasoning."""
+    """From a field, or from parts of the content, in the words of OpenAI's and Anthropic's servers;
+    a text is no reasoning.
+    """
     parts = [{"type": "thinking", "thinking": " hm "}, {"type": "text", "text": "Paris"}]
     other = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Paris"}]
     mistral = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, parts[1]]
-    for message in ({"content": parts}, {"content": other}, {"content": mistral}, {"content": "Paris", "reasoning": "hm"}):
+    for message in (
+        {"content": parts},
+        {"content": other},
+        {"content": mistral},
+        {"content": "Paris", "reasoning": "hm"},
+    ):
         (reply,) = parse_choices([{"message": message, "finish_reason": "stop"}], 1)
         assert (reply.text, reply.reasoning, reply.thoughts) == ("Paris", "hm", "hm")
-    (reply,) = parse_choices([{"message": {"content": "Paris", "reasoning": None}, "finish_reason": "stop"}], 1)
+    (reply,) = parse_choices(
+        [{"message": {"content": "Paris", "reasoning": None}, "finish_reason": "stop"}], 1
+    )
     assert reply.reasoning == ""
 
 
 def test_calls_of_tools_are_data() -> None:
-    """As they were written, also where arguments are an object or no JSON; a reply of calls alone is not empty."""
+    """As they were written, also where arguments are an object or no JSON; a reply of calls alone
+    is not empty.
+    """
     calls = [
-        {"id": "1", "type": "function", "function": {"name": "search", "arguments": '{"query": "x"}'}},
+        {
+            "id": "1",
+            "type": "function",
+            "function": {"name": "search", "arguments": '{"query": "x"}'},
+        },
         {"function": {"name": "search", "arguments": {"query": "é"}}},
         {"id": "3", "function": {"name": "search", "arguments": "{x"}},
     ]
     message = {"content": None, "reasoning": "hm", "tool_calls": calls}
     (reply,) = parse_choices([{"message": message, "finish_reason": "tool_calls"}], 1)
     assert reply.tool_calls == (
-        ToolCall("search", '{"query": "x"}', "1"), ToolCall("search", '{"query": "é"}'), ToolCall("search", "{x", "3"),
+        ToolCall("search", '{"query": "x"}', "1"), ToolCall("search", '{"query": "é"}'),
+        ToolCall("search", "{x", "3"),
     )  # fmt: skip
     assert (reply.finish, reply.is_empty) == ("tool_calls", False)
-    (reply,) = parse_choices([{"message": {**message, "tool_calls": []}, "finish_reason": "stop"}], 1)
+    (reply,) = parse_choices(
+        [{"message": {**message, "tool_calls": []}, "finish_reason": "stop"}], 1
+    )
     assert (reply.finish, reply.is_empty) == ("empty", True)
     odd = {"content": "Paris", "tool_calls": [{}, "x", {"function": {"arguments": "{}"}}]}
     (reply,) = parse_choices([{"message": odd, "finish_reason": "stop"}], 1)
     assert (reply.text, reply.tool_calls) == ("Paris", (ToolCall("", "{}"),))
 
 
-@pytest.mark.parametrize("values", [[], [0.5], [-9999.0], [-1.0, -9999.0], [float("-inf")], ["x"], [None]])
-def test_impossible_log_probabilities_are_omitted(values: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "values", [[], [0.5], [-9999.0], [-1.0, -9999.0], [float("-inf")], ["x"], [None]]
+)
+def test_impossible_log_probabilities_are_omitted(
+    values: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
     """None for a text, above 0, and the value by which servers say that they do not know it."""
     logprobs = {"content": [{"logprob": value} for value in values]}
     (reply,) = parse_choices([choice(logprobs=logprobs)], 1)
@@ -121,14 +169,22 @@ def test_impossible_log_probabilities_are_omitted(values: list[Any], caplog: pyt
 
 def test_log_probabilities_of_certain_tokens() -> None:
     """Rounding may leave them just above 0; a reply without a text has none."""
-    assert parse_choices([choice(logprobs={"content": [{"logprob": 1e-6}, {"logprob": -2}]})], 1)[0].logprobs == (0.0, -2.0)
+    assert parse_choices([choice(logprobs={"content": [{"logprob": 1e-6}, {"logprob": -2}]})], 1)[
+        0
+    ].logprobs == (0.0, -2.0)
     assert parse_choices([choice("", logprobs={"content": []})], 1)[0].logprobs == ()
 
 
 def test_tokens_and_the_most_probable_ones_are_kept_where_they_are_asked_for() -> None:
-    """As many as asked for at each position; a server that does not report them is refused, since the plan reads them."""
+    """As many as asked for at each position; a server that does not report them is refused, since
+    the plan reads them.
+    """
     entries = [
-        {"token": "Pa", "logprob": -0.5, "top_logprobs": [{"token": "Pa", "logprob": -0.5}, {"token": "Ro", "logprob": -1.0}]},
+        {
+            "token": "Pa",
+            "logprob": -0.5,
+            "top_logprobs": [{"token": "Pa", "logprob": -0.5}, {"token": "Ro", "logprob": -1.0}],
+        },
         {
             "token": "ris",
             "logprob": -2.0,
@@ -139,10 +195,16 @@ def test_tokens_and_the_most_probable_ones_are_kept_where_they_are_asked_for() -
     (reply,) = parse_choices([choice("Paris", logprobs={"content": entries})], 1, decoding)
     assert (reply.tokens, reply.logprobs) == (("Pa", "ris"), (-0.5, -2.0))
     assert reply.top_logprobs == ({"Pa": -0.5}, {"ul": 0.0})
-    (plain,) = parse_choices([choice("Paris", logprobs={"content": entries})], 1, Decoding(logprobs=True))
+    (plain,) = parse_choices(
+        [choice("Paris", logprobs={"content": entries})], 1, Decoding(logprobs=True)
+    )
     assert (plain.tokens, plain.top_logprobs) == ((), ())
     with pytest.raises(KeyError):
-        parse_choices([choice("Paris", logprobs={"content": [{"token": "Paris", "logprob": -1.0}]})], 1, decoding)
+        parse_choices(
+            [choice("Paris", logprobs={"content": [{"token": "Paris", "logprob": -1.0}]})],
+            1,
+            decoding,
+        )
     empty = [{"token": "Paris", "logprob": -1.0, "top_logprobs": []}]
     with pytest.raises(ValueError, match="no top_logprobs"):
         parse_choices([choice("Paris", logprobs={"content": empty})], 1, decoding)

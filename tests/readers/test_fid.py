@@ -10,7 +10,11 @@ from winnow.readers.fid import FidReader
 from winnow.records import Decoding, FusedGenerate, Generate, Likelihood, Message, Request
 from winnow.testing import make_tiny_t5
 
-TEXTS = ["question: who? context: Ada wrote it.", "question: who? context: Bob read all of the long book.", "question: who?"]
+TEXTS = [
+    "question: who? context: Ada wrote it.",
+    "question: who? context: Bob read all of the long book.",
+    "question: who?",
+]
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +26,25 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> FidReader:
 
 def fused(*texts: str, **settings: object) -> FusedGenerate:
     """A request in which each text is encoded separately."""
-    return FusedGenerate(tuple(Message("user", text) for text in texts), Decoding(max_new_tokens=6, **settings))  # type: ignore[arg-type]
+    return FusedGenerate(
+        tuple(Message("user", text) for text in texts), Decoding(max_new_tokens=6, **settings)
+    )  # type: ignore[arg-type]
 
 
 def test_each_message_is_encoded_separately(reader: FidReader) -> None:
-    """As `generate_fused` does with the rows of token ids; requests of different numbers of messages share a batch."""
+    """As `generate_fused` does with the rows of token ids; requests of different numbers of
+    messages share a batch.
+    """
     requests = [fused(*TEXTS[:2]), fused(TEXTS[2])]
     items = [reader.encode(request) for request in requests]
     replies = reader.generate(items)
-    rows = [[reader.lm.tokenizer(message.content)["input_ids"] for message in request.messages] for request in requests]
-    assert [reply.text for reply in replies] == [generate_fused(reader.lm, [row], 6)[0] for row in rows]
+    rows = [
+        [reader.lm.tokenizer(message.content)["input_ids"] for message in request.messages]
+        for request in requests
+    ]
+    assert [reply.text for reply in replies] == [
+        generate_fused(reader.lm, [row], 6)[0] for row in rows
+    ]
     assert [reply.usage.tokens_in for reply in replies] == [sum(map(len, row)) for row in rows]
 
 
@@ -40,7 +53,10 @@ def test_each_message_is_encoded_separately(reader: FidReader) -> None:
     [
         (fused("a", temperature=0.5), "only generates greedy answers"),
         (fused("a", logprobs=True), "without log-probabilities"),
-        (Generate((Message("user", "a"),), Decoding(), token_logprobs=("x",)), "does not report the log-probabilities"),
+        (
+            Generate((Message("user", "a"),), Decoding(), token_logprobs=("x",)),
+            "does not report the log-probabilities",
+        ),
         (Likelihood((Message("user", "a"),), "b"), "does not compute likelihoods"),
     ],
 )

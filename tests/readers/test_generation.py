@@ -14,7 +14,9 @@ def request(number: int, decoding: Decoding) -> Generate:
 def draws(decoding: Decoding, logits: list[float], count: int) -> torch.Tensor:
     """How often each token is the draw, as shares."""
     sampler = SeededSampler([request(n, decoding) for n in range(count)])
-    scores = sampler(torch.zeros(count, 1, dtype=torch.long), torch.tensor([logits]).repeat(count, 1))
+    scores = sampler(
+        torch.zeros(count, 1, dtype=torch.long), torch.tensor([logits]).repeat(count, 1)
+    )
     return torch.bincount(scores.argmax(dim=-1), minlength=len(logits)) / count
 
 
@@ -23,11 +25,15 @@ def test_draws_follow_the_softmax_at_its_temperature() -> None:
     logits = [2.0, 1.0, 0.0, -1.0]
     for temperature in (0.7, 1.5):
         expected = (torch.tensor(logits) / temperature).softmax(dim=-1)
-        assert draws(Decoding(temperature=temperature), logits, 4000).tolist() == pytest.approx(expected.tolist(), abs=0.032)
+        assert draws(Decoding(temperature=temperature), logits, 4000).tolist() == pytest.approx(
+            expected.tolist(), abs=0.032
+        )
 
 
 def test_top_p_keeps_the_smallest_sufficient_set() -> None:
-    """Probabilities 0.64, 0.24, 0.09, 0.03: at p = 0.7 the first two are left, at p = 0.5 only the first."""
+    """Probabilities 0.64, 0.24, 0.09, 0.03: at p = 0.7 the first two are left, at p = 0.5 only the
+    first.
+    """
     logits = [2.0, 1.0, 0.0, -1.0]
     two = draws(Decoding(temperature=1.0, top_p=0.7), logits, 2000)
     assert two[2:].tolist() == [0, 0]
@@ -53,7 +59,9 @@ def test_target_log_probabilities_by_hand() -> None:
     left = torch.stack([torch.stack([half, quarter, pad])])
     log = torch.tensor([0.5, 0.25]).log()
     gathered = gather_target_logprobs(right, [[1, 0], [0]], align_right=True)
-    assert [float(one.sum()) for one in gathered] == pytest.approx([float(log.sum()), float(log[1])])
+    assert [float(one.sum()) for one in gathered] == pytest.approx(
+        [float(log.sum()), float(log[1])]
+    )
     assert [len(one) for one in gathered] == [2, 1]
     (only,) = gather_target_logprobs(left, [[1, 0]], align_right=False)
     assert float(only.sum()) == pytest.approx(float(log.sum()))

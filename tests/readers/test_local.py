@@ -11,7 +11,16 @@ from transformers import AutoTokenizer
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.chat import render_chat
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Score, Search
+from winnow.records import (
+    Decoding,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Request,
+    Score,
+    Search,
+)
 from winnow.strategies.replies import extract_answer
 from winnow.testing import make_tiny_causal_lm
 
@@ -76,9 +85,15 @@ def test_sampling_is_seeded(folder: Path) -> None:
 
 
 def test_sampled_texts_do_not_depend_on_their_company(folder: Path) -> None:
-    """Greedy and sampled prompts of several temperatures share batches; each text is what it is alone."""
-    queries = [q for d in (Decoding(8), Decoding(8, 0.7, 0.9), Decoding(8, 2.0)) for q in requests(d)]
-    together, alone = (LocalReader(str(folder), "tiny", "float32", batch_size=size) for size in (6, 1))
+    """Greedy and sampled prompts of several temperatures share batches; each text is what it is
+    alone.
+    """
+    queries = [
+        q for d in (Decoding(8), Decoding(8, 0.7, 0.9), Decoding(8, 2.0)) for q in requests(d)
+    ]
+    together, alone = (
+        LocalReader(str(folder), "tiny", "float32", batch_size=size) for size in (6, 1)
+    )
     replies = [_texts(reader, queries) for reader in (together, alone)]
     assert replies[0] == replies[1]
     assert len(set(replies[0].values())) > 12
@@ -93,7 +108,9 @@ def _texts(reader: LocalReader, queries: list[Generate]) -> dict[Generate, str]:
 
 
 def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
-    """Log P(continuation, end | prompt), token by token, for each alone; batches and padding change nothing."""
+    """Log P(continuation, end | prompt), token by token, for each alone; batches and padding change
+    nothing.
+    """
     import torch
 
     reader = LocalReader(str(folder), "tiny", "float32", batch_size=4)
@@ -109,9 +126,12 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
         replies.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
     tokenizer = reader.lm.tokenizer
     for one in queries:
-        prompt = tokenizer(render_chat(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
+        prompt = tokenizer(render_chat(tokenizer, one.messages), add_special_tokens=False)[
+            "input_ids"
+        ]
         target = (
-            tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.include_eos
+            tokenizer(one.continuation, add_special_tokens=False)["input_ids"]
+            + [tokenizer.eos_token_id] * one.include_eos
         )
         with torch.no_grad():
             steps = (
@@ -119,11 +139,15 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
                 .logits[0, len(prompt) - 1 : -1]
                 .log_softmax(-1)
             )
-        assert replies[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
+        assert replies[one] == pytest.approx(
+            sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4
+        )
 
 
 def test_log_probabilities_of_what_was_written(folder: Path) -> None:
-    """One a written token; those of sampled texts are the model's own, before temperature and noise."""
+    """One a written token; those of sampled texts are the model's own, before temperature and
+    noise.
+    """
     import torch
 
     reader = LocalReader(str(folder), "tiny", "float32")
@@ -140,8 +164,14 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
     ((_, sampled),) = reader.collect(5.0)
     assert isinstance(sampled, Generation)
     tokenizer = reader.lm.tokenizer
-    prompt = tokenizer(render_chat(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
-    steps = reader.lm.model(torch.tensor([prompt], device=reader.lm.device)).logits[0, -1].log_softmax(-1)
+    prompt = tokenizer(render_chat(tokenizer, hot[0].messages), add_special_tokens=False)[
+        "input_ids"
+    ]
+    steps = (
+        reader.lm.model(torch.tensor([prompt], device=reader.lm.device))
+        .logits[0, -1]
+        .log_softmax(-1)
+    )
     assert sampled.logprobs is not None
     assert min(abs(steps - sampled.logprobs[0])) < 1e-4
     reader.submit(requests()[:1])
@@ -154,7 +184,9 @@ def test_four_bits_need_a_gpu(folder: Path) -> None:
         _ = LocalReader(str(folder), "t", device="cpu", quantize="4bit").lm
     with pytest.raises(ConfigError, match="none or 4bit"):
         LocalReader(str(folder), "t", quantize="8bit")
-    assert LocalReader(str(folder), "t", "bfloat16", quantize="4bit").identity.endswith("bfloat16/4bit")
+    assert LocalReader(str(folder), "t", "bfloat16", quantize="4bit").identity.endswith(
+        "bfloat16/4bit"
+    )
 
 
 def test_the_window_is_known(folder: Path) -> None:
@@ -168,7 +200,10 @@ def test_the_window_is_known(folder: Path) -> None:
 
 def test_identity_and_refusals(folder: Path) -> None:
     """Precision is part of the identity; other requests and empty batches are refused."""
-    assert LocalReader(str(folder), "t", "float32").identity != LocalReader(str(folder), "t", "bfloat16").identity
+    assert (
+        LocalReader(str(folder), "t", "float32").identity
+        != LocalReader(str(folder), "t", "bfloat16").identity
+    )
     with pytest.raises(ConfigError, match="start at 1"):
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
@@ -176,17 +211,29 @@ def test_identity_and_refusals(folder: Path) -> None:
 
 
 def test_options_of_the_chat_template(tmp_path: Path) -> None:
-    """They change prompt and identity; one that the template does not have, or that belongs to the request, is refused."""
+    """They change prompt and identity; one that the template does not have, or that belongs to the
+    request, is refused.
+    """
     folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
     template = AutoTokenizer.from_pretrained(folder)
-    template.chat_template = "{{ messages[0]['content'] }}{% if not enable_thinking %}</think>{% endif %}"
+    template.chat_template = (
+        "{{ messages[0]['content'] }}{% if not enable_thinking %}</think>{% endif %}"
+    )
     template.save_pretrained(folder)
     readers = [
         LocalReader(str(folder), "tiny", dtype="float32", device="cpu", template_options=options)
-        for options in ({}, {"enable_thinking": True}, {"enable_thinking": False}, {"thinking": True})
+        for options in (
+            {},
+            {"enable_thinking": True},
+            {"enable_thinking": False},
+            {"thinking": True},
+        )
     ]
     request = Generate((Message("user", "who"),), Decoding())
-    texts = [reader.lm.tokenizer.decode(reader.encode(request).ids).replace(" ", "") for reader in readers[:3]]
+    texts = [
+        reader.lm.tokenizer.decode(reader.encode(request).ids).replace(" ", "")
+        for reader in readers[:3]
+    ]
     assert texts == ["who</think>", "who", "who</think>"]
     assert len({reader.identity for reader in readers}) == 4
     assert readers[0].identity + '/template {"enable_thinking": true}' == readers[1].identity
@@ -197,18 +244,28 @@ def test_options_of_the_chat_template(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["torch", "openvino"])
-def test_reasoning_that_the_chat_template_begins_is_part_of_the_reply(tmp_path: Path, runtime: str) -> None:
-    """So that a reply that is cut while the model reasons is known to be no answer; a begun reply has no tag before it."""
+def test_reasoning_that_the_chat_template_begins_is_part_of_the_reply(
+    tmp_path: Path, runtime: str
+) -> None:
+    """So that a reply that is cut while the model reasons is known to be no answer; a begun reply
+    has no tag before it.
+    """
     if runtime == "openvino":
         pytest.importorskip("openvino_genai")
     folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
     template = AutoTokenizer.from_pretrained(folder)
     template.chat_template = (
-        "{% for m in messages %}{{ m['content'] }} {% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}"
+        "{% for m in messages %}{{ m['content'] }} {% endfor %}{% if add_generation_prompt "
+        "%}<think>\n{% endif %}"
     )
     template.save_pretrained(folder)
     reader = LocalReader(
-        str(folder), "tiny", dtype="float32", device="cpu", runtime=runtime, converted=str(tmp_path / "converted")
+        str(folder),
+        "tiny",
+        dtype="float32",
+        device="cpu",
+        runtime=runtime,
+        converted=str(tmp_path / "converted"),
     )
     reader.submit([Generate((Message("user", "who"),), Decoding(3))])
     ((_, result),) = reader.collect(60.0)
@@ -226,14 +283,23 @@ def test_options_of_the_chat_template_are_part_of_both_identities(folder: Path) 
     pytest.importorskip("openvino_genai")
     for runtime in ("torch", "openvino"):
         identities = {
-            LocalReader(str(folder), "tiny", dtype="float32", device="cpu", runtime=runtime, template_options=options).identity
+            LocalReader(
+                str(folder),
+                "tiny",
+                dtype="float32",
+                device="cpu",
+                runtime=runtime,
+                template_options=options,
+            ).identity
             for options in ({}, {"enable_thinking": True}, {"enable_thinking": False})
         }
         assert len(identities) == 3
 
 
 def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:
-    """All of them, not only the chosen one; they are those of a plain forward pass, and a split text is refused."""
+    """All of them, not only the chosen one; they are those of a plain forward pass, and a split
+    text is refused.
+    """
     folder = make_tiny_causal_lm(tmp_path / "m", TEXTS)
     reader = LocalReader(str(folder), "tiny", "float32", "cpu")
     tokenizer = reader.lm.tokenizer
@@ -245,7 +311,9 @@ def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> No
     assert isinstance(result, Generation)
     assert result.token_logprobs is not None
     assert result.logprobs is not None
-    assert {word: len(values) for word, values in result.token_logprobs.items()} == dict.fromkeys(words, len(result.logprobs))
+    assert {word: len(values) for word, values in result.token_logprobs.items()} == dict.fromkeys(
+        words, len(result.logprobs)
+    )
     ids = torch.tensor([reader.encode(request).ids], device=reader.lm.device)
     with torch.inference_mode():
         first = reader.lm.model(ids).logits[0, -1].float().log_softmax(dim=-1)
@@ -257,30 +325,46 @@ def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> No
 
 
 def test_a_deterministic_reply_depends_on_its_request_alone(folder: Path) -> None:
-    """Bit for bit: in any order, with any company; and the ledger knows such replies from others."""
+    """Bit for bit: in any order, with any company; and the ledger knows such replies
+    from others.
+    """
     prompts = [
-        Generate((Message("user", f"{prompt} {'and ' * n}more"),), Decoding(max_new_tokens=8, logprobs=True))
-        for n, prompt in enumerate(["Who is it?", "Where?", "A river in a town", "Name the mayor of it"] * 3)
+        Generate(
+            (Message("user", f"{prompt} {'and ' * n}more"),),
+            Decoding(max_new_tokens=8, logprobs=True),
+        )
+        for n, prompt in enumerate(
+            ["Who is it?", "Where?", "A river in a town", "Name the mayor of it"] * 3
+        )
     ]
 
     def results(order: Sequence[Generate]) -> dict[Generate, object]:
-        reader = LocalReader(str(folder), "tiny", dtype="bfloat16", device="cpu", batch_size=5, deterministic=True)
+        reader = LocalReader(
+            str(folder), "tiny", dtype="bfloat16", device="cpu", batch_size=5, deterministic=True
+        )
         reader.submit(order)
         found: dict[Generate, object] = {}
         while batch := reader.collect(0.0):
             assert len(batch) == 1
-            found.update({request: result for request, result in batch if isinstance(request, Generate)})
+            found.update(
+                {request: result for request, result in batch if isinstance(request, Generate)}
+            )
         return found
 
     first = results(prompts)
     for seed in range(3):
         assert results(random.Random(seed).sample(prompts, len(prompts))) == first
-    plain, alone = (LocalReader(str(folder), "tiny", dtype="bfloat16", deterministic=flag).identity for flag in (False, True))
+    plain, alone = (
+        LocalReader(str(folder), "tiny", dtype="bfloat16", deterministic=flag).identity
+        for flag in (False, True)
+    )
     assert plain != alone
 
 
 def test_tokens_and_the_best_ones_at_each_step_are_reported(folder: Path) -> None:
-    """A greedy token is the first of the best; the texts of the tokens make up the reply; padding is left out."""
+    """A greedy token is the first of the best; the texts of the tokens make up the reply; padding
+    is left out.
+    """
     reader = LocalReader(str(folder), "t", dtype="float32")
     decoding = Decoding(6, logprobs=True, top_logprobs=3)
     reader.submit([*requests(decoding)[:3], *requests(Decoding(6, logprobs=True))[:1]])
@@ -293,10 +377,19 @@ def test_tokens_and_the_best_ones_at_each_step_are_reported(folder: Path) -> Non
         if not request.decoding.top_logprobs:
             assert (reply.tokens, reply.top_logprobs) == ((), ())
             continue
-        assert len(reply.tokens) == len(reply.top_logprobs) == len(reply.logprobs) == reply.usage.tokens_out
-        for token, logprob, best in zip(reply.tokens, reply.logprobs, reply.top_logprobs, strict=True):
+        assert (
+            len(reply.tokens)
+            == len(reply.top_logprobs)
+            == len(reply.logprobs)
+            == reply.usage.tokens_out
+        )
+        for token, logprob, best in zip(
+            reply.tokens, reply.logprobs, reply.top_logprobs, strict=True
+        ):
             assert len(best) <= 3
-            first = next(iter(best))  # a part of a character has no text, and the last part has that of all
+            first = next(
+                iter(best)
+            )  # a part of a character has no text, and the last part has that of all
             assert token == "" or token.endswith(first) or "\ufffd" in first
             assert next(iter(best.values())) == pytest.approx(logprob, abs=1e-5)
             assert list(best.values()) == sorted(best.values(), reverse=True)
@@ -304,7 +397,9 @@ def test_tokens_and_the_best_ones_at_each_step_are_reported(folder: Path) -> Non
 
 
 def test_a_likelihood_has_that_of_each_token_on_request(folder: Path) -> None:
-    """They add up to the score; another request of the same text has the score alone, and a key of its own."""
+    """They add up to the score; another request of the same text has the score alone, and a key of
+    its own.
+    """
     reader = LocalReader(str(folder), "t", dtype="float32")
     prompt = (Message("user", "The quick"),)
     queries = [
@@ -319,7 +414,11 @@ def test_a_likelihood_has_that_of_each_token_on_request(folder: Path) -> None:
     detailed, plain, _ = (scores[n] for n in range(3))
     assert isinstance(detailed, Score)
     assert isinstance(plain, Score)
-    assert detailed.value == pytest.approx(plain.value, abs=1e-5) == pytest.approx(sum(detailed.logprobs), abs=1e-4)
+    assert (
+        detailed.value
+        == pytest.approx(plain.value, abs=1e-5)
+        == pytest.approx(sum(detailed.logprobs), abs=1e-4)
+    )
     assert "".join(detailed.tokens[:-1]).strip() == "brown fox"
     assert len(detailed.tokens) == len(detailed.logprobs)
     assert (plain.tokens, plain.logprobs) == ((), ())

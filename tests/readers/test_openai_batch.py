@@ -32,10 +32,14 @@ def plan(*texts: str) -> Plan:
 
 
 def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchReader:
-    return OpenAIBatchReader("m", "m", url, state=str(folder / "batches"), poll_seconds=0.01, budget=budget or Budget())
+    return OpenAIBatchReader(
+        "m", "m", url, state=str(folder / "batches"), poll_seconds=0.01, budget=budget or Budget()
+    )
 
 
-def sweep(engine: OpenAIBatchReader, folder: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
+def sweep(
+    engine: OpenAIBatchReader, folder: Path, plans: list[Plan]
+) -> tuple[dict[object, Outcome], Driver]:
     with SqliteStore(folder / "l.sqlite") as ledger:
         driver = Driver(build_engine_map(engine), ledger)
         try:
@@ -48,14 +52,18 @@ def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
     """Twenty plans of two rounds are two batches; afterwards nothing is remembered as out."""
     server = ChatServer(num_polls=3)
     with server.serve() as url:
-        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
+        outcomes, _ = sweep(
+            reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)]
+        )
     assert {o.result.text for o in outcomes.values()} == {f"A{n},B{n}" for n in range(20)}
     assert len(server._batches) == 2
     assert not list((tmp_path / "batches").glob("*"))
 
 
 def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
-    """One process sends and ends; the next takes the batch up, sends nothing, and merges it into the ledger."""
+    """One process sends and ends; the next takes the batch up, sends nothing, and merges it into
+    the ledger.
+    """
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
@@ -68,7 +76,13 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
         assert set(server.received.values()) == {1}
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             chat = OpenAIReader("m", "m", url)
-            assert Driver(build_engine_map(chat), ledger).run([Job(1, plan("a"))]).__next__().result.text == "A"
+            assert (
+                Driver(build_engine_map(chat), ledger)
+                .run([Job(1, plan("a"))])
+                .__next__()
+                .result.text
+                == "A"
+            )
     assert server.received["a"] == 1
 
 
@@ -134,7 +148,9 @@ def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
 
 def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
     """A 500 within a batch, and a line without an answer; those that came are kept."""
-    server = ChatServer(fault_rule=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
+    server = ChatServer(
+        fault_rule=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None
+    )  # type: ignore[arg-type, return-value]
     with server.serve() as url:
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
@@ -142,8 +158,12 @@ def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
 
 
 def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -> None:
-    """A 401 within a batch: the two answers are in the ledger, the error is raised, and a rerun asks only for the rest."""
-    server = ChatServer(fault_rule=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None)
+    """A 401 within a batch: the two answers are in the ledger, the error is raised, and a rerun
+    asks only for the rest.
+    """
+    server = ChatServer(
+        fault_rule=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None
+    )
     with server.serve() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
@@ -155,7 +175,9 @@ def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -
 
 
 def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
-    """What this run does not ask for goes into the ledger all the same, and its note is forgotten."""
+    """What this run does not ask for goes into the ledger all the same, and its note is
+    forgotten.
+    """
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
@@ -169,8 +191,12 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
 
 
 def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
-    """Results of an earlier process settle nothing; failed lines give back what was set aside for them."""
-    server = ChatServer(fault_rule=lambda prompt, time: "500" if prompt == "x" and time == 1 else None)
+    """Results of an earlier process settle nothing; failed lines give back what was set aside for
+    them.
+    """
+    server = ChatServer(
+        fault_rule=lambda prompt, time: "500" if prompt == "x" and time == 1 else None
+    )
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request(f"q{n}") for n in range(5)])
@@ -187,7 +213,11 @@ def test_a_budget_holds_for_batches(tmp_path: Path) -> None:
     server = ChatServer()
     with server.serve() as url:
         with pytest.raises(BudgetError):
-            sweep(reader(url, tmp_path, Budget(tokens=27)), tmp_path, [plan(f"q{n}") for n in range(5)])
+            sweep(
+                reader(url, tmp_path, Budget(tokens=27)),
+                tmp_path,
+                [plan(f"q{n}") for n in range(5)],
+            )
         assert 0 < len(server.received) < 5
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan(f"q{n}") for n in range(5)])
     assert set(server.received.values()) == {1}
@@ -200,8 +230,12 @@ def test_settings_that_cannot_work(tmp_path: Path) -> None:
         OpenAIBatchReader("m", "m", capacity=0)
 
 
-def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read before the failure is stored before the error ends the run, although its note is removed."""
+def test_a_failing_batch_loses_no_results_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before the failure is stored before the error ends the run, although its note
+    is removed.
+    """
     server = ChatServer(num_polls=0)
     with server.serve() as url:
         for text in ("a", "b"):
@@ -239,8 +273,12 @@ ODD_LINES = [
 
 
 @pytest.mark.parametrize("odd", ODD_LINES, ids=range(len(ODD_LINES)))
-def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
-    """Before and between good lines: each good one is stored, and the request of a broken one is sent again."""
+def test_an_odd_line_loses_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """Before and between good lines: each good one is stored, and the request of a broken one is
+    sent again.
+    """
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
@@ -261,13 +299,19 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not list((tmp_path / "batches").glob("*"))
 
 
-def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_character_in_a_batch_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was paid is stored; a replay reads it."""
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
         download = engine._api.download
-        monkeypatch.setattr(engine._api, "download", lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)])
+        monkeypatch.setattr(
+            engine._api,
+            "download",
+            lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)],
+        )
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
         again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
     assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
@@ -296,7 +340,9 @@ def test_what_the_server_no_longer_has_is_requested_again(
     lost: list[str] = []
     real = ChatServer._serve
 
-    async def serve(self: ChatServer, writer: Any, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+    async def serve(
+        self: ChatServer, writer: Any, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> bool:
         is_gone = path.startswith("/v1/batches/") if gone == "batch" else path.endswith("/content")
         if is_gone and not lost:
             lost.append(path)
@@ -313,24 +359,41 @@ def test_what_the_server_no_longer_has_is_requested_again(
 
 
 def test_a_full_queue_takes_one_smaller_batch_after_another(tmp_path: Path) -> None:
-    """Ten requests to a queue that has room for three: halved until they fit, and each is answered once."""
+    """Ten requests to a queue that has room for three: halved until they fit, and each is answered
+    once.
+    """
     server = ChatServer(max_queued=3)
     with server.serve() as url:
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}") for n in range(10)])
     assert {o.result.text for o in outcomes.values()} == {f"A{n}" for n in range(10)}
     assert set(server.received.values()) == {1}
     statuses = [batch["status"] for batch in server._batches.values()]
-    assert statuses == ["failed", "failed", "completed", "completed", "completed", "completed", "completed"]
+    assert statuses == [
+        "failed",
+        "failed",
+        "completed",
+        "completed",
+        "completed",
+        "completed",
+        "completed",
+    ]
 
 
 def test_a_request_that_alone_fills_the_queue_ends_the_run(tmp_path: Path) -> None:
     """It would be refused forever."""
-    with ChatServer(max_queued=0).serve() as url, pytest.raises(ReaderError, match="Enqueued token limit"):
+    with (
+        ChatServer(max_queued=0).serve() as url,
+        pytest.raises(ReaderError, match="Enqueued token limit"),
+    ):
         sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])
 
 
-def test_an_error_beside_a_reply_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line of the same request in the file of errors, or twice in one file: the reply that came first was paid for."""
+def test_an_error_beside_a_reply_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of the same request in the file of errors, or twice in one file: the reply that came
+    first was paid for.
+    """
     with ChatServer().serve() as url:
         engine = reader(url, tmp_path)
         download = engine._api.download
@@ -338,7 +401,10 @@ def test_an_error_beside_a_reply_replaces_nothing(tmp_path: Path, monkeypatch: p
         def add_error(file_id: str) -> list[str]:
             (line,) = download(file_id)
             error = {"status_code": 400, "body": {"error": {"message": "broken"}}}
-            return [line, json.dumps({"custom_id": json.loads(line)["custom_id"], "response": error})]
+            return [
+                line,
+                json.dumps({"custom_id": json.loads(line)["custom_id"], "response": error}),
+            ]
 
         monkeypatch.setattr(engine._api, "download", add_error)
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
@@ -350,6 +416,10 @@ def test_lines_without_usage_are_estimated(tmp_path: Path, monkeypatch: pytest.M
     with ChatServer().serve() as url:
         engine = reader(url, tmp_path)
         download = engine._api.download
-        monkeypatch.setattr(engine._api, "download", lambda i: [line.replace('"usage"', '"used"') for line in download(i)])
+        monkeypatch.setattr(
+            engine._api,
+            "download",
+            lambda i: [line.replace('"usage"', '"used"') for line in download(i)],
+        )
         _, driver = sweep(engine, tmp_path, [plan("a" * 400)])
     assert driver.stats.usage["reader"] == Usage(108, 100)

@@ -21,7 +21,9 @@ def connect(url: str) -> BatchApi:
 
 
 def test_a_batch_from_its_creation_to_its_lines() -> None:
-    """It is found by its name, polled until it is finished, and each line has the key of its request."""
+    """It is found by its name, polled until it is finished, and each line has the key of its
+    request.
+    """
     with ChatServer(num_polls=1).serve() as url:
         api = connect(url)
         batch_id = api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})
@@ -36,8 +38,12 @@ def test_a_batch_from_its_creation_to_its_lines() -> None:
     assert parse_line(api.protocol, line, REQUEST).text == "A"  # type: ignore[union-attr]
 
 
-def test_a_creation_that_was_not_confirmed_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server made the batch, and its reply was lost: the retry finds it by its name, and nothing is paid twice."""
+def test_a_creation_that_was_not_confirmed_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server made the batch, and its reply was lost: the retry finds it by its name, and
+    nothing is paid twice.
+    """
     server = ChatServer()
     with server.serve() as url:
         api = connect(url)
@@ -59,9 +65,14 @@ def test_a_download_that_breaks_off_is_tried_again(monkeypatch: pytest.MonkeyPat
     """The results are paid already: a lost connection ends no run."""
     with ChatServer(num_polls=0).serve() as url:
         api = connect(url)
-        (file_id,) = api.poll(api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})).files
+        (file_id,) = api.poll(
+            api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})
+        ).files
         files = api.client.files.with_streaming_response
-        content, failures = files.content, iter([httpx.ReadError("cut"), httpx.RemoteProtocolError("cut")])
+        content, failures = (
+            files.content,
+            iter([httpx.ReadError("cut"), httpx.RemoteProtocolError("cut")]),
+        )
 
         def broken(file_id: str) -> Any:
             if (failure := next(failures, None)) is not None:
@@ -92,5 +103,9 @@ def test_lines_of_requests_that_failed() -> None:
     with pytest.raises(RetryableError, match="HTTP 500"):
         parse_line(protocol, {"error": "broken"}, REQUEST)
     with pytest.raises(ReaderError, match="HTTP 401"):
-        parse_line(protocol, {"response": {"status_code": 401, "body": {"error": {"message": "no"}}}}, REQUEST)
+        parse_line(
+            protocol,
+            {"response": {"status_code": 401, "body": {"error": {"message": "no"}}}},
+            REQUEST,
+        )
     assert issubclass(GoneError, ReaderError)

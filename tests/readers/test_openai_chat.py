@@ -21,7 +21,17 @@ from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Passage, Plan
+from winnow.records import (
+    Answer,
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Passage,
+    Plan,
+)
 from winnow.steps import Outcome
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
@@ -29,7 +39,9 @@ from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import make_context, make_question, make_search
 from winnow.testing.chat_server import ChatServer, Fault
 
-FAST = Pacing(initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05)
+FAST = Pacing(
+    initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05
+)
 
 
 def request(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -42,7 +54,9 @@ def plan(*requests: Generate) -> Plan:
     return Answer(",".join(f"{r.text}/{r.finish}" for r in replies), unknown=False)
 
 
-def sweep(reader: OpenAIReader, path: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
+def sweep(
+    reader: OpenAIReader, path: Path, plans: list[Plan]
+) -> tuple[dict[object, Outcome], Driver]:
     """Run plans with a ledger; the reader is closed in any case."""
     with SqliteStore(path) as ledger:
         driver = Driver(build_engine_map(reader), ledger)
@@ -57,11 +71,15 @@ FAULTS: tuple[Fault, ...] = ("429", "429 after", "500", "503", "close", "malform
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fault) -> None:
-    """Twelve prompts, each failing twice: all are answered, each came three times, each is stored once."""
+    """Twelve prompts, each failing twice: all are answered, each came three times, each is stored
+    once.
+    """
     server = ChatServer(fault_rule=lambda _, time: fault if time <= 2 else None)
     with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=replace(FAST, failure_threshold=100))
-        outcomes, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
+        outcomes, driver = sweep(
+            reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)]
+        )
     assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.received.values()) == {3}
     assert driver.stats.executed == 12
@@ -70,19 +88,39 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("wait a day", r"asks to wait 86400 s before the next call .* longer than reader.engine.pacing.patience=600"),
+        (
+            "wait a day",
+            (
+                r"asks to wait 86400 s before the next call .* longer than "
+                r"reader.engine.pacing.patience=600"
+            ),
+        ),
         ("huge", "sent a reply of more than 64 MiB"),
         ("compressed", "sent a reply of more than 64 MiB"),
-        ("other model", r"answered with the model 'other' instead of 'm', .* accept this model with .*served_model='other'"),
+        (
+            "other model",
+            (
+                r"answered with the model 'other' instead of 'm', .* accept this model with "
+                r".*served_model='other'"
+            ),
+        ),
     ],
 )
-def test_what_no_retry_mends_stops_the_run_at_once(tmp_path: Path, fault: Fault, message: str) -> None:
-    """A wait beyond the patience, a reply that would fill the memory, a reply of another model: nothing of it is stored."""
+def test_what_no_retry_mends_stops_the_run_at_once(
+    tmp_path: Path, fault: Fault, message: str
+) -> None:
+    """A wait beyond the patience, a reply that would fill the memory, a reply of another model:
+    nothing of it is stored.
+    """
     server = ChatServer(fault_rule=lambda *_: fault)
     with server.serve() as url:
         started = time.monotonic()
         with pytest.raises(ReaderError, match=message):
-            sweep(OpenAIReader("m", "m", url, pacing=Pacing(initial_wait=0.01)), tmp_path / "l.sqlite", [plan(request("q"))])
+            sweep(
+                OpenAIReader("m", "m", url, pacing=Pacing(initial_wait=0.01)),
+                tmp_path / "l.sqlite",
+                [plan(request("q"))],
+            )
         assert (server.calls, time.monotonic() - started < 5) == (1, True)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 0
@@ -102,13 +140,21 @@ def test_the_model_that_answered_is_recorded(tmp_path: Path, accepted: str) -> N
     assert (result.text, result.model) == ("Q", "other")
 
 
-@pytest.mark.parametrize(("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")])
+@pytest.mark.parametrize(
+    ("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")]
+)
 def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, finish: str) -> None:
-    """No choice, a content filter's stop and a length stop are results; a replay gives them again."""
+    """No choice, a content filter's stop and a length stop are results; a replay gives
+    them again.
+    """
     server = ChatServer(fault_rule=lambda *_: fault)
     with server.serve() as url:
         for _ in range(2):
-            outcomes, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+            outcomes, _ = sweep(
+                OpenAIReader("m", "m", url, pacing=FAST),
+                tmp_path / "l.sqlite",
+                [plan(request("q"))],
+            )
             assert outcomes[0].result.text == f"{'Q' if fault == 'length' else ''}/{finish}"
     assert server.calls == 1
 
@@ -120,39 +166,72 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
     server = ChatServer(fault_rule=lambda prompt, _: "too long" if prompt == "long" else None)
     with server.serve() as url:
         outcomes, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
-    assert (outcomes[0].result.text, outcomes[0].dropped, driver.stats.executed) == ("SHORT/stop", 1, 1)
+    assert (outcomes[0].result.text, outcomes[0].dropped, driver.stats.executed) == (
+        "SHORT/stop",
+        1,
+        1,
+    )
 
 
 def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
-    """A wrong key: one call, no retry; answers before it are in the ledger, and the next run makes only the rest."""
-    server = ChatServer(fault_rule=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01)
+    """A wrong key: one call, no retry; answers before it are in the ledger, and the next run makes
+    only the rest.
+    """
+    server = ChatServer(
+        fault_rule=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01
+    )
     with server.serve() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
-            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
+            sweep(
+                OpenAIReader("m", "m", url, pacing=FAST),
+                tmp_path / "l.sqlite",
+                [plan(request(f"q{n}")) for n in range(10)],
+            )
         assert server.received["q7"] == 1
         server.fault_rule = lambda *_: None
-        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
+        sweep(
+            OpenAIReader("m", "m", url, pacing=FAST),
+            tmp_path / "l.sqlite",
+            [plan(request(f"q{n}")) for n in range(10)],
+        )
     assert server.received["q7"] == 2
     assert all(count == 1 for prompt, count in server.received.items() if prompt != "q7")
 
 
 def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -> None:
-    """A refusal comes at once, the others take a third of a second: they are paid, and so they are stored."""
-    server = ChatServer(reply=lambda p: p.upper(), fault_rule=lambda prompt, _: "refuse" if prompt == "q3" else None)
+    """A refusal comes at once, the others take a third of a second: they are paid, and so they are
+    stored.
+    """
+    server = ChatServer(
+        reply=lambda p: p.upper(),
+        fault_rule=lambda prompt, _: "refuse" if prompt == "q3" else None,
+    )
     server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
     with server.serve() as url, pytest.raises(ReaderError, match="HTTP 401"):
-        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(4)])
+        sweep(
+            OpenAIReader("m", "m", url, pacing=FAST),
+            tmp_path / "l.sqlite",
+            [plan(request(f"q{n}")) for n in range(4)],
+        )
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 3
 
 
-def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server echoes the key; the whole traceback, causes and contexts included, does not hold it."""
+def test_a_refusal_shows_no_key_even_in_its_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server echoes the key; the whole traceback, causes and contexts included, does not hold
+    it.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
     for fault in ("refuse", "500"):
         server = ChatServer(fault_rule=lambda *_, fault=fault: fault)  # type: ignore[misc]
         with server.serve() as url, pytest.raises(ReaderError) as caught:
-            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+            sweep(
+                OpenAIReader("m", "m", url, pacing=FAST),
+                tmp_path / "l.sqlite",
+                [plan(request("q"))],
+            )
         assert "Bearer sk-secret-of-the-test" in server.authorization_headers
         error: BaseException | None = caught.value
         while error is not None:
@@ -162,31 +241,59 @@ def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: p
 
 
 def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> None:
-    """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal ends the run."""
-    pacing = Pacing(max_concurrency=2, failure_threshold=2, cooldown=0.05, initial_wait=0.01, max_wait=0.05, max_pauses=5)
+    """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal
+    ends the run.
+    """
+    pacing = Pacing(
+        max_concurrency=2,
+        failure_threshold=2,
+        cooldown=0.05,
+        initial_wait=0.01,
+        max_wait=0.05,
+        max_pauses=5,
+    )
     faults: list[Fault | None] = ["500", "500", "503", "503", None]
     server = ChatServer(fault_rule=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
     with server.serve() as url:
         outcomes, _ = sweep(
-            OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(6)]
+            OpenAIReader("m", "m", url, pacing=pacing),
+            tmp_path / "l.sqlite",
+            [plan(request(f"q{n}")) for n in range(6)],
         )
         assert len(outcomes) == 6
         faults[:] = ["500", "500", "refuse"]
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(
-                OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"r{n}")) for n in range(6)]
+                OpenAIReader("m", "m", url, pacing=pacing),
+                tmp_path / "l.sqlite",
+                [plan(request(f"r{n}")) for n in range(6)],
             )
 
 
 def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path) -> None:
-    """Twelve 429s are no failures of a call that may fail three times; without patience the run ends."""
+    """Twelve 429s are no failures of a call that may fail three times; without patience the run
+    ends.
+    """
     server = ChatServer(fault_rule=lambda _, time: "429" if time <= 12 else None)
     quick = Pacing(max_attempts=3, initial_wait=0.001, max_wait=0.002)
     with server.serve() as url:
-        assert len(sweep(OpenAIReader("m", "m", url, pacing=quick), tmp_path / "l.sqlite", [plan(request("q"))])[0]) == 1
+        assert (
+            len(
+                sweep(
+                    OpenAIReader("m", "m", url, pacing=quick),
+                    tmp_path / "l.sqlite",
+                    [plan(request("q"))],
+                )[0]
+            )
+            == 1
+        )
         impatient = Pacing(max_attempts=3, patience=0.0, initial_wait=0.001)
         with pytest.raises(ReaderError, match="HTTP 429"):
-            sweep(OpenAIReader("m", "m", url, pacing=impatient), tmp_path / "l.sqlite", [plan(request("r"))])
+            sweep(
+                OpenAIReader("m", "m", url, pacing=impatient),
+                tmp_path / "l.sqlite",
+                [plan(request("r"))],
+            )
 
 
 def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
@@ -200,10 +307,17 @@ def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
 
 def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
     """A call's attempts run out, or the breaker gives up; the message says what failed last."""
-    with ChatServer(fault_rule=lambda *_: "500").serve() as url, pytest.raises(ReaderError, match="HTTP 500"):
+    with (
+        ChatServer(fault_rule=lambda *_: "500").serve() as url,
+        pytest.raises(ReaderError, match="HTTP 500"),
+    ):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
     with pytest.raises(ReaderError, match="connection failed"):
-        sweep(OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+        sweep(
+            OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST),
+            tmp_path / "l.sqlite",
+            [plan(request("q"))],
+        )
 
 
 def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
@@ -216,7 +330,9 @@ def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
 
 
 def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
-    """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second each."""
+    """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second
+    each.
+    """
     server = ChatServer()
     with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=66))
@@ -232,21 +348,35 @@ def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:
     with server.serve() as url:
         for count, calls in ((5, 2), (7, 3)):
             reader = OpenAIReader("m", "m", url, samples_per_call=3)
-            outcomes, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
+            outcomes, _ = sweep(
+                reader,
+                tmp_path / "l.sqlite",
+                [plan(*(request("q", hot, n) for n in range(count)))],
+            )
             assert outcomes[0].usage[0].calls == count
             assert server.calls == calls
 
 
 def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
-    """Ten calls of at most 24 tokens that take 2; 36 tokens allow some, more the others; none is paid twice."""
+    """Ten calls of at most 24 tokens that take 2; 36 tokens allow some, more the others; none is
+    paid twice.
+    """
     server = ChatServer()
     plans = [[plan(request(f"q{n}")) for n in range(10)] for _ in range(2)]
     with server.serve() as url:
         with pytest.raises(BudgetError, match=r"budget of 36 tokens.*raise reader\.engine\.budget"):
-            sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=36)), tmp_path / "l.sqlite", plans[0])
+            sweep(
+                OpenAIReader("m", "m", url, budget=Budget(tokens=36)),
+                tmp_path / "l.sqlite",
+                plans[0],
+            )
         first = server.calls
         assert 0 < first < 10
-        outcomes, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
+        outcomes, driver = sweep(
+            OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)),
+            tmp_path / "l.sqlite",
+            plans[1],
+        )
     assert len(outcomes) == 10
     assert driver.stats.executed == 10 - first
     assert set(server.received.values()) == {1}
@@ -264,7 +394,9 @@ def test_log_probabilities_are_kept(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Likelihoods need a local reader; server, model and extra fields are the identity; a missing key is told first."""
+    """Likelihoods need a local reader; server, model and extra fields are the identity; a missing
+    key is told first.
+    """
     reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"top_k": 1}, context_length=50)
     assert reader.identity == "http://127.0.0.1:1/v1#m+[('top_k', 1)]"
     assert OpenAIReader("m", "m", server="openai").identity == "openai#m"
@@ -282,7 +414,9 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_path: Path) -> None:
+def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(
+    tmp_path: Path,
+) -> None:
     """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
     server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serve() as url:
@@ -293,7 +427,11 @@ def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_
         )
         assert "HTTP 400" in outcomes[0].result.text
         with pytest.raises(ReaderError, match="HTTP 400"):
-            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "b.sqlite", [failing(request("bad"))])
+            sweep(
+                OpenAIReader("m", "m", url, pacing=FAST),
+                tmp_path / "b.sqlite",
+                [failing(request("bad"))],
+            )
 
 
 def failing(requests: Generate) -> Plan[Answer]:
@@ -302,17 +440,26 @@ def failing(requests: Generate) -> Plan[Answer]:
     return Answer(result.reason if isinstance(result, Failed) else result.text, unknown=False)
 
 
-def test_answers_are_marginalized_by_the_log_probabilities_that_an_api_reports(tmp_path: Path) -> None:
-    """Two contexts, one token of log-probability -0.5 each: the weights 0.7 and 0.3 decide, and no likelihood is requested."""
+def test_answers_are_marginalized_by_the_log_probabilities_that_an_api_reports(
+    tmp_path: Path,
+) -> None:
+    """Two contexts, one token of log-probability -0.5 each: the weights 0.7 and 0.3 decide, and no
+    likelihood is requested.
+    """
     contexts = [
-        replace(make_context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)
+        replace(make_context(n, text), log_weight=math.log(w))
+        for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)
     ]
-    prompt = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
+    prompt = Prompt(
+        "{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}"
+    )
     strategy = Marginal(prompt, Decoding(), scoring="generated")
     server = ChatServer()
     with server.serve() as url:
         outcomes, driver = sweep(
-            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l", [strategy.plan(make_question("q"), contexts)]
+            OpenAIReader("m", "m", url, pacing=FAST),
+            tmp_path / "l",
+            [strategy.plan(make_question("q"), contexts)],
         )
     answer = outcomes[0].result
     assert (answer.text, answer.trace[1:]) == (
@@ -323,23 +470,39 @@ def test_answers_are_marginalized_by_the_log_probabilities_that_an_api_reports(t
 
 
 def test_an_agent_calls_tools_over_the_protocol(tmp_path: Path) -> None:
-    """Calls and results go there and back as the protocol has them; a replay makes no call; reasoning is kept."""
-    call = {"id": "c7", "type": "function", "function": {"name": "search", "arguments": '{"query": "X"}'}}
+    """Calls and results go there and back as the protocol has them; a replay makes no call;
+    reasoning is kept.
+    """
+    call = {
+        "id": "c7",
+        "type": "function",
+        "function": {"name": "search", "arguments": '{"query": "X"}'},
+    }
     first = {"content": None, "reasoning_content": "I have to look.", "tool_calls": [call]}
     server = ChatServer(reply=lambda prompt: "the Danube" if "of X" in prompt else first)
     agent = ToolAgent(PROMPT, Decoding(), n=1)
     with server.serve() as url:
         for _ in range(2):
             reader = OpenAIReader("m", "m", url, pacing=FAST)
-            engines = {**build_engine_map(reader), **build_engine_map(make_search(lambda _: [Passage("p", "", "text of X")]))}
+            engines = {
+                **build_engine_map(reader),
+                **build_engine_map(make_search(lambda _: [Passage("p", "", "text of X")])),
+            }
             with SqliteStore(tmp_path / "l.sqlite") as ledger:
-                (outcome,) = Driver(engines, ledger).run([Job("q", agent.plan(make_question(), ()))])
+                (outcome,) = Driver(engines, ledger).run(
+                    [Job("q", agent.plan(make_question(), ()))]
+                )
                 stored = [
-                    one for one in ledger.get(list(_list_keys(tmp_path / "l.sqlite"))).values() if isinstance(one, Generation)
+                    one
+                    for one in ledger.get(list(_list_keys(tmp_path / "l.sqlite"))).values()
+                    if isinstance(one, Generation)
                 ]
             reader.close()
             assert outcome.result.text == "the Danube"
-            assert [(used.role, used.calls, used.empty) for used in outcome.usage] == [("reader", 2, 0), ("search", 1, 0)]
+            assert [(used.role, used.calls, used.empty) for used in outcome.usage] == [
+                ("reader", 2, 0),
+                ("search", 1, 0),
+            ]
     assert server.calls == 2
     assert {one.reasoning for one in stored} == {"", "I have to look."}
     assert [body["tools"][0]["function"]["name"] for body in server.bodies] == ["search", "search"]

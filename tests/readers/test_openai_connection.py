@@ -1,4 +1,6 @@
-"""One connection to a local server: calls with several samples, refusals, and questions about the server."""
+"""One connection to a local server: calls with several samples, refusals, and questions about the
+server.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from winnow.testing.chat_server import ChatServer
 PROMPT = (Message("user", "hello"),)
 
 
-def call(url: str, group: Sequence[Generate | Likelihood], dialect: str = "openai") -> Sequence[Generation | Score | TooLong]:
+def call(
+    url: str, group: Sequence[Generate | Likelihood], dialect: str = "openai"
+) -> Sequence[Generation | Score | TooLong]:
     """Make one call with a connection of its own."""
 
     async def run() -> Sequence[Generation | Score | TooLong]:
@@ -31,7 +35,12 @@ def call(url: str, group: Sequence[Generate | Likelihood], dialect: str = "opena
 
 def connect(url: str, dialect: str = "openai") -> OpenAIConnection:
     """A connection with short timeouts."""
-    return OpenAIConnection(ChatProtocol("m", url), Pacing(connect_timeout=2.0, read_timeout=2.0), get_dialect(dialect), "E")
+    return OpenAIConnection(
+        ChatProtocol("m", url),
+        Pacing(connect_timeout=2.0, read_timeout=2.0),
+        get_dialect(dialect),
+        "E",
+    )
 
 
 def test_samples_of_a_prompt_are_one_request() -> None:
@@ -57,7 +66,10 @@ def test_what_may_succeed_later_is_no_reply(fault: str) -> None:
 def test_a_prompt_that_is_too_long_is_a_result() -> None:
     """One for each sample, which the driver answers with a shorter prompt."""
     with ChatServer(fault_rule=lambda *_: "too long").serve() as url:
-        replies = call(url, [Generate(PROMPT, Decoding(temperature=1.0, samples=2), number) for number in range(2)])
+        replies = call(
+            url,
+            [Generate(PROMPT, Decoding(temperature=1.0, samples=2), number) for number in range(2)],
+        )
     assert [type(reply) for reply in replies] == [TooLong, TooLong]
 
 

@@ -11,8 +11,14 @@ from winnow.records import Decoding, Generate, Likelihood, Message
 def test_both_roads_are_one_engine_to_the_ledger() -> None:
     """Server, model and extra fields decide; the road does not."""
     for words in ({}, {"server": "openai"}, {"extra": {"top_k": 1}}):
-        assert OpenAIReader("m", "a", **words).identity == OpenAIBatchReader("m", "b", **words).identity  # type: ignore[arg-type]
-    assert OpenAIReader("m", "a", extra={"top_k": 1}).identity == "https://api.openai.com/v1#m+[('top_k', 1)]"
+        assert (
+            OpenAIReader("m", "a", **words).identity
+            == OpenAIBatchReader("m", "b", **words).identity
+        )  # type: ignore[arg-type]
+    assert (
+        OpenAIReader("m", "a", extra={"top_k": 1}).identity
+        == "https://api.openai.com/v1#m+[('top_k', 1)]"
+    )
 
 
 def test_windows_are_by_estimate_and_servers_only_write() -> None:

@@ -1,4 +1,6 @@
-"""The local reader with OpenVINO GenAI: the same texts and likelihoods as PyTorch, and clear errors."""
+"""The local reader with OpenVINO GenAI: the same texts and likelihoods as PyTorch, and clear
+errors.
+"""
 
 import json
 import logging
@@ -20,7 +22,16 @@ from winnow.readers import openvino
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino import ContinuousBatch
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
+from winnow.records import (
+    Decoding,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Request,
+    Result,
+    Score,
+)
 from winnow.testing import make_tiny_causal_lm, make_tiny_tokenizer
 
 pytest.importorskip("openvino_genai")
@@ -40,8 +51,12 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("converted")
 
 
-def open_reader(folder: Path, converted: Path, runtime: str = "openvino", **settings: object) -> LocalReader:
-    return LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), **settings)  # type: ignore[arg-type]
+def open_reader(
+    folder: Path, converted: Path, runtime: str = "openvino", **settings: object
+) -> LocalReader:
+    return LocalReader(
+        str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), **settings
+    )  # type: ignore[arg-type]
 
 
 def serve(reader: LocalReader, requests: Sequence[Request]) -> dict[Request, Result]:
@@ -58,9 +73,14 @@ def prompts(decoding: Decoding) -> list[Generate]:
 
 
 def test_both_runtimes_give_the_same_greedy_replies(folder: Path, converted: Path) -> None:
-    """Texts, reasons of the end, token counts and log-probabilities are those of PyTorch in float32."""
+    """Texts, reasons of the end, token counts and log-probabilities are those of PyTorch in
+    float32.
+    """
     requests = prompts(Decoding(12, logprobs=True))
-    ours, reference = (serve(open_reader(folder, converted, runtime), requests) for runtime in ("openvino", "torch"))
+    ours, reference = (
+        serve(open_reader(folder, converted, runtime), requests)
+        for runtime in ("openvino", "torch")
+    )
     assert len(ours) == len(TEXTS)
     for request in requests:
         mine, theirs = ours[request], reference[request]
@@ -71,7 +91,9 @@ def test_both_runtimes_give_the_same_greedy_replies(folder: Path, converted: Pat
 
 
 def test_both_runtimes_give_the_same_likelihoods(folder: Path, converted: Path) -> None:
-    """Also of continuations that begin alike, of which the second finds its tokens in the cache, and of a second call."""
+    """Also of continuations that begin alike, of which the second finds its tokens in the cache,
+    and of a second call.
+    """
     requests = [
         Likelihood((Message("user", text),), continuation, include_eos=include_eos)
         for text in TEXTS
@@ -91,13 +113,21 @@ def test_both_runtimes_give_the_same_likelihoods(folder: Path, converted: Path) 
 
 
 def test_sampled_texts_depend_only_on_their_request(folder: Path, converted: Path) -> None:
-    """The same seed gives the same text alone and in company, with and without a filled cache; another seed gives others."""
+    """The same seed gives the same text alone and in company, with and without a filled cache;
+    another seed gives others.
+    """
     hot = {seed: prompts(Decoding(8, temperature=2.0, top_p=0.95, seed=seed)) for seed in (1, 2)}
     reader = open_reader(folder, converted)
     together = serve(reader, [*hot[1], *hot[2]])
-    alone = {request: result for request in reversed(hot[1]) for _, result in serve(reader, [request]).items()}
+    alone = {
+        request: result
+        for request in reversed(hot[1])
+        for _, result in serve(reader, [request]).items()
+    }
     assert all(together[request] == alone[request] for request in hot[1])
-    assert any(together[first] != together[second] for first, second in zip(hot[1], hot[2], strict=True))
+    assert any(
+        together[first] != together[second] for first, second in zip(hot[1], hot[2], strict=True)
+    )
     again = serve(open_reader(folder, converted), hot[1])
     assert all(together[request] == again[request] for request in hot[1])
 
@@ -114,7 +144,10 @@ def test_results_do_not_depend_on_the_size_of_a_step(folder: Path, converted: Pa
     """With room for fewer tokens than a prompt has, for some prompts and for all."""
     likelihoods = [Likelihood((Message("user", text),), CONTINUATIONS[2]) for text in TEXTS]
     requests = [*prompts(Decoding(4)), *likelihoods]
-    parts, some, whole = (serve(open_reader(folder, converted, batch_tokens=tokens), requests) for tokens in (32, 150, 4096))
+    parts, some, whole = (
+        serve(open_reader(folder, converted, batch_tokens=tokens), requests)
+        for tokens in (32, 150, 4096)
+    )
     for request in requests:
         mine, other, theirs = parts[request], some[request], whole[request]
         if isinstance(mine, Score):
@@ -124,15 +157,23 @@ def test_results_do_not_depend_on_the_size_of_a_step(folder: Path, converted: Pa
             assert mine == other == theirs
 
 
-def test_prompts_that_are_the_beginning_of_others_are_read_rightly(folder: Path, converted: Path) -> None:
-    """OpenVINO GenAI lets prompts that run together write to each other's last block; samples of a prompt are such prompts."""
-    reader, reference = (open_reader(folder, converted, runtime) for runtime in ("openvino", "torch"))
+def test_prompts_that_are_the_beginning_of_others_are_read_rightly(
+    folder: Path, converted: Path
+) -> None:
+    """OpenVINO GenAI lets prompts that run together write to each other's last block; samples of a
+    prompt are such prompts.
+    """
+    reader, reference = (
+        open_reader(folder, converted, runtime) for runtime in ("openvino", "torch")
+    )
     rng = random.Random(13)
     words = rng.choices(["the", "quick", "brown", "fox", "number", "1", "2", "3"], k=90)
     lengths = [1, 5, 20, 26, 27, 28, 40, 58, 59, 60, 80]
     requests = [
         Generate(
-            (Message("user", " ".join(words[: rng.choice(lengths)])),), Decoding(rng.choice([1, 4, 9]), logprobs=True), sample
+            (Message("user", " ".join(words[: rng.choice(lengths)])),),
+            Decoding(rng.choice([1, 4, 9]), logprobs=True),
+            sample,
         )
         for sample in range(60)
     ]
@@ -154,7 +195,9 @@ def test_prompts_that_are_the_beginning_of_others_are_read_rightly(folder: Path,
 
 
 def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) -> None:
-    """It would look like a reply that reached its number of tokens; other results of the step are returned first."""
+    """It would look like a reply that reached its number of tokens; other results of the step are
+    returned first.
+    """
     reader = open_reader(folder, converted)
     good, cut = prompts(Decoding(2))[:2]
     reader.submit([good, cut])
@@ -162,35 +205,63 @@ def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) 
     read = reader._batch._read
 
     def ignore(item: TokenizedRequest, handle: object) -> object:
-        return read(item, SimpleNamespace(get_status=lambda: None) if item.request == cut else handle)
+        return read(
+            item, SimpleNamespace(get_status=lambda: None) if item.request == cut else handle
+        )
 
     reader._batch._read = ignore  # type: ignore[method-assign]
     assert [request for request, _ in reader.collect(5.0)] == [good]
-    with pytest.raises(ModelError, match=r"no complete reply to a prompt of .*Set reader.engine.cache_gb=4"):
+    with pytest.raises(
+        ModelError, match=r"no complete reply to a prompt of .*Set reader.engine.cache_gb=4"
+    ):
         reader.collect(5.0)
 
 
 def test_the_runtime_is_part_of_the_identity(folder: Path, converted: Path) -> None:
-    """Results of one runtime are never taken for those of the other; "auto" is resolved where OpenVINO GenAI is installed."""
-    torch_reader, ours = (open_reader(folder, converted, runtime) for runtime in ("torch", "openvino"))
+    """Results of one runtime are never taken for those of the other; "auto" is resolved where
+    OpenVINO GenAI is installed.
+    """
+    torch_reader, ours = (
+        open_reader(folder, converted, runtime) for runtime in ("torch", "openvino")
+    )
     assert ours.identity == f"{torch_reader.identity}/openvino-2"
     resolve = LocalReader.resolve_settings
-    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "auto"})["runtime"] == "openvino-2_or_torch"
-    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "openvino"})["runtime"] == "openvino-2"
+    assert (
+        resolve({"device": "cpu", "dtype": "float32", "runtime": "auto"})["runtime"]
+        == "openvino-2_or_torch"
+    )
+    assert (
+        resolve({"device": "cpu", "dtype": "float32", "runtime": "openvino"})["runtime"]
+        == "openvino-2"
+    )
     for key in ("openvino-2", "openvino-2_or_torch", "openvino_or_torch"):
         assert resolve({"device": "cpu", "dtype": "float32", "runtime": key})["runtime"] == key
     assert resolve({"device": "cpu", "dtype": "float16", "runtime": "auto"})["runtime"] == "torch"
-    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "auto", "deterministic": True})["runtime"] == "torch"
+    assert (
+        resolve({"device": "cpu", "dtype": "float32", "runtime": "auto", "deterministic": True})[
+            "runtime"
+        ]
+        == "torch"
+    )
 
 
 def test_what_openvino_does_not_serve_is_refused(folder: Path, converted: Path) -> None:
     """Named tokens, log-probabilities of samples, other precisions and weights in 4 bits."""
     reader = open_reader(folder, converted)
     message = (Message("user", "fox"),)
-    assert "named tokens" in str(reader.explain_refusal(Generate(message, Decoding(4), token_logprobs=("x",))))
-    assert "greedy" in str(reader.explain_refusal(Generate(message, Decoding(4, 1.0, logprobs=True))))
+    assert "named tokens" in str(
+        reader.explain_refusal(Generate(message, Decoding(4), token_logprobs=("x",)))
+    )
+    assert "greedy" in str(
+        reader.explain_refusal(Generate(message, Decoding(4, 1.0, logprobs=True)))
+    )
     assert reader.explain_refusal(Generate(message, Decoding(4, logprobs=True))) is None
-    assert open_reader(folder, converted, "torch").explain_refusal(Generate(message, Decoding(4, 1.0, logprobs=True))) is None
+    assert (
+        open_reader(folder, converted, "torch").explain_refusal(
+            Generate(message, Decoding(4, 1.0, logprobs=True))
+        )
+        is None
+    )
     with pytest.raises(ModelError, match=r"may change on the hub.*Name a commit"):
         openvino_export.convert_causal_lm("owner/name", converted)
     with pytest.raises(ConfigError, match="deterministic=True"):
@@ -201,13 +272,21 @@ def test_what_openvino_does_not_serve_is_refused(folder: Path, converted: Path) 
         ContinuousBatch(folder, reader.lm, "float16", 1, 1, 1, 1)
 
 
-def test_a_failure_of_the_library_is_named(folder: Path, converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instead of a traceback, the command ends with the folder and what to do; results so far are in the ledger."""
+def test_a_failure_of_the_library_is_named(
+    folder: Path, converted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instead of a traceback, the command ends with the folder and what to do; results so far are
+    in the ledger.
+    """
     reader = open_reader(folder, converted)
     reader.submit(prompts(Decoding(2)))
     assert reader._batch is not None
-    monkeypatch.setattr(reader._batch, "_pipeline", SimpleNamespace(add_request=_raise(RuntimeError("no memory"))))
-    with pytest.raises(ModelError, match=r"failed on .*: no memory. Set reader.engine.runtime=torch"):
+    monkeypatch.setattr(
+        reader._batch, "_pipeline", SimpleNamespace(add_request=_raise(RuntimeError("no memory")))
+    )
+    with pytest.raises(
+        ModelError, match=r"failed on .*: no memory. Set reader.engine.runtime=torch"
+    ):
         reader.collect(5.0)
 
 
@@ -229,7 +308,9 @@ def test_keys_and_values_have_the_precision_of_the_model(
     assert received[0]["KV_CACHE_PRECISION"] == received[0]["INFERENCE_PRECISION_HINT"] == precision
 
 
-def test_a_model_is_converted_once_for_its_weights(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_converted_once_for_its_weights(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A second reader converts nothing; other weights in the same folder are converted again."""
     first = openvino_export.convert_causal_lm(str(folder), tmp_path)
     with monkeypatch.context() as patch:
@@ -244,28 +325,54 @@ def test_a_model_is_converted_once_for_its_weights(folder: Path, tmp_path: Path,
 def test_an_interrupted_conversion_leaves_nothing_behind(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupt, a full disk and an operation that OpenVINO lacks: an error, no half model, and then a whole one."""
+    """An interrupt, a full disk and an operation that OpenVINO lacks: an error, no half model, and
+    then a whole one.
+    """
     for function, error, raised, message in (
         ("_write", KeyboardInterrupt(), KeyboardInterrupt, ""),
         ("_write", OSError(28, "No space left on device"), DiskFullError, "became full"),
-        ("_write", RuntimeError("cannot write"), ModelError, "could not be written.*Check the free space"),
-        ("build_graph", RuntimeError("no such operation"), ModelError, "no such operation. Set reader.engine.runtime=torch"),
+        (
+            "_write",
+            RuntimeError("cannot write"),
+            ModelError,
+            "could not be written.*Check the free space",
+        ),
+        (
+            "build_graph",
+            RuntimeError("no such operation"),
+            ModelError,
+            "no such operation. Set reader.engine.runtime=torch",
+        ),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(openvino_export, function, _raise(error))
             with pytest.raises(raised, match=message):
                 openvino_export.convert_causal_lm(str(folder), tmp_path)
         assert list(tmp_path.iterdir()) == []
-    assert (openvino_export.convert_causal_lm(str(folder), tmp_path) / openvino_export.MODEL_FILE).is_file()
+    assert (
+        openvino_export.convert_causal_lm(str(folder), tmp_path) / openvino_export.MODEL_FILE
+    ).is_file()
 
 
 def make_model(folder: Path, kind: str, **settings: object) -> Path:
     """Save a model of another architecture with random weights."""
     tokenizer = make_tiny_tokenizer(TEXTS)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8}
-    tokens = {"vocab_size": len(tokenizer), "eos_token_id": 1, "bos_token_id": 2, "pad_token_id": 0}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "head_dim": 8,
+    }
+    tokens = {
+        "vocab_size": len(tokenizer),
+        "eos_token_id": 1,
+        "bos_token_id": 2,
+        "pad_token_id": 0,
+    }
     config = AutoConfig.for_model(
-        kind, **sizes | tokens | {"num_key_value_heads": 2, "max_position_embeddings": 200} | settings
+        kind,
+        **sizes | tokens | {"num_key_value_heads": 2, "max_position_embeddings": 200} | settings,
     )
     torch.manual_seed(0)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)  # type: ignore[no-untyped-call]
@@ -276,11 +383,18 @@ def make_model(folder: Path, kind: str, **settings: object) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(set(TESTED) - {"llama"}))
 def test_other_architectures_give_the_same_results(kind: str, tmp_path: Path) -> None:
-    """Likelihoods are PyTorch's, also of models with learned positions, biases and normed queries."""
-    folder = make_model(tmp_path / "lm", kind, **({"sliding_window": None} if kind == "mistral" else {}))
+    """Likelihoods are PyTorch's, also of models with learned positions, biases and
+    normed queries.
+    """
+    folder = make_model(
+        tmp_path / "lm", kind, **({"sliding_window": None} if kind == "mistral" else {})
+    )
     assert explain_unsupported(str(folder)) is None
     requests = [Likelihood((Message("user", text),), CONTINUATIONS[2]) for text in TEXTS]
-    ours, reference = (serve(open_reader(folder, tmp_path / "ov", runtime), requests) for runtime in ("openvino", "torch"))
+    ours, reference = (
+        serve(open_reader(folder, tmp_path / "ov", runtime), requests)
+        for runtime in ("openvino", "torch")
+    )
     for request in requests:
         assert ours[request].value == pytest.approx(reference[request].value, abs=0.01)  # type: ignore[union-attr]
 
@@ -293,23 +407,38 @@ def test_other_architectures_give_the_same_results(kind: str, tmp_path: Path) ->
         ("gpt_neo", {"attention_types": [[["global", "local"], 1]]}),
     ],
 )
-def test_a_model_that_reads_long_texts_otherwise_is_refused(kind: str, settings: dict[str, object], tmp_path: Path) -> None:
-    """Windows, and positions that depend on the length: the traced text is too short to show them."""
+def test_a_model_that_reads_long_texts_otherwise_is_refused(
+    kind: str, settings: dict[str, object], tmp_path: Path
+) -> None:
+    """Windows, and positions that depend on the length: the traced text is too short to
+    show them.
+    """
     folder = make_model(tmp_path / "lm", kind, **settings)
     assert explain_unsupported(str(folder)) is not None
-    with pytest.raises(ModelError, match=r"attend to a window of tokens|depend on the length of the text"):
+    with pytest.raises(
+        ModelError, match=r"attend to a window of tokens|depend on the length of the text"
+    ):
         openvino_export.convert_causal_lm(str(folder), tmp_path / "ov")
 
 
 def test_auto_uses_pytorch_for_what_openvino_does_not_run(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line says why; results and identity are those of runtime=torch. With explicit runtime=openvino it is an error."""
+    """One line says why; results and identity are those of runtime=torch. With explicit
+    runtime=openvino it is an error.
+    """
     window = make_model(tmp_path / "lm", "mistral", sliding_window=16)
     requests = prompts(Decoding(4))[:2]
-    auto, explicit = (open_reader(window, tmp_path / "ov", runtime) for runtime in ("auto", "torch"))
+    auto, explicit = (
+        open_reader(window, tmp_path / "ov", runtime) for runtime in ("auto", "torch")
+    )
     assert auto.identity == explicit.identity
-    assert caplog.text.count("runs with PyTorch instead of OpenVINO, because its layers attend to a window of tokens") == 1
+    assert (
+        caplog.text.count(
+            "runs with PyTorch instead of OpenVINO, because its layers attend to a window of tokens"
+        )
+        == 1
+    )
     assert serve(auto, requests) == serve(explicit, requests)
     assert not (tmp_path / "ov").exists()
     with pytest.raises(ModelError, match="attend to a window"):
@@ -317,10 +446,14 @@ def test_auto_uses_pytorch_for_what_openvino_does_not_run(
     assert open_reader(folder, tmp_path, "auto").identity == open_reader(folder, tmp_path).identity
 
 
-def test_weights_of_eight_bits_are_another_model(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They have an identity and a conversion of their own, a quarter of the size, and nearly the same likelihoods.
+def test_weights_of_eight_bits_are_another_model(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They have an identity and a conversion of their own, a quarter of the size, and nearly the
+    same likelihoods.
 
-    NNCF, which converts them, leaves the levels of others' handlers as they are; it would silence all later tests of warnings.
+    NNCF, which converts them, leaves the levels of others' handlers as they are; it would silence
+    all later tests of warnings.
     """
     pytest.importorskip("nncf")
     logging.getLogger("nncf").addHandler(caplog.handler)
@@ -330,7 +463,10 @@ def test_weights_of_eight_bits_are_another_model(folder: Path, tmp_path: Path, c
     ours, reference = serve(small, requests), serve(full, requests)
     differences = [abs(ours[request].value - reference[request].value) for request in requests]  # type: ignore[union-attr]
     assert 0 < max(differences) < 1
-    sizes = [sum(file.stat().st_size for file in path.glob("openvino_model.bin")) for path in tmp_path.iterdir()]
+    sizes = [
+        sum(file.stat().st_size for file in path.glob("openvino_model.bin"))
+        for path in tmp_path.iterdir()
+    ]
     assert min(sizes) < 0.5 * max(sizes)
     assert caplog.handler.level == logging.NOTSET
     logging.getLogger("nncf").removeHandler(caplog.handler)
@@ -346,14 +482,18 @@ def test_a_conversion_that_computes_something_else_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The converted graph is compared with the model before it is written."""
-    other = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS, seed=1)), "float32", "cpu")
+    other = load_causal_lm(
+        str(make_tiny_causal_lm(tmp_path / "lm", TEXTS, seed=1)), "float32", "cpu"
+    )
     build_graph = openvino_export.build_graph
     monkeypatch.setattr(openvino_export, "build_graph", lambda _: build_graph(other))
     with pytest.raises(ModelError, match="computes other logits"):
         openvino_export.convert_causal_lm(str(folder), tmp_path / "ov")
 
 
-def test_two_processes_convert_the_same_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_convert_the_same_model(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The slower one takes the conversion of the faster one."""
     build_graph, convert = openvino_export.build_graph, openvino_export.convert_causal_lm
 
@@ -380,7 +520,11 @@ def test_a_damaged_conversion_is_named(folder: Path, tmp_path: Path) -> None:
     serve(reader, prompts(Decoding(2))[:1])
     (target,) = tmp_path.iterdir()
     (target / openvino_export.MODEL_FILE).write_text("damaged")
-    files = {name: record for name, record in describe_files(target).items() if name != "files.json"}
+    files = {
+        name: record for name, record in describe_files(target).items() if name != "files.json"
+    }
     (target / "files.json").write_text(json.dumps(files))  # as if it had been written so
-    with pytest.raises(ModelError, match=rf"{target.name}: .*remove the folder to convert the model again"):
+    with pytest.raises(
+        ModelError, match=rf"{target.name}: .*remove the folder to convert the model again"
+    ):
         serve(open_reader(folder, tmp_path), prompts(Decoding(2))[:1])

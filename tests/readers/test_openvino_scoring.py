@@ -19,7 +19,10 @@ from winnow.readers.prefix_blocks import BlockPool
 from winnow.records import Likelihood, Message, Request, Score
 from winnow.testing import make_tiny_causal_lm
 
-SHARED = "answer the question about foxes and dogs in a few words with the passage below if it holds the answer please "
+SHARED = (
+    "answer the question about foxes and dogs in a few words with the passage below if it holds "
+    "the answer please "
+)
 TEXTS = [SHARED + "the quick brown fox " * (1 + number % 7) for number in range(19)]
 CONTINUATIONS = ("fox", "the lazy dog jumps over the quick brown fox", "dog")
 
@@ -48,12 +51,16 @@ def compute(reader: LocalReader, requests: Sequence[Request]) -> list[float]:
     reader.submit(requests)
     values: dict[int, float] = {}
     while results := reader.collect(1.0):
-        values.update({id(request): result.value for request, result in results if isinstance(result, Score)})
+        values.update(
+            {id(request): result.value for request, result in results if isinstance(result, Score)}
+        )
     return [values[id(request)] for request in requests]
 
 
 def build(texts: Sequence[str]) -> list[Request]:
-    """Build a request for each text, with continuations of several lengths, with and without the end."""
+    """Build a request for each text, with continuations of several lengths, with and without the
+    end.
+    """
     return [
         Likelihood((Message("user", text),), CONTINUATIONS[number % 3], include_eos=number % 2 == 0)
         for number, text in enumerate(texts)
@@ -62,26 +69,46 @@ def build(texts: Sequence[str]) -> list[Request]:
 
 @pytest.mark.parametrize("batch_tokens", [1, 100, 4096])
 def test_likelihoods_are_those_of_pytorch(folder: Path, converted: Path, batch_tokens: int) -> None:
-    """With a shared beginning, without one, and with another one afterwards; more rows than are read together."""
+    """With a shared beginning, without one, and with another one afterwards; more rows than are
+    read together.
+    """
     ours, reference = (
-        LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), batch_tokens=batch_tokens)
+        LocalReader(
+            str(folder),
+            "tiny",
+            "float32",
+            runtime=runtime,
+            converted=str(converted),
+            batch_tokens=batch_tokens,
+        )
         for runtime in ("openvino", "torch")
     )
     as_long = [text.replace("foxes and dogs", "dogs and foxes") for text in TEXTS]
     other = [text.replace("answer", "dogs jump over foxes and") for text in TEXTS]
-    for texts in (TEXTS, as_long, ["fox " * (number + 1) for number in range(9)], other, TEXTS[:1], TEXTS):
+    for texts in (
+        TEXTS,
+        as_long,
+        ["fox " * (number + 1) for number in range(9)],
+        other,
+        TEXTS[:1],
+        TEXTS,
+    ):
         requests = build(texts)
         assert compute(ours, requests) == pytest.approx(compute(reference, requests), abs=1e-3)
 
 
 def test_likelihoods_with_a_small_cache_are_those_of_pytorch(folder: Path, converted: Path) -> None:
-    """Blocks are dropped and written again, prompts with several continuations wait for each other, and the order is any."""
+    """Blocks are dropped and written again, prompts with several continuations wait for each other,
+    and the order is any.
+    """
     ours, reference = (
         LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted))
         for runtime in ("openvino", "torch")
     )
     scorer = ours._open_scorer()
-    longest = max(len(ours.encode(request).ids) for request in build(TEXTS) if isinstance(request, Likelihood))
+    longest = max(
+        len(ours.encode(request).ids) for request in build(TEXTS) if isinstance(request, Likelihood)
+    )
     scorer._pool = BlockPool(2 + longest // scorer._pool.block_size, scorer._pool.block_size)
     requests = [request for _ in range(3) for request in build(TEXTS)]
     random.Random(13).shuffle(requests)
@@ -91,7 +118,9 @@ def test_likelihoods_with_a_small_cache_are_those_of_pytorch(folder: Path, conve
 def test_an_empty_continuation_is_certain(folder: Path, converted: Path) -> None:
     """With both runtimes; a step without any logits is not run."""
     for runtime in ("openvino", "torch"):
-        reader = LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted))
+        reader = LocalReader(
+            str(folder), "tiny", "float32", runtime=runtime, converted=str(converted)
+        )
         empty = Likelihood((Message("user", TEXTS[0]),), "", include_eos=False)
         assert compute(reader, [empty]) == [0.0]
         assert compute(reader, [empty, *build(TEXTS[:2])])[0] == 0.0
@@ -99,7 +128,9 @@ def test_an_empty_continuation_is_certain(folder: Path, converted: Path) -> None
 
 def test_a_prompt_that_needs_more_memory_than_there_is(folder: Path, converted: Path) -> None:
     """The message names the setting."""
-    reader = LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted))
+    reader = LocalReader(
+        str(folder), "tiny", "float32", runtime="openvino", converted=str(converted)
+    )
     scorer = reader._open_scorer()
     scorer._pool = BlockPool(1, scorer._pool.block_size)
     reader.submit([max(build(TEXTS), key=lambda request: len(str(request)))])
@@ -110,7 +141,14 @@ def test_a_prompt_that_needs_more_memory_than_there_is(folder: Path, converted: 
 def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
     """They are stored with a scale, behind which the matrix product of the logits lies."""
     ours, reference = (
-        LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted), weights=weights)
+        LocalReader(
+            str(folder),
+            "tiny",
+            "float32",
+            runtime="openvino",
+            converted=str(converted),
+            weights=weights,
+        )
         for weights in ("int8", "full")
     )
     assert compute(ours, build(TEXTS)) == pytest.approx(compute(reference, build(TEXTS)), rel=0.2)
@@ -147,7 +185,9 @@ def test_a_prompt_without_a_token_is_refused(folder: Path, converted: Path) -> N
 
 def test_closing_drops_unfinished_likelihoods(folder: Path, converted: Path) -> None:
     """A closed reader does not load its model again."""
-    reader = LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted))
+    reader = LocalReader(
+        str(folder), "tiny", "float32", runtime="openvino", converted=str(converted)
+    )
     reader.submit(build(TEXTS))
     reader.close()
     assert list(reader.collect(0.0)) == []

@@ -9,7 +9,9 @@ from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
 
 
 def test_the_gate_halves_once_a_burst_and_widens_by_one_a_round() -> None:
-    """16, throttled: 8, and still 8 for the rest of the burst; eight answers later 9; never over 16 or under 1."""
+    """16, throttled: 8, and still 8 for the rest of the burst; eight answers later 9; never over 16
+    or under 1.
+    """
     gate = ConcurrencyLimit(16)
     gate.halve_limit()
     gate.halve_limit()
@@ -27,7 +29,9 @@ def test_the_gate_halves_once_a_burst_and_widens_by_one_a_round() -> None:
 
 
 def test_the_breaker_pauses_probes_and_gives_up() -> None:
-    """Three failures pause; one probe goes ahead while the others wait; failing through two pauses ends the run."""
+    """Three failures pause; one probe goes ahead while the others wait; failing through two pauses
+    ends the run.
+    """
 
     async def story() -> None:
         breaker = CircuitBreaker(Pacing(failure_threshold=3, cooldown=0.05, max_pauses=2))

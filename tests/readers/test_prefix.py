@@ -30,14 +30,20 @@ def results(reader: LocalReader, queries: Sequence[Request]) -> list[Any]:
 
 
 def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> None:
-    """Texts and likelihoods of prompts that begin alike are those of each prompt alone, also where only targets differ."""
+    """Texts and likelihoods of prompts that begin alike are those of each prompt alone, also where
+    only targets differ.
+    """
     begin = "Answer the question with a short factoid answer, often between one and five words. "
     queries = [Generate((Message("user", begin + text),), Decoding(6)) for text in TEXTS[:4]]
-    likely = [Likelihood(one.messages, text) for one in queries[:2] for text in ("the fox", "brown")]
+    likely = [
+        Likelihood(one.messages, text) for one in queries[:2] for text in ("the fox", "brown")
+    ]
     reader = LocalReader(str(folder), "tiny", "float32")
     inputs = collate(reader.lm, [reader.encode(one).ids for one in queries])
     assert inputs["past_key_values"].get_seq_length() >= 16
-    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.count_tokens(one) for one in queries]
+    assert inputs["attention_mask"].sum(dim=1).tolist() == [
+        reader.count_tokens(one) for one in queries
+    ]
     alone = LocalReader(str(folder), "tiny", "float32", batch_size=1)
     assert results(reader, queries) == results(alone, queries)
     assert results(reader, likely) == pytest.approx(results(alone, likely), abs=1e-4)

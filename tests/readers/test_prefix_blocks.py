@@ -20,7 +20,9 @@ from winnow.records import Decoding, Generate, Likelihood
 
 
 class RecordedBatch(ContinuousBatch):
-    """A batch whose pipeline finishes every request in the step in which it starts, and which records the steps."""
+    """A batch whose pipeline finishes every request in the step in which it starts, and which
+    records the steps.
+    """
 
     def _load(self) -> object:
         self.steps: list[list[int]] = []
@@ -32,7 +34,9 @@ class RecordedBatch(ContinuousBatch):
         return item
 
     def read_all(self, num_steps: int = 1) -> list[list[int]]:
-        """Return the last token of each prompt, step by step. Each prompt runs for a number of steps."""
+        """Return the last token of each prompt, step by step. Each prompt runs for a number of
+        steps.
+        """
         started: list[tuple[int, int]] = []
         while self._waiting:
             self.steps.append([])
@@ -43,12 +47,18 @@ class RecordedBatch(ContinuousBatch):
                 if step == len(self.steps) - num_steps + 1:
                     item, _ = self._running.pop(number)
                     self._prompts.remove(tuple(item.ids))
-            assert all(not has_nested(self._prompts[:n], prompt) for n, prompt in enumerate(self._prompts))
+            assert all(
+                not has_nested(self._prompts[:n], prompt) for n, prompt in enumerate(self._prompts)
+            )
         return self.steps
 
 
 def read_all(
-    prompts: Sequence[Sequence[int]], *, max_rows: int = 100, max_tokens: int = 10_000, num_steps: int = 1
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_rows: int = 100,
+    max_tokens: int = 10_000,
+    num_steps: int = 1,
 ) -> list[list[int]]:
     batch = RecordedBatch(Path(), None, "float32", 1, max_rows, max_tokens, 10_000)  # type: ignore[arg-type]
     for ids in prompts:
@@ -57,13 +67,20 @@ def read_all(
 
 
 def test_a_prompt_waits_for_one_that_begins_alike() -> None:
-    """Only if a whole block is the same, and only for the step that reads it; the others keep their order."""
+    """Only if a whole block is the same, and only for the step that reads it; the others keep their
+    order.
+    """
     shared, other = list(range(64)), list(range(100, 164))
-    assert read_all([[*shared, 1], [*shared, 2], [*other, 3], [*shared[:31], 4], [*shared[:32], *other, 5]]) == [
+    assert read_all(
+        [[*shared, 1], [*shared, 2], [*other, 3], [*shared[:31], 4], [*shared[:32], *other, 5]]
+    ) == [
         [1, 3, 4],
         [2, 5],
     ]
-    assert read_all([[*shared, 1], [*shared, 2], [*shared, 3], [*other, 4]], max_rows=2) == [[1, 4], [2, 3]]
+    assert read_all([[*shared, 1], [*shared, 2], [*shared, 3], [*other, 4]], max_rows=2) == [
+        [1, 4],
+        [2, 3],
+    ]
 
 
 def test_tokens_that_were_read_before_leave_room_for_more_prompts() -> None:
@@ -88,7 +105,9 @@ def test_prompts_of_which_one_begins_with_the_other_do_not_run_together() -> Non
     st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5).map(tuple), max_size=8),
     st.lists(st.integers(0, 1), max_size=6),
 )
-def test_nested_prompts_are_found_between_their_neighbors(prompts: list[tuple[int, ...]], ids: list[int]) -> None:
+def test_nested_prompts_are_found_between_their_neighbors(
+    prompts: list[tuple[int, ...]], ids: list[int]
+) -> None:
     """As by a comparison with every one."""
     running: list[tuple[int, ...]] = []
     for prompt in (*prompts, tuple(ids)):
@@ -128,9 +147,14 @@ class RecordedScorer(ContinuationScorer):
         size, written = self._pool.block_size, set[int]()
         for row in rows:
             tokens = [*row.item.ids, *row.item.target[:-1]]
-            assert [self.memory[index] for index in row.known] == [tokens[: (n + 1) * size] for n in range(len(row.known))]
+            assert [self.memory[index] for index in row.known] == [
+                tokens[: (n + 1) * size] for n in range(len(row.known))
+            ]
             assert row.tokens == tokens[len(row.known) * size :]
-            assert list(row.tokens[row.ends.start : row.ends.stop]) == [row.item.ids[-1], *row.item.target[:-1]]
+            assert list(row.tokens[row.ends.start : row.ends.stop]) == [
+                row.item.ids[-1],
+                *row.item.target[:-1],
+            ]
             assert len(row.new) == -(-len(row.tokens) // size)
             written.update(row.new)
         assert len(written) == sum(len(row.new) for row in rows)
@@ -143,8 +167,12 @@ class RecordedScorer(ContinuationScorer):
         return np.zeros((sum(len(row.item.target) for row in rows), 2))
 
 
-def score_all(scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[int]]:
-    """Score prompts with continuations, and return how many tokens each request of each step read."""
+def score_all(
+    scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> list[list[int]]:
+    """Score prompts with continuations, and return how many tokens each request of each
+    step read.
+    """
     request = Likelihood((), "")
     for ids, target in pairs:
         scorer.add(TokenizedRequest(request, ids, target))
@@ -153,20 +181,29 @@ def score_all(scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Seque
         num_results += len(results)
     assert num_results == len(pairs)
     pool = scorer._pool
-    assert sorted([*pool._free, *(index for _, index in pool._known.values())]) == list(range(pool.num_blocks))
+    assert sorted([*pool._free, *(index for _, index in pool._known.values())]) == list(
+        range(pool.num_blocks)
+    )
     steps, scorer.steps = scorer.steps, []
     return steps
 
 
 def test_continuations_of_a_prompt_read_its_blocks_once() -> None:
-    """In the step after the first one's; the last token of the prompt is read again for its logits."""
+    """In the step after the first one's; the last token of the prompt is read again for
+    its logits.
+    """
     prompt, other = [*range(10)], [*range(20, 30)]
-    assert score_all(RecordedScorer(50, 4, 100), [(prompt, [1, 1]), (prompt, [1]), (prompt, [0]), (other, [1])]) == [
+    assert score_all(
+        RecordedScorer(50, 4, 100), [(prompt, [1, 1]), (prompt, [1]), (prompt, [0]), (other, [1])]
+    ) == [
         [11, 10],
         [2, 2],
     ]
     assert score_all(RecordedScorer(50, 5, 100), [(prompt, [1]), (prompt, [1, 0])]) == [[10], [6]]
-    assert score_all(RecordedScorer(50, 4, 12), [(prompt, [1]), (other, [1]), (prompt, [0])]) == [[10], [10, 2]]
+    assert score_all(RecordedScorer(50, 4, 12), [(prompt, [1]), (other, [1]), (prompt, [0])]) == [
+        [10],
+        [10, 2],
+    ]
 
 
 def test_a_block_is_known_by_all_tokens_before_it() -> None:
@@ -174,8 +211,12 @@ def test_a_block_is_known_by_all_tokens_before_it() -> None:
     first, second, third = [1, 1], [2, 2], [3, 3]
     scorer = RecordedScorer(50, 2, 100)
     assert score_all(scorer, [([*first, *first, 9], [1])]) == [[5]]
-    assert score_all(scorer, [([*first, *second, *first, 9], [1]), ([*third, *second, *first, 9], [1])]) == [[5, 7]]
-    assert score_all(scorer, [([*third, *second, *first, 8], [1]), ([*first, *first, *first, 9], [1])]) == [[1, 3]]
+    assert score_all(
+        scorer, [([*first, *second, *first, 9], [1]), ([*third, *second, *first, 9], [1])]
+    ) == [[5, 7]]
+    assert score_all(
+        scorer, [([*third, *second, *first, 8], [1]), ([*first, *first, *first, 9], [1])]
+    ) == [[1, 3]]
 
 
 def test_a_step_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,13 +224,21 @@ def test_a_step_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openvino_scoring, "_MAX_LOGITS", 4)
     prompts = [[n, n] for n in range(4)]
     targets = [[1, 1], [1, 1], [1], [1] * 6]
-    assert score_all(RecordedScorer(50, 4, 100), list(zip(prompts, targets, strict=True))) == [[3, 3], [2], [7]]
+    assert score_all(RecordedScorer(50, 4, 100), list(zip(prompts, targets, strict=True))) == [
+        [3, 3],
+        [2],
+        [7],
+    ]
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=9), st.lists(st.integers(0, 1), max_size=3)), max_size=20
+        st.tuples(
+            st.lists(st.integers(0, 1), min_size=1, max_size=9),
+            st.lists(st.integers(0, 1), max_size=3),
+        ),
+        max_size=20,
     ),
     st.integers(1, 3),
     st.integers(1, 20),
@@ -197,7 +246,9 @@ def test_a_step_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_step_finds_the_tokens_that_it_needs(
     pairs: list[tuple[list[int], list[int]]], block_size: int, max_tokens: int
 ) -> None:
-    """Whatever the prompts share, and however few blocks there are. A second scoring finds the blocks of the first."""
+    """Whatever the prompts share, and however few blocks there are. A second scoring finds the
+    blocks of the first.
+    """
     num_blocks = 1 + 12 // block_size
     scorer = RecordedScorer(num_blocks, block_size, max_tokens)
     first = score_all(scorer, pairs)

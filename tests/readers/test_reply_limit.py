@@ -29,7 +29,9 @@ def receive(stream: Stream) -> bytes:
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=stream))
 
     async def get() -> bytes:
-        async with httpx.AsyncClient(transport=transport, event_hooks={"response": [limit_reply]}) as client:
+        async with httpx.AsyncClient(
+            transport=transport, event_hooks={"response": [limit_reply]}
+        ) as client:
             return (await client.get("http://server.example/v1")).content
 
     return asyncio.run(get())
@@ -56,11 +58,18 @@ def test_a_larger_reply_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) 
 def test_lines_do_not_depend_on_chunks(size: int) -> None:
     """Neither do characters of several bytes."""
     content = "a\n\nbé日\nlast".encode()
-    assert read_lines(content[start : start + size] for start in range(0, len(content), size)) == ["a", "", "bé日", "last"]
+    assert read_lines(content[start : start + size] for start in range(0, len(content), size)) == [
+        "a",
+        "",
+        "bé日",
+        "last",
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_long_line_and_wrong_bytes_spoil_no_other_line(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_line_and_wrong_bytes_spoil_no_other_line(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The long line is cut, and bytes that are not UTF-8 are replaced."""
     monkeypatch.setattr(reply_limit, "MAX_REPLY_BYTES", 10)
     content = b"first\n" + b"x" * 500 + b"\n\xff\nlast\n"
@@ -71,10 +80,14 @@ def test_a_long_line_and_wrong_bytes_spoil_no_other_line(size: int, monkeypatch:
 def test_a_reply_is_utf_8_whatever_its_header_says() -> None:
     """As JSON is; some servers name another character set."""
     headers = {"content-type": "application/json; charset=latin-1"}
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=headers, content="Z\u00fcrich".encode()))
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(200, headers=headers, content="Z\u00fcrich".encode())
+    )
 
     async def get() -> str:
-        async with httpx.AsyncClient(transport=transport, event_hooks={"response": [limit_reply]}) as client:
+        async with httpx.AsyncClient(
+            transport=transport, event_hooks={"response": [limit_reply]}
+        ) as client:
             return (await client.get("http://server.example/v1")).text
 
     assert asyncio.run(get()) == "Z\u00fcrich"

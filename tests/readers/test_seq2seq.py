@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
+from winnow.records import (
+    Decoding,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Request,
+    Result,
+    Score,
+)
 from winnow.testing import make_tiny_t5
 
 TEXTS = [f"question {n}: what is the number of the fox? " * (1 + n % 3) for n in range(8)]
@@ -28,9 +37,16 @@ def serve(reader: Seq2SeqReader, queries: list[Request]) -> dict[Request, Result
 
 
 def test_batches_equal_single_prompts(folder: Path) -> None:
-    """Greedy and sampled; tokens in are the prompt's with its end token, the start token is not written."""
-    queries: list[Request] = [Generate((Message("user", t),), d) for t in TEXTS for d in (Decoding(6), Decoding(6, 1.5))]
-    together, alone = (serve(Seq2SeqReader(str(folder), "t", "float32", batch_size=size), queries) for size in (5, 1))
+    """Greedy and sampled; tokens in are the prompt's with its end token, the start token is not
+    written.
+    """
+    queries: list[Request] = [
+        Generate((Message("user", t),), d) for t in TEXTS for d in (Decoding(6), Decoding(6, 1.5))
+    ]
+    together, alone = (
+        serve(Seq2SeqReader(str(folder), "t", "float32", batch_size=size), queries)
+        for size in (5, 1)
+    )
     assert together == alone
     reader = Seq2SeqReader(str(folder), "t", "float32")
     for request, result in together.items():
@@ -43,12 +59,21 @@ def test_batches_equal_single_prompts(folder: Path) -> None:
 def test_likelihoods_equal_the_loss_of_the_model(folder: Path) -> None:
     """Minus the summed cross-entropy that transformers computes for the same labels."""
     reader = Seq2SeqReader(str(folder), "t", "float32", batch_size=3)
-    queries: list[Request] = [Likelihood((Message("user", t),), c) for t in TEXTS[:4] for c in ("fox", "what is the fox")]
+    queries: list[Request] = [
+        Likelihood((Message("user", t),), c) for t in TEXTS[:4] for c in ("fox", "what is the fox")
+    ]
     results = serve(reader, queries)
     tokenizer, model = reader.lm.tokenizer, reader.lm.model
     for one in queries:
         assert isinstance(one, Likelihood)
-        labels = torch.tensor([[*tokenizer(one.continuation, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]])
+        labels = torch.tensor(
+            [
+                [
+                    *tokenizer(one.continuation, add_special_tokens=False)["input_ids"],
+                    tokenizer.eos_token_id,
+                ]
+            ]
+        )
         inputs = tokenizer(one.messages[0].content, return_tensors="pt").to(reader.lm.device)
         with torch.no_grad():
             loss = model(**inputs, labels=labels.to(reader.lm.device)).loss

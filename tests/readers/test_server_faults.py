@@ -20,7 +20,13 @@ from winnow.records import Answer, Decoding, Generate, Message, Plan
 from winnow.testing.chat_server import ChatServer
 
 FAST = Pacing(
-    max_concurrency=2, max_attempts=3, initial_wait=0.001, max_wait=0.002, read_timeout=2, cooldown=0.01, patience=0.2
+    max_concurrency=2,
+    max_attempts=3,
+    initial_wait=0.001,
+    max_wait=0.002,
+    read_timeout=2,
+    cooldown=0.01,
+    patience=0.2,
 )
 PROMPTS = [f"q{number}" for number in range(6)]
 FAULTY = ("q1", "q4")
@@ -36,7 +42,11 @@ class FaultyServer(ChatServer):
 
     async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         prompt = body["messages"][-1]["content"]
-        if self.fault is None or prompt not in FAULTY or self.faults_sent.count(prompt) >= self.times:
+        if (
+            self.fault is None
+            or prompt not in FAULTY
+            or self.faults_sent.count(prompt) >= self.times
+        ):
             return await super()._serve_chat(writer, body)
         self.faults_sent.append(prompt)
         self.received[prompt] += 1
@@ -55,7 +65,9 @@ def ask(url: str, path: Path) -> Mapping[object, str]:
     with SqliteStore(path) as ledger:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
         try:
-            outcomes = Driver(build_engine_map(reader), ledger).run(Job(prompt, plan(prompt)) for prompt in PROMPTS)
+            outcomes = Driver(build_engine_map(reader), ledger).run(
+                Job(prompt, plan(prompt)) for prompt in PROMPTS
+            )
             return {outcome.tag: outcome.result.text for outcome in outcomes}
         finally:
             reader.close()
@@ -63,8 +75,11 @@ def ask(url: str, path: Path) -> Mapping[object, str]:
 
 @pytest.mark.parametrize("times", [1, 1000], ids=["once", "always"])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_faulty_reply_is_never_an_answer_and_costs_no_other_call(tmp_path: Path, name: str, times: int) -> None:
-    """The run asks again or ends with a named error; with a healthy server, the next run completes it.
+def test_a_faulty_reply_is_never_an_answer_and_costs_no_other_call(
+    tmp_path: Path, name: str, times: int
+) -> None:
+    """The run asks again or ends with a named error; with a healthy server, the next run completes
+    it.
 
     Prompts that were answered are not sent again.
     """

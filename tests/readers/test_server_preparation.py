@@ -1,4 +1,6 @@
-"""What precedes the first call to a server: one preparation for all callers, and the check of the version."""
+"""What precedes the first call to a server: one preparation for all callers, and the check of the
+version.
+"""
 
 import asyncio
 import logging
@@ -18,7 +20,9 @@ class Connection:
         """Report this version."""
         self.version, self.num_asked = version, 0
         self.dialect = SimpleNamespace(has_version=has_version)
-        self.protocol = SimpleNamespace(base_url="http://127.0.0.1:9/v1", mask_api_key=lambda text: text.replace("KEY", "***"))
+        self.protocol = SimpleNamespace(
+            base_url="http://127.0.0.1:9/v1", mask_api_key=lambda text: text.replace("KEY", "***")
+        )
 
     def read_version(self) -> str | None:
         """Return the version."""
@@ -50,7 +54,8 @@ def test_all_callers_wait_for_one_preparation() -> None:
 def test_another_version_is_refused_and_none_is_no_version() -> None:
     """With the settings that help; every later caller gets the same error."""
     with pytest.raises(
-        ConfigError, match=r"has version 1\.3, but reader\.engine\.version=1\.2.*version=1\.3, which makes new"
+        ConfigError,
+        match=r"has version 1\.3, but reader\.engine\.version=1\.2.*version=1\.3, which makes new",
     ):
         _prepare(Connection("1.3"), "1.2", callers=2)
     with pytest.raises(ServerUnavailableError, match=r"does not report that it has version 1\.2"):
@@ -58,7 +63,9 @@ def test_another_version_is_refused_and_none_is_no_version() -> None:
     _prepare(Connection(None), "")
 
 
-def test_a_version_that_is_not_part_of_the_identity_is_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_version_that_is_not_part_of_the_identity_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """So that whoever wants new calls for another version can have them."""
     with caplog.at_level(logging.WARNING):
         _prepare(Connection("1.3"), "")
@@ -67,17 +74,24 @@ def test_a_version_that_is_not_part_of_the_identity_is_named(caplog: pytest.LogC
 
 def test_a_version_that_cannot_be_checked_is_refused_at_once() -> None:
     """Where the kind of server reports none, and where the run starts the server itself."""
-    for connection, start in ((Connection("1", has_version=False), None), (Connection("1"), object())):
+    for connection, start in (
+        (Connection("1", has_version=False), None),
+        (Connection("1"), object()),
+    ):
         with pytest.raises(ConfigError, match=r"reader\.engine\.version=1 cannot be checked"):
             ServerPreparation(connection, start, "model", "1")  # type: ignore[arg-type]
 
 
 def test_errors_of_a_started_server_have_the_end_of_its_log_without_the_key() -> None:
-    """Those of a server that the run did not start, and those before it was ready, stay as they are."""
+    """Those of a server that the run did not start, and those before it was ready, stay as they
+    are.
+    """
     preparation = _prepare(Connection("1"), "1")
     error = ServerUnavailableError("gone")
     assert preparation.add_log(error) is error
-    preparation._use = SimpleNamespace(describe_failure=lambda: " Its log ends with: KEY", close=lambda: None)  # type: ignore[assignment]
+    preparation._use = SimpleNamespace(
+        describe_failure=lambda: " Its log ends with: KEY", close=lambda: None
+    )  # type: ignore[assignment]
     assert str(preparation.add_log(error)) == "gone Its log ends with: ***"
     other = ValueError("x")
     assert preparation.add_log(other) is other

@@ -28,14 +28,26 @@ from winnow.readers.server_process import ServerProcess, read_version, release_s
 from winnow.records import Decoding, Generate, Message, Plan
 from winnow.testing import make_tiny_causal_lm
 
-FAST = Pacing(initial_wait=0.01, max_wait=0.05, read_timeout=2.0, connect_timeout=1.0, max_attempts=2, cooldown=0.05)
+FAST = Pacing(
+    initial_wait=0.01,
+    max_wait=0.05,
+    read_timeout=2.0,
+    connect_timeout=1.0,
+    max_attempts=2,
+    cooldown=0.05,
+)
 COMMAND = [sys.executable, "-m", "winnow.testing.chat_server", "--port", "{port}"]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[ServerProcess]:
     """How to start the server; whatever was started is stopped at the end."""
-    yield ServerProcess(COMMAND, version=[sys.executable, "-c", "print('banner\\n1.0')"], folder=str(tmp_path), timeout=60)
+    yield ServerProcess(
+        COMMAND,
+        version=[sys.executable, "-c", "print('banner\\n1.0')"],
+        folder=str(tmp_path),
+        timeout=60,
+    )
     release_servers()
     server_process._USED.clear()
 
@@ -56,14 +68,20 @@ def run(reader: OpenAIReader | LocalReader, folder: Path, numbers: range = range
     with SqliteStore(folder / "l.sqlite") as ledger:
         try:
             outcomes = Driver(build_engine_map(reader), ledger).run(Job(n, ask(n)) for n in numbers)
-            replies = {outcome.tag: outcome.result for outcome in outcomes}  # a server answers in any order
+            replies = {
+                outcome.tag: outcome.result for outcome in outcomes
+            }  # a server answers in any order
             return [replies[n] for n in numbers]
         finally:
             reader.close()
 
 
-def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(start: ServerProcess, tmp_path: Path) -> None:
-    """Two readers share it, and the last one that is closed stops it; a run whose calls are in the ledger starts nothing."""
+def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(
+    start: ServerProcess, tmp_path: Path
+) -> None:
+    """Two readers share it, and the last one that is closed stops it; a run whose calls are in the
+    ledger starts nothing.
+    """
     reader = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         list(Driver(build_engine_map(reader), ledger).run([Job(0, ask(0))]))
@@ -82,10 +100,18 @@ def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(start: S
 
 
 def test_words_of_the_command_are_filled_in() -> None:
-    """The model with and without its commit, the commit, and the port; a folder as it is. The server names the model so."""
+    """The model with and without its commit, the commit, and the port; a folder as it is. The
+    server names the model so.
+    """
     start = ServerProcess(["vllm", "{base}", "--revision", "{revision}", "--port={port}"])
     commit = "a" * 40
-    assert start.build_command(f"owner/model@{commit}", 7) == ["vllm", "owner/model", "--revision", commit, "--port=7"]
+    assert start.build_command(f"owner/model@{commit}", 7) == [
+        "vllm",
+        "owner/model",
+        "--revision",
+        commit,
+        "--port=7",
+    ]
     assert start.build_command("/models/x", 7)[1] == "/models/x"
     assert OpenAIReader(f"owner/model@{commit}", "m", start=start).protocol.model == "owner/model"
     pinned = ServerProcess(["transformers", "serve", "{pinned}", "--port", "{port}"])
@@ -93,12 +119,16 @@ def test_words_of_the_command_are_filled_in() -> None:
     assert pinned.get_model_name(f"owner/model@{commit}") == f"owner/model@{commit}"
     with pytest.raises(ConfigError, match=r"would load the newest weights of owner/model"):
         ServerProcess(["x", "{base}", "{port}"]).build_command(f"owner/model@{commit}", 7)
-    with pytest.raises(ConfigError, match=r"must name a program and contain {port}; received \['vllm'\]"):
+    with pytest.raises(
+        ConfigError, match=r"must name a program and contain {port}; received \['vllm'\]"
+    ):
         ServerProcess(["vllm"])
 
 
 def test_what_changes_replies_is_part_of_the_identity(start: ServerProcess, tmp_path: Path) -> None:
-    """Command, environment, printed version and the weights of a local model; not the place of the log."""
+    """Command, environment, printed version and the weights of a local model; not the place of the
+    log.
+    """
     model = make_tiny_causal_lm(tmp_path / "lm", ["a b"])
     reader = OpenAIReader(str(model), "m", start=start)
     identities = {
@@ -123,12 +153,16 @@ def test_what_changes_replies_is_part_of_the_identity(start: ServerProcess, tmp_
     address = start.use(str(model)).require_address()
     make_tiny_causal_lm(tmp_path / "lm", ["a b"], seed=5)
     assert replace(reader).identity != before
-    assert start.use(str(model)).require_address() != address  # the running server has the former weights
+    assert (
+        start.use(str(model)).require_address() != address
+    )  # the running server has the former weights
 
 
 def test_a_version_that_cannot_be_read_is_an_error() -> None:
     """It names the command and what to do; a command that prints nothing has the version ""."""
-    with pytest.raises(ConfigError, match=r"`no-such-server --version` failed .* Install the server"):
+    with pytest.raises(
+        ConfigError, match=r"`no-such-server --version` failed .* Install the server"
+    ):
         read_version(("no-such-server", "--version"))
     with pytest.raises(ConfigError, match="exit status 3"):
         read_version((sys.executable, "-c", "raise SystemExit(3)"))
@@ -136,12 +170,23 @@ def test_a_version_that_cannot_be_read_is_an_error() -> None:
 
 
 def test_a_server_that_does_not_come_up_is_named(start: ServerProcess, tmp_path: Path) -> None:
-    """One that ends, one that takes too long and one that is not installed: the end of its log, and no process remains."""
-    fails = replace(start, command=[sys.executable, "-c", "print('no GPU found'); raise SystemExit(1)", "{port}"])
-    with pytest.raises(ServerUnavailableError, match=r"(?s)ended before it was ready.*has ended; its log .*no GPU found"):
+    """One that ends, one that takes too long and one that is not installed: the end of its log, and
+    no process remains.
+    """
+    fails = replace(
+        start,
+        command=[sys.executable, "-c", "print('no GPU found'); raise SystemExit(1)", "{port}"],
+    )
+    with pytest.raises(
+        ServerUnavailableError,
+        match=r"(?s)ended before it was ready.*has ended; its log .*no GPU found",
+    ):
         run(OpenAIReader("m", "m", start=fails, pacing=FAST), tmp_path)
     slow = replace(start, command=[*COMMAND, "--delay", "60"], timeout=1.0)
-    with pytest.raises(ServerUnavailableError, match=r"not ready after 1 s and was stopped.*reader.engine.start.timeout"):
+    with pytest.raises(
+        ServerUnavailableError,
+        match=r"not ready after 1 s and was stopped.*reader.engine.start.timeout",
+    ):
         run(OpenAIReader("m", "m", start=slow, pacing=FAST), tmp_path)
     assert all(child.poll() is not None for child in CHILDREN)
     absent = replace(start, command=["no-such-server", "{port}"])
@@ -150,15 +195,22 @@ def test_a_server_that_does_not_come_up_is_named(start: ServerProcess, tmp_path:
 
 
 def test_a_server_that_dies_costs_no_finished_call(start: ServerProcess, tmp_path: Path) -> None:
-    """The error shows its log; the same run again starts another one and makes only the missing calls."""
+    """The error shows its log; the same run again starts another one and makes only the missing
+    calls.
+    """
     reader = OpenAIReader("m", "m", start=start, pacing=FAST)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         list(Driver(build_engine_map(reader), ledger).run([Job(0, ask(0))]))
     CHILDREN[-1].kill()
     CHILDREN[-1].wait()
-    with pytest.raises(ServerUnavailableError, match=r"The server has ended; its log .*server.log ends with"):
+    with pytest.raises(
+        ServerUnavailableError, match=r"The server has ended; its log .*server.log ends with"
+    ):
         run(reader, tmp_path, range(6))
-    assert run(OpenAIReader("m", "m", start=start, pacing=FAST), tmp_path, range(6)) == ["an answer"] * 6
+    assert (
+        run(OpenAIReader("m", "m", start=start, pacing=FAST), tmp_path, range(6))
+        == ["an answer"] * 6
+    )
 
 
 USER = """
@@ -172,9 +224,13 @@ sys.stdin.read()
 
 
 def use_in_another_process(folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start a process that uses the server until its standard input is closed, and return it with the server's address."""
+    """Start a process that uses the server until its standard input is closed, and return it with
+    the server's address.
+    """
     script = USER.format(command=COMMAND, folder=str(folder))
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
 
@@ -222,10 +278,13 @@ import sys
 from winnow.readers import server_process
 server_process.exit_on_signals()
 command = ["bash", "-c", {" ".join(COMMAND)!r} + " & wait"]
-print(server_process.ServerProcess(command, folder={str(tmp_path)!r}, timeout=60).use("m").require_address(), flush=True)
+process = server_process.ServerProcess(command, folder={str(tmp_path)!r}, timeout=60)
+print(process.use("m").require_address(), flush=True)
 sys.stdin.read()
 """
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     address = process.stdout.readline().strip()
     assert is_up(address)
@@ -244,9 +303,13 @@ def test_a_zombie_is_not_a_running_server(tmp_path: Path) -> None:
     process.wait()
 
 
-def test_a_starting_server_keeps_no_other_engine_waiting(start: ServerProcess, tmp_path: Path) -> None:
+def test_a_starting_server_keeps_no_other_engine_waiting(
+    start: ServerProcess, tmp_path: Path
+) -> None:
     """`submit` returns at once, and `collect` keeps to its time."""
-    reader = OpenAIReader("m", "m", start=replace(start, command=[*COMMAND, "--delay", "3"]), pacing=FAST)
+    reader = OpenAIReader(
+        "m", "m", start=replace(start, command=[*COMMAND, "--delay", "3"]), pacing=FAST
+    )
     request = Generate((Message("user", "x"),), Decoding())
     started = time.monotonic()
     reader.submit([request])
@@ -259,7 +322,8 @@ def test_a_starting_server_keeps_no_other_engine_waiting(start: ServerProcess, t
 
 
 def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_path: Path) -> None:
-    """A state file that is damaged, or whose process id belongs to another process, starts a new server.
+    """A state file that is damaged, or whose process id belongs to another process, starts a new
+    server.
 
     A signal to the process group 1 would end every process of the machine.
     """
@@ -279,17 +343,36 @@ def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_pa
 
 
 @pytest.mark.slow
-def test_transformers_serve_gives_the_replies_of_the_local_reader(start: ServerProcess, tmp_path: Path) -> None:
-    """A real server with a real model: the texts, and the tokens that it counts, are those of transformers in this process."""
-    texts = ["the quick brown fox jumps over the lazy dog", "what is the capital of France", "question 0 1 2"]
+def test_transformers_serve_gives_the_replies_of_the_local_reader(
+    start: ServerProcess, tmp_path: Path
+) -> None:
+    """A real server with a real model: the texts, and the tokens that it counts, are those of
+    transformers in this process.
+    """
+    texts = [
+        "the quick brown fox jumps over the lazy dog",
+        "what is the capital of France",
+        "question 0 1 2",
+    ]
     model = make_tiny_causal_lm(tmp_path / "lm", texts)
     tokenizer = AutoTokenizer.from_pretrained(model)
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     tokenizer.save_pretrained(model)
-    command = [Path(sys.executable).with_name("transformers"), "serve", "{base}", "--port", "{port}", "--host", "127.0.0.1"]
+    command = [
+        Path(sys.executable).with_name("transformers"),
+        "serve",
+        "{base}",
+        "--port",
+        "{port}",
+        "--host",
+        "127.0.0.1",
+    ]
     words = [*map(str, command), "--device", "cpu", "--dtype", "float32"]
     served = OpenAIReader(
-        str(model), "m", start=replace(start, command=words, version=()), pacing=replace(FAST, read_timeout=60)
+        str(model),
+        "m",
+        start=replace(start, command=words, version=()),
+        pacing=replace(FAST, read_timeout=60),
     )
     replies = run(served, tmp_path)
     (tmp_path / "l.sqlite").unlink()

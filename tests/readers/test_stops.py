@@ -28,10 +28,16 @@ TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
         ("one two three", ("three", "two"), ("one", "stop")),
         ("\n\nAnswer: x", ("\n",), ("", "stop")),
         ("one", ("two",), ("one", "length")),
-        ("caf\N{LATIN SMALL LETTER E WITH ACUTE} x", ("\N{LATIN SMALL LETTER E WITH ACUTE}",), ("caf", "stop")),
+        (
+            "caf\N{LATIN SMALL LETTER E WITH ACUTE} x",
+            ("\N{LATIN SMALL LETTER E WITH ACUTE}",),
+            ("caf", "stop"),
+        ),
     ],
 )
-def test_a_reply_ends_before_its_first_stop_string(text: str, stop: tuple[str, ...], ended: tuple[str, str]) -> None:
+def test_a_reply_ends_before_its_first_stop_string(
+    text: str, stop: tuple[str, ...], ended: tuple[str, str]
+) -> None:
     """Also at once, and whichever of several comes first."""
     assert end_reply(text, "length", stop) == ended
 
@@ -63,48 +69,84 @@ def _serve(reader: LocalReader, decoding: Decoding) -> list[Generation]:
 
 @pytest.mark.parametrize("runtime", ["torch", "openvino"])
 def test_local_readers_stop(tmp_path: Path, runtime: str) -> None:
-    """Each reply is the one without stop strings up to the first of them, whatever the others of its batch do."""
+    """Each reply is the one without stop strings up to the first of them, whatever the others of
+    its batch do.
+    """
     if runtime == "openvino":
         pytest.importorskip("openvino_genai")
     folder = make_tiny_causal_lm(tmp_path / "lm", TEXTS, context_length=200)
-    reader = LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(tmp_path / "converted"))
+    reader = LocalReader(
+        str(folder), "tiny", "float32", runtime=runtime, converted=str(tmp_path / "converted")
+    )
     whole, stop = _serve(reader, Decoding(24)), ("/.", "qu")
     assert 1 < sum(any(one in reply.text for one in stop) for reply in whole) < len(whole)
     stopped = _serve(reader, Decoding(24, stop=stop))
-    assert [reply.text for reply in stopped] == [end_reply(reply.text, "", stop)[0] for reply in whole]
+    assert [reply.text for reply in stopped] == [
+        end_reply(reply.text, "", stop)[0] for reply in whole
+    ]
     for before, after in zip(whole, stopped, strict=True):
         is_stopped = any(one in before.text for one in stop)
         assert after.finish == ("stop" if is_stopped else before.finish)
         assert after.usage.tokens_out <= before.usage.tokens_out
         assert after.usage.tokens_in == before.usage.tokens_in
-    assert sum(reply.usage.tokens_out for reply in stopped) < sum(reply.usage.tokens_out for reply in whole)
+    assert sum(reply.usage.tokens_out for reply in stopped) < sum(
+        reply.usage.tokens_out for reply in whole
+    )
 
 
 def test_a_stop_string_that_begins_in_the_prompt_stops_nothing() -> None:
-    """Transformers' own criterion ends the first row here; the third one has it in what was generated."""
+    """Transformers' own criterion ends the first row here; the third one has it in what was
+    generated.
+    """
 
     def decode(part: Any) -> str:
         return bytes(part).decode(errors="replace")
 
     rows = torch.tensor(
-        [list(b"ask\nObs."), list(b"ask\nsObs"), list(b"ask\n\nObs"), list("ask\n\N{NO-BREAK SPACE}Ob".encode())]
+        [
+            list(b"ask\nObs."),
+            list(b"ask\nsObs"),
+            list(b"ask\n\nObs"),
+            list("ask\n\N{NO-BREAK SPACE}Ob".encode()),
+        ]
     )
-    assert StopStrings(decode, ["\nObs", "\nOb"], 4)(rows, rows).tolist() == [False, False, True, False]
-    assert StopStrings(decode, ["\N{NO-BREAK SPACE}O"], 4)(rows, rows).tolist() == [False, False, False, True]
+    assert StopStrings(decode, ["\nObs", "\nOb"], 4)(rows, rows).tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert StopStrings(decode, ["\N{NO-BREAK SPACE}O"], 4)(rows, rows).tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
     long = torch.tensor([list(b"ask" + b"x" * 50 + b"stop"), list(b"ask" + b"stop" + b"x" * 50)])
-    assert StopStrings(decode, ["stop"], 3)(long, long).tolist() == [True, False], "only the end is looked at again"
+    assert StopStrings(decode, ["stop"], 3)(long, long).tolist() == [
+        True,
+        False,
+    ], "only the end is looked at again"
 
 
 def test_a_stop_string_of_the_prompt_stops_nothing(tmp_path: Path) -> None:
     """Only what is generated counts."""
-    reader = LocalReader(str(make_tiny_causal_lm(tmp_path, TEXTS, context_length=200)), "tiny", "float32")
+    reader = LocalReader(
+        str(make_tiny_causal_lm(tmp_path, TEXTS, context_length=200)), "tiny", "float32"
+    )
     whole = _serve(reader, Decoding(6))
-    stop = next(word for word in ("quick brown", "fox number") if not any(word in reply.text for reply in whole))
+    stop = next(
+        word
+        for word in ("quick brown", "fox number")
+        if not any(word in reply.text for reply in whole)
+    )
     assert _serve(reader, Decoding(6, stop=(stop,))) == whole
 
 
 def test_servers_are_asked_to_stop_and_replies_of_those_that_do_not_are_cut() -> None:
-    """The field `stop` of the protocol; a reply that was cut by its length before the cut ends with "stop"."""
+    """The field `stop` of the protocol; a reply that was cut by its length before the cut ends with
+    "stop".
+    """
     request = Generate((Message("user", "u"),), Decoding(5, stop=("\n", "Q:")))
     protocol = ChatProtocol("m", "http://127.0.0.1:1/v1")
     assert protocol.build_body(request)["stop"] == ["\n", "Q:"]
@@ -113,15 +155,21 @@ def test_servers_are_asked_to_stop_and_replies_of_those_that_do_not_are_cut() ->
     (reply,) = protocol.parse_reply(json.dumps({"choices": [choice]}), [request])
     assert (reply.text, reply.finish) == ("Paris", "stop")
     filtered = {"message": {"content": "Paris\n"}, "finish_reason": "content_filter"}
-    assert parse_choices([filtered], 1, Decoding(stop=("\n",))) == [Generation("", "content_filter")]
+    assert parse_choices([filtered], 1, Decoding(stop=("\n",))) == [
+        Generation("", "content_filter")
+    ]
     failed = {"message": {"content": "Par\nis"}, "finish_reason": "error"}
     assert [one.finish for one in parse_choices([failed], 1, Decoding(stop=("\n",)))] == ["error"]
 
 
 @pytest.mark.parametrize("stop", ["abc", [""], ["a", ""]])
 def test_stop_strings_are_a_list_of_texts(stop: Any) -> None:
-    """One text would be taken for its characters, and an empty one would stop every reply at once."""
-    with pytest.raises(ConfigError, match=r"decoding\.stop must be a list of texts that are not empty; received"):
+    """One text would be taken for its characters, and an empty one would stop every
+    reply at once.
+    """
+    with pytest.raises(
+        ConfigError, match=r"decoding\.stop must be a list of texts that are not empty; received"
+    ):
         Decoding(stop=stop)
 
 

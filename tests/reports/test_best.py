@@ -23,21 +23,34 @@ VOTES = [make_cell_result("post_fusion", k, "g", [1.0] * 6 + [0.0] * k) for k in
 
 
 def test_the_best_cell_is_compared_with_every_other() -> None:
-    """Three p-values are corrected with those of the other three pairs of four cells; the closest cell comes first."""
+    """Three p-values are corrected with those of the other three pairs of four cells; the closest
+    cell comes first.
+    """
     best = find_best(Family(CELLS, 0))
     assert best is not None
-    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
+    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (
+        1,
+        [0, 2, 3],
+        [],
+    )
     assert [other.is_better for other in best.comparisons] == [True, False, True]
     table = build_best_table(Family(CELLS, 0))
     assert table is not None
     assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
-    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.016", "12"], ["<0.001", "0.003", "12"]]
+    assert [row[2:5] for row in table.rows] == [
+        ["1.000", "1.000", "12"],
+        ["0.004", "0.016", "12"],
+        ["<0.001", "0.003", "12"],
+    ]
     assert table.rows[0][1].startswith("+8.3 [")
-    assert "A is b k=5 g, which has the highest EM of the cells whose prompts do not rest on gold" in table.caption
+    assert (
+        "A is b k=5 g, which has the highest EM of the cells whose prompts do not rest on gold"
+        in table.caption
+    )
     assert table.num_shown == 1
 
 
-def test_cells_without_passages_are_not_counted_where_answers_without_them_selected_the_questions() -> None:
+def test_cells_without_passages_are_not_counted_after_the_closed_book_filter() -> None:
     """Their values follow from the selection; their rows stay, folded as before."""
     closed = replace(CELLS[3], labels=replace(CELLS[3].labels, k=0))
     family = Family([*CELLS[:3], closed], 0)
@@ -51,7 +64,9 @@ def test_cells_without_passages_are_not_counted_where_answers_without_them_selec
 
 
 def test_equal_answers_are_no_tests() -> None:
-    """They are named, and do not count in the correction; the first of two best cells is the best."""
+    """They are named, and do not count in the correction; the first of two best cells
+    is the best.
+    """
     cells = [*CELLS, make_cell_result("e", 5, "g", RIGHT)]
     best = find_best(Family(cells, 0))
     assert best is not None
@@ -84,15 +99,25 @@ class Length(MeanMetric):
 def test_equal_answers_may_have_other_values() -> None:
     """Such as grades of a judge, or numbers of tokens; numbers are not shown in percent."""
     cells = [
-        replace(make_cell_result(name, 5, "g", RIGHT), metrics=[Length("length", "Length", "number", mean=mean)])
+        replace(
+            make_cell_result(name, 5, "g", RIGHT),
+            metrics=[Length("length", "Length", "number", mean=mean)],
+        )
         for name, mean in (("a", 2.0), ("b", 5.0), ("c", 4.0))
     ]
     best = find_best(Family(cells, 0))
     assert best is not None
-    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2], [])
+    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (
+        1,
+        [0, 2],
+        [],
+    )
     table = build_best_table(Family(cells, 0))
     assert table is not None
-    assert [(row[0], row[1].split()[0]) for row in table.rows] == [("c k=5 g", "+1.0"), ("a k=5 g", "+3.0")]
+    assert [(row[0], row[1].split()[0]) for row in table.rows] == [
+        ("c k=5 g", "+1.0"),
+        ("a k=5 g", "+3.0"),
+    ]
     assert table.columns[1] == "Length: A - B"
 
 
@@ -104,12 +129,17 @@ def test_a_metric_may_be_undefined() -> None:
 
 
 def test_the_selection_of_the_best_is_no_finding() -> None:
-    """Of ten cells that are equally good, the best is significantly above another in at most 5 % of the sweeps."""
+    """Of ten cells that are equally good, the best is significantly above another in at most 5 % of
+    the sweeps.
+    """
     random, num_sweeps = np.random.default_rng(0), 200
     num_false = 0
     for _ in range(num_sweeps):
         difficulty = random.beta(1, 1, 60)
-        cells = [make_cell_result(f"s{n}", 5, "g", (random.random(60) < difficulty).astype(float)) for n in range(10)]
+        cells = [
+            make_cell_result(f"s{n}", 5, "g", (random.random(60) < difficulty).astype(float))
+            for n in range(10)
+        ]
         best = find_best(Family(cells, 0))
         assert best is not None
         num_false += any(other.is_better for other in best.comparisons)
@@ -117,13 +147,20 @@ def test_the_selection_of_the_best_is_no_finding() -> None:
 
 
 def test_the_caption_says_what_is_compared() -> None:
-    """A ratio is compared by the questions' own values, and the best cell may be that of a lucky training."""
-    ratio = [replace(cell, metrics=[NotMajorityOfPools("nm_pool", "%NM of pools")]) for cell in VOTES]
+    """A ratio is compared by the questions' own values, and the best cell may be that of a lucky
+    training.
+    """
+    ratio = [
+        replace(cell, metrics=[NotMajorityOfPools("nm_pool", "%NM of pools")]) for cell in VOTES
+    ]
     table = build_best_table(Family(ratio, 0))
     assert table is not None
     assert "A - B is the mean difference of the questions' own %NM of pools" in table.caption
     for seeds, is_said in (("1212", True), ("7777", False)):
-        trained = [replace(cell, labels=replace(cell.labels, seed=seed)) for cell, seed in zip(CELLS, seeds, strict=True)]
+        trained = [
+            replace(cell, labels=replace(cell.labels, seed=seed))
+            for cell, seed in zip(CELLS, seeds, strict=True)
+        ]
         table = build_best_table(Family(trained, 0))
         assert table is not None
         assert ("A is the model of one training seed" in table.caption) == is_said
@@ -131,26 +168,41 @@ def test_the_caption_says_what_is_compared() -> None:
 
 def test_only_compared_cells_make_pairs() -> None:
     """A cell of other questions is in no pair, so that it makes no correction larger."""
-    other = replace(make_cell_result("z", 5, "g", [0.0] * 12), labels=replace(CELLS[0].labels, questions="others"))
+    other = replace(
+        make_cell_result("z", 5, "g", [0.0] * 12),
+        labels=replace(CELLS[0].labels, questions="others"),
+    )
     expected, ours = find_best(Family(CELLS, 0)), find_best(Family([*CELLS, other, other], 0))
     assert expected is not None
     assert ours is not None
-    assert [one.adjusted_p_value for one in ours.comparisons] == [one.adjusted_p_value for one in expected.comparisons]
+    assert [one.adjusted_p_value for one in ours.comparisons] == [
+        one.adjusted_p_value for one in expected.comparisons
+    ]
 
 
 def test_the_best_cell_needs_no_gold_labels() -> None:
-    """A control with the gold passage in it is higher, and nobody can deploy it; among controls alone, the best is one."""
+    """A control with the gold passage in it is higher, and nobody can deploy it; among controls
+    alone, the best is one.
+    """
     a, b, c = ([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0])
     controls = [make_cell_result(name, 5, "gold_first", ems) for name, ems in (("a", a), ("b", b))]
     retrieved = [
-        make_cell_result(name, 5, "retrieved", ems) for name, ems in (("a", c), ("b", [0.0] * 4), ("c", [0.0] * 3 + [1.0]))
+        make_cell_result(name, 5, "retrieved", ems)
+        for name, ems in (("a", c), ("b", [0.0] * 4), ("c", [0.0] * 3 + [1.0]))
     ]
     best = find_best(Family([*controls, *retrieved], 0))
     assert best is not None
-    assert (best.index, [other.index for other in best.comparisons], best.is_deployable) == (2, [3, 4], True)
+    assert (best.index, [other.index for other in best.comparisons], best.is_deployable) == (
+        2,
+        [3, 4],
+        True,
+    )
     table = build_best_table(Family([*controls, *retrieved], 0))
     assert table is not None
-    assert "A is a k=5 retrieved, which has the highest EM of the cells whose prompts do not rest on gold" in table.caption
+    assert (
+        "A is a k=5 retrieved, which has the highest EM of the cells whose prompts do not rest on "
+        "gold" in table.caption
+    )
     assert "The same value with other answers: c k=5 retrieved." in table.caption
     alone = find_best(Family(controls, 0))
     assert alone is not None

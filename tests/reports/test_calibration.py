@@ -1,4 +1,6 @@
-"""Labels of people: what is written to be labeled, what a file may hold, and the comparison of cells with it."""
+"""Labels of people: what is written to be labeled, what a file may hold, and the comparison of
+cells with it.
+"""
 
 import json
 from dataclasses import replace
@@ -28,7 +30,9 @@ CELLS = [
 
 
 def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
-    """Two cells with the same answer ask for one label; the seed chooses and orders the questions."""
+    """Two cells with the same answer ask for one label; the seed chooses and orders the
+    questions.
+    """
     rows = sample_answers(CELLS, 8, 0)
     assert len(rows) == 8 + 2
     assert {row["question_id"] for row in rows} == {f"q{n}" for n in range(8)}
@@ -37,12 +41,23 @@ def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
     few = sample_answers(CELLS, 3, 0)
     assert len({row["question_id"] for row in few}) == 3
     assert few == sample_answers(CELLS, 3, 0)
-    assert len({tuple(row["question_id"] for row in sample_answers(CELLS[:1], 3, seed)) for seed in range(9)}) > 1
+    assert (
+        len(
+            {
+                tuple(row["question_id"] for row in sample_answers(CELLS[:1], 3, seed))
+                for seed in range(9)
+            }
+        )
+        > 1
+    )
     assert len(sample_answers(CELLS, 99, 0)) == 10, "all there are"
 
 
 def _write(path: Path, *rows: object) -> Path:
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -55,7 +70,13 @@ def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
     rows = [_row(True), _row(1), _row("No", 1), _row(0.0, 2), _row("right", 3), _row(None, 4), ""]
     odd = json.dumps(_row(True, 5, "a\u2028b"), ensure_ascii=False)
     labels = read_labels(_write(tmp_path / "l.jsonl", *rows, odd))
-    assert labels.values == {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "x"): 0.0, ("q3", "x"): 1.0, ("q5", "a\u2028b"): 1.0}
+    assert labels.values == {
+        ("q0", "x"): 1.0,
+        ("q1", "x"): 0.0,
+        ("q2", "x"): 0.0,
+        ("q3", "x"): 1.0,
+        ("q5", "a\u2028b"): 1.0,
+    }
     assert labels.num_open == 1
 
 
@@ -65,28 +86,49 @@ def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
         ([_row("maybe")], "line 1: label 'maybe' is none of true, false"),
         ([_row(0.5)], r"line 1: label 0\.5 is none of"),
         ([_row([1])], r"line 1: label \[1\] is none of"),
-        ([_row(True), _row(False)], "line 2: the answer 'x' to 'q0' has another label in a line above"),
-        ([_row(True), "{"], "line 2: expected an object with question_id, answer and label; received {"),
+        (
+            [_row(True), _row(False)],
+            "line 2: the answer 'x' to 'q0' has another label in a line above",
+        ),
+        (
+            [_row(True), "{"],
+            "line 2: expected an object with question_id, answer and label; received {",
+        ),
         ([{"question_id": "q0", "label": 1}], "line 1: expected an object"),
         (["[1]"], "line 1: expected an object"),
         ([_row(None), _row(None, 1)], "has no label: 2 answers wait for one"),
         ([], "has no label: 0 answers wait for one"),
     ],
 )
-def test_other_lines_are_refused_by_number(tmp_path: Path, rows: list[object], message: str) -> None:
+def test_other_lines_are_refused_by_number(
+    tmp_path: Path, rows: list[object], message: str
+) -> None:
     """Nothing is guessed and nothing is left out."""
     with pytest.raises(ConfigError, match=message):
         read_labels(_write(tmp_path / "l.jsonl", *rows))
 
 
 def test_cells_are_compared_by_question_and_answer() -> None:
-    """A label counts for each cell that gave its answer, and for no other answer to the question."""
-    labels = Labels({("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q3", "unknown"): 1.0, ("q9", "x"): 1.0}, 2)
+    """A label counts for each cell that gave its answer, and for no other answer to the
+    question.
+    """
+    labels = Labels(
+        {
+            ("q0", "x"): 1.0,
+            ("q1", "x"): 0.0,
+            ("q2", "unknown"): 0.0,
+            ("q3", "unknown"): 1.0,
+            ("q9", "x"): 1.0,
+        },
+        2,
+    )
     first, second = build_calibration_rows(CELLS, labels, 0)
     assert (first["labels"], second["labels"]) == (4, 3)
     partial = second["corrected"]
     assert isinstance(partial, Interval)
-    assert partial.n == 0, "its answer to q1 has no label, so that the labeled ones are no random sample"
+    assert partial.n == 0, (
+        "its answer to q1 has no label, so that the labeled ones are no random sample"
+    )
     (missing,) = list_missing(CELLS, labels)
     assert (missing["question_id"], missing["answer"], missing["label"]) == ("q1", "unknown", None)
     human = np.array([1, 0, 0, 1, np.nan, np.nan, np.nan, np.nan])
@@ -102,7 +144,10 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     assert "2 answers in the file have no label yet" in notes[1]
     assert "1 answers have no label, although other answers to their questions have one" in notes[2]
     lopsided = Labels({("q0", "x"): 1.0}, 0)
-    assert any("no label of answers with the verdict wrong; 50 %" in note for note in describe_labels(CELLS[:1], lopsided, 0))
+    assert any(
+        "no label of answers with the verdict wrong; 50 %" in note
+        for note in describe_labels(CELLS[:1], lopsided, 0)
+    )
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
     for compare in (
         lambda: build_calibration_rows([CELLS[0], other], labels, 0),
@@ -110,14 +155,18 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     ):
         with pytest.raises(ConfigError, match="different selections of questions"):
             compare()
-    (none, _) = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, 0), 0)
+    none, _ = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, 0), 0)
     undefined = [value for value in none.values() if isinstance(value, Interval)]
     assert [value.n for value in undefined] == [8, 0, 0, 0, 0, 0, 0], "only the judge's own rate"
 
 
 def test_every_column_is_that_of_its_name() -> None:
-    """By hand: three verdicts "right", of which people share one, and one "wrong" with which they agree."""
-    labels = Labels({("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q4", "x"): 0.0}, 1)
+    """By hand: three verdicts "right", of which people share one, and one "wrong" with which they
+    agree.
+    """
+    labels = Labels(
+        {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q4", "x"): 0.0}, 1
+    )
     (row,) = build_calibration_rows(CELLS[:1], labels, 0)
     alone, means = row["people, labels alone"], []
     assert isinstance(alone, Interval)

@@ -33,12 +33,20 @@ def test_a_subset_keeps_labels_and_metrics() -> None:
 
 def test_columns_that_are_equal_in_all_rows_are_named_instead() -> None:
     """The first column stays, and a table of one row or without other columns stays as it is."""
-    table = TableView("t", "Caption.", ["strategy", "k", "EM", "gold"], [["a", "5", "1", "x"], ["a", "5", "2", "x"]])
+    table = TableView(
+        "t",
+        "Caption.",
+        ["strategy", "k", "EM", "gold"],
+        [["a", "5", "1", "x"], ["a", "5", "2", "x"]],
+    )
     short = table.drop_constant_columns()
     assert (short.columns, short.rows) == (["strategy", "EM"], [["a", "1"], ["a", "2"]])
     assert short.caption == "Caption. Equal in all rows: k 5; gold x."
     assert replace(table, subject=["k"]).drop_constant_columns().columns == ["strategy", "k", "EM"]
-    assert TableView("t", "c", ["a", "b"], [["1", "2"]]).drop_constant_columns().columns == ["a", "b"]
+    assert TableView("t", "c", ["a", "b"], [["1", "2"]]).drop_constant_columns().columns == [
+        "a",
+        "b",
+    ]
     same = TableView("t", "c", ["a", "b"], [["1", "2"], ["1", "2"]])
     assert same.drop_constant_columns() is same
 
@@ -57,7 +65,9 @@ def _reorder(cell: CellResult, order: list[int]) -> CellResult:
 
 
 def test_what_is_kept_of_samples_is_selected_with_them() -> None:
-    """Every column, judged rows and groups; a selection can be selected from, and reads its samples from the whole."""
+    """Every column, judged rows and groups; a selection can be selected from, and reads its samples
+    from the whole.
+    """
     whole = replace(
         make_cell_result("s", 5, "g", [1.0, 0.0, 1.0, 1.0]),
         judged={"judged": [{"judged": 1.0}, None, {"judged": 0.0}, {"judged": 0.5}]},
@@ -87,7 +97,9 @@ def test_what_is_kept_of_samples_is_selected_with_them() -> None:
 
 
 def test_cells_are_paired_by_question_whatever_their_order() -> None:
-    """Values, answers and tests are those of the same questions; a question of one cell alone does not count."""
+    """Values, answers and tests are those of the same questions; a question of one cell alone does
+    not count.
+    """
     first = make_cell_result("a", 5, "g", [1.0, 1.0, 0.0, 0.0, 1.0])
     second = make_cell_result("b", 5, "g", [1.0, 0.0, 0.0, 1.0, 0.0])
     order = [3, 0, 4, 2, 1]
@@ -100,7 +112,10 @@ def test_cells_are_paired_by_question_whatever_their_order() -> None:
     values = get_common_values(first, shuffled.select_questions({"q1", "q4"}), "em", 0)
     assert values is not None
     assert [one.tolist() for one in values] == [[1.0, 1.0], [0.0, 0.0]]
-    assert get_common_values(first.select_questions({"q0"}), second.select_questions({"q1"}), "em", 0) is None
+    assert (
+        get_common_values(first.select_questions({"q0"}), second.select_questions({"q1"}), "em", 0)
+        is None
+    )
     assert can_compare(first, shuffled)
     assert not can_compare(first.select_questions({"q0"}), second.select_questions({"q1"}))
     assert not can_compare(first.select_questions(()), first.select_questions(()))
@@ -150,12 +165,17 @@ def test_no_cell_of_the_matrix_hides_another() -> None:
     cells = [make_cell_result("a", k, "g", [em] * 10) for k, em in ((5, 1.0), (10, 0.0), (5, 0.0))]
     table = build_matrix_table(cells, 0)
     assert [row[0] for row in table.rows] == ["a", "a (2)"]
-    assert [[text.partition(" ")[0] for text in row[1:]] for row in table.rows] == [["100.0", "0.0"], ["0.0", ""]]
+    assert [[text.partition(" ")[0] for text in row[1:]] for row in table.rows] == [
+        ["100.0", "0.0"],
+        ["0.0", ""],
+    ]
 
 
 def test_equal_answers_are_no_equal_results() -> None:
     """Values of the metric count too, undefined ones as equal."""
-    first, second = (replace(make_cell_result("a", 5, "g", [1.0, 0.0]), judged={"x": rows}) for rows in ([], []))
+    first, second = (
+        replace(make_cell_result("a", 5, "g", [1.0, 0.0]), judged={"x": rows}) for rows in ([], [])
+    )
     assert have_equal_results(first, second, "em")
     assert have_equal_results(first, second, "nm")
     cost = make_cell_result("a", 10, "g", [1.0, 0.0])
@@ -178,10 +198,12 @@ def test_equal_answers_in_another_order_need_equal_values_too() -> None:
 def test_cells_of_as_many_other_questions_say_so() -> None:
     """The number alone does not tell."""
     first = make_cell_result("a", 5, "g", [1.0, 0.0, 1.0])
-    table = build_metrics_table("t", "c.", [first.select_questions({"q0", "q1"}), first.select_questions({"q1", "q2"})], 0)
+    table = build_metrics_table(
+        "t", "c.", [first.select_questions({"q0", "q1"}), first.select_questions({"q1", "q2"})], 0
+    )
     assert (
-        "The rows are over different questions. Tables of differences pair the questions that two cells share."
-        in table.caption
+        "The rows are over different questions. Tables of differences pair the questions that two "
+        "cells share." in table.caption
     )
     assert [row[table.columns.index("questions")] for row in table.rows] == ["2", "2"]
     other = replace(first, labels=replace(first.labels, questions="another limit"))

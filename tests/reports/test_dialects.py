@@ -13,13 +13,19 @@ METRICS = [ExactMatch("em", "EM"), ExactMatch("em_crag", "EM", dialect="crag"), 
 
 def cell(answers: list[str], strategy: str = "s") -> CellResult:
     """A cell whose questions all accept "Paris" or "Lutetia"."""
-    samples = [make_sample(answer, number, ("Paris", "Lutetia")) for number, answer in enumerate(answers)]
-    return replace(make_cell_result(strategy, 5, "retrieved", [1.0]), samples=samples, metrics=METRICS)
+    samples = [
+        make_sample(answer, number, ("Paris", "Lutetia")) for number, answer in enumerate(answers)
+    ]
+    return replace(
+        make_cell_result(strategy, 5, "retrieved", [1.0]), samples=samples, metrics=METRICS
+    )
 
 
 def test_only_differences_are_listed() -> None:
     """Containment accepts more, and case counts for it; metrics with one rule have no table."""
-    (table,) = build_dialect_tables([cell(["Paris", "in Paris", "rome", "lutetia"]), cell(["Paris"], "t")])
+    (table,) = build_dialect_tables(
+        [cell(["Paris", "in Paris", "rome", "lutetia"]), cell(["Paris"], "t")]
+    )
     assert table.title == "Answers on which the rules of EM differ"
     assert table.columns[-2:] == ["EM", "EM (crag)"]
     assert [list(row) for row in table.rows] == [
@@ -35,7 +41,9 @@ def test_no_difference_is_no_table_and_many_are_cut() -> None:
     assert build_dialect_tables([replace(cell(["in Paris"]), metrics=METRICS[1:])]) == []
     (table,) = build_dialect_tables([cell(["Paris " + "x" * 200] * (MAX_ROWS + 7))])
     assert len(table.rows) == MAX_ROWS
-    assert table.caption.startswith(f"The first {MAX_ROWS} of {MAX_ROWS + 7} of {MAX_ROWS + 7} answers")
+    assert table.caption.startswith(
+        f"The first {MAX_ROWS} of {MAX_ROWS + 7} of {MAX_ROWS + 7} answers"
+    )
     assert table.rows[0][4].endswith("x…")
 
 

@@ -19,7 +19,10 @@ def part(of: dict[str, object], less: dict[str, object]) -> PaperPart:
 
 
 def cell(
-    ems: list[float], strategy: str = "marginal", varying: tuple[tuple[str, str], ...] = (), **labels: object
+    ems: list[float],
+    strategy: str = "marginal",
+    varying: tuple[tuple[str, str], ...] = (),
+    **labels: object,
 ) -> CellResult:
     """A cell with these labels and other settings."""
     one = make_cell_result(strategy, 5, "g", ems)
@@ -29,16 +32,27 @@ def cell(
 def test_cells_of_other_settings_are_no_pair() -> None:
     """Two retrievers give two pairs, each of one retriever, and the rows name it."""
     cells = [
-        cell(ems, varying=(("retriever", retriever), ("ranked by", by), ("weighted by", by)), rank_by=by, weight_by=by)
-        for retriever, ems_by in (("bm25", {"estimator": [1.0, 1.0], "retriever": [0.0, 1.0]}),
-                                  ("dense", {"estimator": [1.0, 0.0], "retriever": [0.0, 0.0]}))
+        cell(
+            ems,
+            varying=(("retriever", retriever), ("ranked by", by), ("weighted by", by)),
+            rank_by=by,
+            weight_by=by,
+        )
+        for retriever, ems_by in (
+            ("bm25", {"estimator": [1.0, 1.0], "retriever": [0.0, 1.0]}),
+            ("dense", {"estimator": [1.0, 0.0], "retriever": [0.0, 0.0]}),
+        )
         for by, ems in ems_by.items()
-    ]  # fmt: skip
+    ]
     differences = compute_differences(part(ESTIMATOR, RETRIEVER), cells, 0)
-    assert [one.shared_labels for one in differences] == ["marginal, retriever=bm25", "marginal, retriever=dense"]
+    assert [one.shared_labels for one in differences] == [
+        "marginal, retriever=bm25",
+        "marginal, retriever=dense",
+    ]
     assert [one.comparison.difference for one in differences if one.comparison] == [0.5, 0.5]
     assert [row[1] for row in build_differences_table(differences).rows] == [
-        f"rank_by estimator, weight_by estimator (marginal, retriever={name})" for name in ("bm25", "dense")
+        f"rank_by estimator, weight_by estimator (marginal, retriever={name})"
+        for name in ("bm25", "dense")
     ]
 
 
@@ -56,25 +70,44 @@ def test_a_label_that_both_cells_state_keeps_its_settings_equal() -> None:
         for name in "ab"
         for strategy in ("marginal", "post_fusion")
     ]
-    both = ({"strategy": "post_fusion", "rank_by": "estimator"}, {"strategy": "marginal", "rank_by": "estimator"})
+    both = (
+        {"strategy": "post_fusion", "rank_by": "estimator"},
+        {"strategy": "marginal", "rank_by": "estimator"},
+    )
     differences = compute_differences(part(*both), cells, 0)
-    assert [one.shared_labels for one in differences] == ["ranked by=estimator a", "ranked by=estimator b"]
+    assert [one.shared_labels for one in differences] == [
+        "ranked by=estimator a",
+        "ranked by=estimator b",
+    ]
 
 
 @pytest.mark.parametrize("name", ["weighting.scale", "retriever"])
 def test_a_setting_that_one_cell_lacks_separates_none(name: str) -> None:
     """It only distinguishes the other cells from each other."""
-    cells = [cell([1.0, 0.0], "concatenation"), *(cell([0.0, 0.0], "post_fusion", ((name, value),)) for value in "12")]
-    differences = compute_differences(part({"strategy": "concatenation"}, {"strategy": "post_fusion"}), cells, 0)
+    cells = [
+        cell([1.0, 0.0], "concatenation"),
+        *(cell([0.0, 0.0], "post_fusion", ((name, value),)) for value in "12"),
+    ]
+    differences = compute_differences(
+        part({"strategy": "concatenation"}, {"strategy": "post_fusion"}), cells, 0
+    )
     assert [one.comparison.difference for one in differences if one.comparison] == [0.5, 0.5]
 
 
 def test_numbers_of_samples_are_a_label() -> None:
     """A difference between samples pairs cells of one temperature."""
     cells = [
-        cell([float(samples > 1), 0.0], "marginal", (("decoding", f"T={t}"), ("samples", str(samples))), samples=samples)
+        cell(
+            [float(samples > 1), 0.0],
+            "marginal",
+            (("decoding", f"T={t}"), ("samples", str(samples))),
+            samples=samples,
+        )
         for t in (0.5, 1.0)
         for samples in (1, 5)
     ]
     differences = compute_differences(part({"samples": 5}, {"samples": 1}), cells, 0)
-    assert [one.shared_labels for one in differences] == ["marginal, decoding=T=0.5", "marginal, decoding=T=1.0"]
+    assert [one.shared_labels for one in differences] == [
+        "marginal, decoding=T=0.5",
+        "marginal, decoding=T=1.0",
+    ]

@@ -1,4 +1,6 @@
-"""The family of tests: each pair of different results is one test, and all p-values of a page are corrected together."""
+"""The family of tests: each pair of different results is one test, and all p-values of a page are
+corrected together.
+"""
 
 from dataclasses import replace
 
@@ -11,7 +13,9 @@ from winnow.testing import make_cell_result
 
 
 def test_the_family_has_pairs_of_different_results_alone() -> None:
-    """A twin adds no test, and neither do cells of other questions, whose answers may be the same."""
+    """A twin adds no test, and neither do cells of other questions, whose answers may
+    be the same.
+    """
     assert Family(CELLS, 0).num_tests == 6
     twin = replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))
     doubled = Family([*CELLS, twin], 0)
@@ -23,10 +27,19 @@ def test_the_family_has_pairs_of_different_results_alone() -> None:
 
 
 def test_a_pair_has_one_p_value_wherever_it_is_shown() -> None:
-    """By hand: six exact tests, corrected together; the twin has its cell's, and a turned pair the turned difference."""
+    """By hand: six exact tests, corrected together; the twin has its cell's, and a turned pair the
+    turned difference.
+    """
     twin = replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))
     family = Family([*CELLS, twin], 0)
-    raw = {(0, 1): 2 / 2**9, (0, 2): 2 / 2**8, (0, 3): 2 / 2**3, (1, 2): 1.0, (1, 3): 2 / 2**12, (2, 3): 2 / 2**11}
+    raw = {
+        (0, 1): 2 / 2**9,
+        (0, 2): 2 / 2**8,
+        (0, 3): 2 / 2**3,
+        (1, 2): 1.0,
+        (1, 3): 2 / 2**12,
+        (2, 3): 2 / 2**11,
+    }
     expected = dict(zip(raw, adjust_p_values(list(raw.values())), strict=True))
     for (first, second), p_value in expected.items():
         compared, turned = family.compare(first, second), family.compare(second, first)
@@ -36,7 +49,11 @@ def test_a_pair_has_one_p_value_wherever_it_is_shown() -> None:
         assert (turned[1], turned[0].difference) == (compared[1], -compared[0].difference)
     assert family.compare(4, 1) == family.compare(0, 1)
     assert family.compare(4, 0) is None, "the same answers are no test"
-    shown = {pair.indices: pair.adjusted_p_value for one in compare_by_factor(family) for pair in one.pairs}
+    shown = {
+        pair.indices: pair.adjusted_p_value
+        for one in compare_by_factor(family)
+        for pair in one.pairs
+    }
     best = find_best(family)
     assert best is not None
     assert {other.index: other.adjusted_p_value for other in best.comparisons}[0] == shown[1, 0]

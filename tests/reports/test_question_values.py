@@ -32,7 +32,9 @@ def test_a_row_per_cell_and_question(tmp_path: Path) -> None:
     undefined = [np.isnan(cell.compute_values("nm_pool")).tolist() for cell in cells]
     assert frame["nm_pool"].isna().tolist() == [*undefined[0], *undefined[1]]
     assert any(undefined[1])
-    assert pq.read_table(tmp_path / "questions.parquet")["nm_pool"].null_count == sum(map(sum, undefined))
+    assert pq.read_table(tmp_path / "questions.parquet")["nm_pool"].null_count == sum(
+        map(sum, undefined)
+    )
 
 
 def test_a_folder_without_a_report_is_refused(tmp_path: Path) -> None:

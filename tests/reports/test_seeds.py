@@ -26,10 +26,14 @@ CELLS = [
 
 
 def test_the_spread_is_over_trainings() -> None:
-    """EM 50, 75 and 25 %: mean 50, standard deviation 25; a cell with one training has no spread."""
+    """EM 50, 75 and 25 %: mean 50, standard deviation 25; a cell with one training has
+    no spread.
+    """
     table = build_seeds_table(CELLS, 0)
     assert table is not None
-    assert [row[:6] for row in table.rows] == [["a", "5", "g", "1, 2, 3", "4", "50.0 ± 25.0 [25.0, 75.0]"]]
+    assert [row[:6] for row in table.rows] == [
+        ["a", "5", "g", "1, 2, 3", "4", "50.0 ± 25.0 [25.0, 75.0]"]
+    ]
     assert build_seeds_table(CELLS[2:], 0) is None
     assert build_seeds_table([cell("", "a", [1, 1]), cell("", "a", [0, 0])], 0) is None
 
@@ -66,7 +70,10 @@ def test_the_page_shows_both() -> None:
 def test_a_metric_that_a_model_lacks_has_no_spread() -> None:
     """The row names all seeds, so that its values must be of all."""
     cells = [cell(seed, "concatenation", [1, 0]) for seed in "123"]
-    voting = [replace(cell(seed, "post_fusion", [1, 0]), labels=one.labels) for seed, one in zip("12", cells, strict=False)]
+    voting = [
+        replace(cell(seed, "post_fusion", [1, 0]), labels=one.labels)
+        for seed, one in zip("12", cells, strict=False)
+    ]
     table = build_seeds_table([*voting, cells[2]], 0)
     assert table is not None
     (row,) = table.rows

@@ -25,7 +25,9 @@ from winnow.sweeps.run import LoadedCell, build_prediction
 from winnow.sweeps.spec import CellSpec, QuestionSelection
 from winnow.testing import ScriptedReader
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+PROMPT = Prompt(
+    "{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>"
+)
 QUESTION = Question("q1", "Where?", ("Oslo",))
 PASSAGES = {"a": Passage("a", "A", "It is in Oslo."), "b": Passage("b", "B", "It is in Rome.")}
 
@@ -50,27 +52,42 @@ def make_cell(folder: Path) -> LoadedCell:
 
 
 @pytest.mark.parametrize(
-    ("first", "verdict", "rationale"), [("Oslo", "right", "right: "), ("unknown", "wrong", "wrong, answer shown: ")]
+    ("first", "verdict", "rationale"),
+    [("Oslo", "right", "right: "), ("unknown", "wrong", "wrong, answer shown: ")],
 )
-def test_a_trace_has_the_steps_of_the_answer(tmp_path: Path, first: str, verdict: str, rationale: str) -> None:
-    """In rank order where retrieved, in prompt order where placed; without its calls or with another answer there is none."""
+def test_a_trace_has_the_steps_of_the_answer(
+    tmp_path: Path, first: str, verdict: str, rationale: str
+) -> None:
+    """In rank order where retrieved, in prompt order where placed; without its calls or with
+    another answer there is none.
+    """
     cell = make_cell(tmp_path)
     reader = ScriptedReader(lambda prompt: first if "Oslo" in prompt else "Rome")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         engines = build_engine_map(reader, "reader")
         identities = {"reader": get_ledger_identity(reader)}
-        empty = Sample(QUESTION, Prediction("q1", "Oslo", unknown=False), cell.place(QUESTION).contexts)
+        empty = Sample(
+            QUESTION, Prediction("q1", "Oslo", unknown=False), cell.place(QUESTION).contexts
+        )
         assert build_trace(cell, empty, identities, ledger) is None
         (outcome,) = Driver(engines, ledger).run([cell.start(QUESTION)])
         prediction = build_prediction(QUESTION, cell.place(QUESTION), outcome)
         sample = Sample(QUESTION, prediction, cell.place(QUESTION).contexts)
         trace = build_trace(cell, sample, identities, ledger)
         assert trace is not None
-        assert (trace.verdict, trace.answer, trace.answers) == (verdict, prediction.answer, ("Oslo",))
+        assert (trace.verdict, trace.answer, trace.answers) == (
+            verdict,
+            prediction.answer,
+            ("Oslo",),
+        )
         assert trace.rationale.startswith(rationale)
         retrieved, placed, asked, voted = trace.spans
         assert [document["id"] for document in retrieved.outputs] == ["a", "b"]
-        assert placed.outputs == {"passage_ids": ["b", "a"], "gold_position": 2, "provenance": "distant"}
+        assert placed.outputs == {
+            "passage_ids": ["b", "a"],
+            "gold_position": 2,
+            "provenance": "distant",
+        }
         replies = [call.outputs["choices"][0]["message"]["content"] for call in asked.children]
         assert replies == ["Rome", first]
         assert asked.outputs == [call.outputs for call in asked.children]
@@ -79,7 +96,9 @@ def test_a_trace_has_the_steps_of_the_answer(tmp_path: Path, first: str, verdict
         assert voted.outputs == {"answer": prediction.answer}
         changed = replace(sample, prediction=replace(prediction, answer="Bergen"))
         assert build_trace(cell, changed, identities, ledger) is None
-        recorded = build_trace(cell, changed, identities, ledger, QuestionSteps(outcome.steps, outcome.stop))
+        recorded = build_trace(
+            cell, changed, identities, ledger, QuestionSteps(outcome.steps, outcome.stop)
+        )
         assert recorded is not None
         (_, _, round_1, _), passages = recorded.spans, [["b"], ["a"]]
         assert [span.inputs["passage_ids"] for span in round_1.children] == passages

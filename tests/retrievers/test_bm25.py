@@ -20,7 +20,10 @@ from winnow.retrievers import bm25 as bm25_module
 from winnow.retrievers.bm25 import BM25, select_best
 from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
+QUESTIONS = [
+    make_question("Which rivers flow in France?", question_id="1"),
+    make_question("What barks?", question_id="2"),
+]
 
 
 def source() -> Iterator[Passage]:
@@ -43,8 +46,18 @@ def test_bm25_stems_and_ranks(tmp_path: Path) -> None:
 
 
 def test_passages_of_equal_score_are_in_the_order_of_the_corpus(tmp_path: Path) -> None:
-    """On every processor and with every package; the first of them are found if there is no room for all."""
-    texts = ["a dog barks", "a cat", "a dog barks", "dogs bark at dogs", "a dog barks", "a dog barks", "a dog barks"]
+    """On every processor and with every package; the first of them are found if there is no room
+    for all.
+    """
+    texts = [
+        "a dog barks",
+        "a cat",
+        "a dog barks",
+        "dogs bark at dogs",
+        "a dog barks",
+        "a dog barks",
+        "a dog barks",
+    ]
     passages = [Passage(str(number), "", text) for number, text in enumerate(texts)]
     BM25().build(lambda: iter(passages), tmp_path)
     searcher = BM25().open(tmp_path)
@@ -58,33 +71,70 @@ def test_passages_of_equal_score_are_in_the_order_of_the_corpus(tmp_path: Path) 
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, -1.0]), min_size=1, max_size=40), st.integers(1, 45))
+@given(
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, -1.0]), min_size=1, max_size=40),
+    st.integers(1, 45),
+)
 def test_the_best_rows_are_those_of_a_stable_sort(scores: list[float], depth: int) -> None:
     """Without rows that have no positive score."""
-    expected = [row for row in sorted(range(len(scores)), key=lambda row: -scores[row]) if scores[row] > 0][:depth]
+    expected = [
+        row for row in sorted(range(len(scores)), key=lambda row: -scores[row]) if scores[row] > 0
+    ][:depth]
     assert select_best(np.array(scores, np.float32), depth).tolist() == expected
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
-def test_blocks_make_the_index_of_all_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Whatever their size, a passage has the score that bm25s computes from all texts at once; an empty one has none."""
+def test_blocks_make_the_index_of_all_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Whatever their size, a passage has the score that bm25s computes from all texts at once; an
+    empty one has none.
+    """
     monkeypatch.setattr(bm25_module, "_BLOCK", block)
     rng = random.Random(0)
-    words = ["river", "rivers", "flows", "dog", "dogs", "bark", "Zürich", "the", "of", "town", "towns"]
+    words = [
+        "river",
+        "rivers",
+        "flows",
+        "dog",
+        "dogs",
+        "bark",
+        "Zürich",
+        "the",
+        "of",
+        "town",
+        "towns",
+    ]
     passages = [
-        Passage(f"p{n}", rng.choice(["", "River", "Dogs"]), " ".join(rng.choices(words, k=rng.randrange(12))))
+        Passage(
+            f"p{n}",
+            rng.choice(["", "River", "Dogs"]),
+            " ".join(rng.choices(words, k=rng.randrange(12))),
+        )
         for n in range(40)
     ]
     passages.append(Passage("empty", "", ""))
     BM25().build(lambda: iter(passages), tmp_path)
-    questions = [make_question(text, question_id=text) for text in ("rivers of Zürich", "barking dogs", "towns", "the")]
+    questions = [
+        make_question(text, question_id=text)
+        for text in ("rivers of Zürich", "barking dogs", "towns", "the")
+    ]
     found = BM25().open(tmp_path).search(questions, 50)
     stemmer = Stemmer.Stemmer("english")
     texts = [f"{passage.title} {passage.text}" for passage in passages]
     index = bm25s.BM25(k1=1.5, b=0.75)
-    index.index(bm25s.tokenize(texts, stopwords="english", stemmer=stemmer, show_progress=False), show_progress=False)
+    index.index(
+        bm25s.tokenize(texts, stopwords="english", stemmer=stemmer, show_progress=False),
+        show_progress=False,
+    )
     for question, hits in zip(questions, found, strict=True):
-        (terms,) = bm25s.tokenize([question.text], stopwords="english", stemmer=stemmer, return_ids=False, show_progress=False)
+        (terms,) = bm25s.tokenize(
+            [question.text],
+            stopwords="english",
+            stemmer=stemmer,
+            return_ids=False,
+            show_progress=False,
+        )
         expected = index.get_scores(terms) if terms else [0.0] * len(texts)
         assert {hit.passage_id: hit.score for hit in hits} == {
             passage.passage_id: pytest.approx(score, rel=1e-6)
@@ -94,14 +144,18 @@ def test_blocks_make_the_index_of_all_texts(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_equal_corpora_have_equal_indexes(tmp_path: Path) -> None:
-    """The order of the vocabulary does not depend on the hashes of strings, which differ between processes."""
+    """The order of the vocabulary does not depend on the hashes of strings, which differ between
+    processes.
+    """
     program = (
-        "import sys; from pathlib import Path; from winnow.retrievers.bm25 import BM25; from winnow.testing import PASSAGES; "
-        "BM25().build(lambda: iter(PASSAGES), Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from winnow.retrievers.bm25 import BM25; from "
+        "winnow.testing import PASSAGES; BM25().build(lambda: iter(PASSAGES), Path(sys.argv[1]))"
     )
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", program, str(tmp_path / seed)], check=True, env=environment)
+        subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / seed)], check=True, env=environment
+        )
     files = sorted(file.name for file in (tmp_path / "1").iterdir())
     assert len(files) > 3
     for name in files:
@@ -121,5 +175,7 @@ def test_scripts_without_spaces_are_searched_by_characters(tmp_path: Path) -> No
         retriever.build(lambda: iter(passages), tmp_path / best)
         (hits,) = retriever.open(tmp_path / best).search([Question("q", query, ())], 3)
         assert hits[0].passage_id == best
-    with pytest.raises(ConfigError, match="BM25 has no language 'klingon'; it has burmese, chinese"):
+    with pytest.raises(
+        ConfigError, match="BM25 has no language 'klingon'; it has burmese, chinese"
+    ):
         BM25(language="klingon")

@@ -15,7 +15,10 @@ from winnow.retrievers.dense import Dense
 from winnow.retrievers.dense_on_disk import DenseOnDisk
 from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
+QUESTIONS = [
+    make_question("Which rivers flow in France?", question_id="1"),
+    make_question("What barks?", question_id="2"),
+]
 
 
 def source() -> Iterator[Passage]:
@@ -28,13 +31,17 @@ def test_dense_equals_brute_force(tmp_path: Path, encoder: SentenceEncoder, fact
     dense = Dense(encoder, factory, block_size=3)
     dense.build(source, tmp_path)
     hits = dense.open(tmp_path).search(QUESTIONS, 4)
-    scores = encoder.encode_queries([q.text for q in QUESTIONS]) @ encoder.encode_passages(PASSAGES).T
+    scores = (
+        encoder.encode_queries([q.text for q in QUESTIONS]) @ encoder.encode_passages(PASSAGES).T
+    )
     expected = [[PASSAGES[n].passage_id for n in row] for row in np.argsort(-scores, axis=1)]
     assert [[hit.passage_id for hit in hits] for hits in hits] == expected
     assert not (tmp_path / "vectors").exists()
 
 
-def test_dense_goes_on_from_the_shards_that_are_there(tmp_path: Path, encoder: SentenceEncoder) -> None:
+def test_dense_goes_on_from_the_shards_that_are_there(
+    tmp_path: Path, encoder: SentenceEncoder
+) -> None:
     """A killed run's vectors are not encoded again."""
 
     class KilledError(Exception):
@@ -69,14 +76,21 @@ def test_settings_of_the_index_make_another_one_and_settings_of_the_search_do_no
     """Numbers of lists to visit are no part of an index; none of the numbers may be 0."""
     assert get_search_only_settings(Dense) == ["nprobe", "ef_search"]
     for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
-        with pytest.raises(ConfigError, match=f"retriever.engine.{name} must be at least 1; received 0"):
+        with pytest.raises(
+            ConfigError, match=f"retriever.engine.{name} must be at least 1; received 0"
+        ):
             Dense(SentenceEncoder("x"), **{name: 0})  # type: ignore[arg-type]
 
 
 def test_gpus(
-    tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    encoder: SentenceEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Without a GPU the setting is refused; a kind of index that GPUs lack stays on the CPU, and says so."""
+    """Without a GPU the setting is refused; a kind of index that GPUs lack stays on the CPU, and
+    says so.
+    """
     faiss = pytest.importorskip("faiss")
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     with pytest.raises(ConfigError, match="build_on_gpu=true, but FAISS sees no GPU"):
@@ -91,14 +105,21 @@ def test_gpus(
     dense = Dense(encoder, "HNSW16", gpu=True, build_on_gpu=True)
     dense.build(source, tmp_path / "hnsw")
     hits = dense.open(tmp_path / "hnsw").search(QUESTIONS, 4)
-    message = "FAISS cannot search IndexHNSWFlat on a GPU; it stays on the CPU (GpuIndexHNSW is not implemented)."
+    message = (
+        "FAISS cannot search IndexHNSWFlat on a GPU; it stays on the CPU (GpuIndexHNSW is not "
+        "implemented)."
+    )
     assert caplog.text.count(message) == 2
     plain = Dense(encoder, "HNSW16")
     assert hits == plain.open(tmp_path / "hnsw").search(QUESTIONS, 4)
 
 
-def test_search_parameters_reach_every_gpu(tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are set before the index is copied to the GPUs, whose common wrapper has no parameters of its own."""
+def test_search_parameters_reach_every_gpu(
+    tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are set before the index is copied to the GPUs, whose common wrapper has no parameters
+    of its own.
+    """
     faiss = pytest.importorskip("faiss")
     moved: list[int] = []
     kept: list[object] = []
@@ -122,32 +143,51 @@ def test_search_parameters_reach_every_gpu(tmp_path: Path, encoder: SentenceEnco
 def test_a_search_averages_the_vectors_of_a_query_and_texts(
     tmp_path: Path, encoder: SentenceEncoder, kind: type[Dense | DenseOnDisk]
 ) -> None:
-    """The query as a query and the texts as passages; a query without texts is searched for as it is."""
+    """The query as a query and the texts as passages; a query without texts is searched for as it
+    is.
+    """
     kind(encoder).build(source, tmp_path)
     searcher = kind(encoder).open(tmp_path)
     assert isinstance(searcher, VectorSearcher)
     texts = ["The Seine flows through Paris.", "Dogs bark."]
     (averaged,) = searcher.search_averages([("What barks?", texts)], 4)
-    vectors = [encoder.encode_queries(["What barks?"]), encoder.encode_passages([Passage("", "", text) for text in texts])]
+    vectors = [
+        encoder.encode_queries(["What barks?"]),
+        encoder.encode_passages([Passage("", "", text) for text in texts]),
+    ]
     scores = encoder.encode_passages(PASSAGES) @ np.concatenate(vectors).mean(axis=0)
     found = {hit.passage_id: hit.score for hit in averaged}
-    expected = {passage.passage_id: float(score) for passage, score in zip(PASSAGES, scores, strict=True)}
+    expected = {
+        passage.passage_id: float(score) for passage, score in zip(PASSAGES, scores, strict=True)
+    }
     assert found == pytest.approx({id_: expected[id_] for id_ in found}, abs=1e-2)
     assert found[averaged[0].passage_id] == max(found.values())
-    plain, alone = searcher.search(QUESTIONS[1:], 4), searcher.search_averages([("What barks?", ())], 4)
+    plain, alone = (
+        searcher.search(QUESTIONS[1:], 4),
+        searcher.search_averages([("What barks?", ())], 4),
+    )
     assert [hit.passage_id for hit in plain[0]] == [hit.passage_id for hit in alone[0]]
 
 
-PAIRS = [("What barks?", ["Dogs bark."]), ("Which rivers?", ()), ("capital", ["The Seine.", "Paris is large.", "Berlin"])]
+PAIRS = [
+    ("What barks?", ["Dogs bark."]),
+    ("Which rivers?", ()),
+    ("capital", ["The Seine.", "Paris is large.", "Berlin"]),
+]
 
 
 def test_each_query_is_averaged_with_its_own_texts(encoder: SentenceEncoder) -> None:
     """Whatever their number is."""
     vectors = [
-        [*encoder.encode_queries([query]), *encoder.encode_passages([Passage("", "", text) for text in texts])]
+        [
+            *encoder.encode_queries([query]),
+            *encoder.encode_passages([Passage("", "", text) for text in texts]),
+        ]
         for query, texts in PAIRS
     ]
-    np.testing.assert_allclose(encoder.encode_averages(PAIRS), [np.mean(one, axis=0) for one in vectors], atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode_averages(PAIRS), [np.mean(one, axis=0) for one in vectors], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("kind", [Dense, DenseOnDisk])

@@ -1,4 +1,6 @@
-"""Dense retrieval from an index on the disk, and the blocks of vectors that several processes make."""
+"""Dense retrieval from an index on the disk, and the blocks of vectors that several
+processes make.
+"""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -24,17 +26,23 @@ QUESTIONS = [make_question(str(number), question_id=str(number)) for number in r
 
 
 class RandomVectors(SentenceEncoder):
-    """Vectors around 30 centers, by the number that a text is; a question lies near the passage of its number."""
+    """Vectors around 30 centers, by the number that a text is; a question lies near the passage of
+    its number.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         """Draw the vectors."""
         super().__init__("unused")
         random = np.random.default_rng(seed)
         centers = random.normal(size=(30, DIMENSIONS))
-        vectors = centers[random.integers(0, 30, 3001)] + 0.8 * random.normal(size=(3001, DIMENSIONS))
+        vectors = centers[random.integers(0, 30, 3001)] + 0.8 * random.normal(
+            size=(3001, DIMENSIONS)
+        )
         self.vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
-    def encode_passages(self, passages: Sequence[Passage], advance: object = None) -> NDArray[np.float32]:
+    def encode_passages(
+        self, passages: Sequence[Passage], advance: object = None
+    ) -> NDArray[np.float32]:
         """Return the vectors of the texts; that of another text is the last."""
         return self.vectors[[int(p.text) if p.text.isdigit() else 3000 for p in passages]]
 
@@ -50,23 +58,36 @@ def source() -> Iterator[Passage]:
 
 @pytest.mark.parametrize("codes", ["RaBitQ", "RaBitQ2", "SQ8"])
 def test_equals_exact_search(tmp_path: Path, codes: str) -> None:
-    """With enough lists visited, the hits are those of an exact search, and their scores are inner products."""
+    """With enough lists visited, the hits are those of an exact search, and their scores are inner
+    products.
+    """
     encoder = RandomVectors()
-    retriever = DenseOnDisk(encoder, lists=16, codes=codes, nprobe=16, candidates=20, block_size=700)
+    retriever = DenseOnDisk(
+        encoder, lists=16, codes=codes, nprobe=16, candidates=20, block_size=700
+    )
     retriever.build(source, tmp_path / "disk")
     exact = Dense(encoder)
     exact.build(source, tmp_path / "exact")
     found = retriever.open(tmp_path / "disk").search(QUESTIONS, 10)
     expected = exact.open(tmp_path / "exact").search(QUESTIONS, 10)
-    shared = [len({h.passage_id for h in a} & {h.passage_id for h in b}) for a, b in zip(found, expected, strict=True)]
+    shared = [
+        len({h.passage_id for h in a} & {h.passage_id for h in b})
+        for a, b in zip(found, expected, strict=True)
+    ]
     assert sum(shared) >= 0.99 * 10 * len(QUESTIONS)
     assert [hits[0].passage_id for hits in found] == [hits[0].passage_id for hits in expected]
-    np.testing.assert_allclose([hits[0].score for hits in found], [hits[0].score for hits in expected], atol=2e-3)
-    assert all(list(hits) == sorted(hits, key=lambda hit: -hit.score) and len(hits) == 10 for hits in found)
+    np.testing.assert_allclose(
+        [hits[0].score for hits in found], [hits[0].score for hits in expected], atol=2e-3
+    )
+    assert all(
+        list(hits) == sorted(hits, key=lambda hit: -hit.score) and len(hits) == 10 for hits in found
+    )
 
 
 def test_files_that_stay(tmp_path: Path) -> None:
-    """The vectors stay for rescoring; what only the build needs does not. A moved folder still opens."""
+    """The vectors stay for rescoring; what only the build needs does not. A moved folder still
+    opens.
+    """
     retriever = DenseOnDisk(RandomVectors(), block_size=1000)
     retriever.build(source, tmp_path / "index")
     moved = (tmp_path / "index").rename(tmp_path / "elsewhere")
@@ -85,24 +106,36 @@ def test_fewer_passages_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_shards_make_blocks_and_the_build_joins_them(tmp_path: Path) -> None:
-    """Two processes encode every second block, the build encodes none again, and the index is the same."""
+    """Two processes encode every second block, the build encodes none again, and the index is the
+    same.
+    """
     encoder = RandomVectors()
     retriever = DenseOnDisk(encoder, lists=8, codes="SQ8", nprobe=8, block_size=500)
     for rest in range(2):
-        made = retriever.build_blocks(source, tmp_path / "shards", lambda number, rest=rest: number % 2 == rest)
+        made = retriever.build_blocks(
+            source, tmp_path / "shards", lambda number, rest=rest: number % 2 == rest
+        )
         assert [file.name for file in made] == [f"0000{number}.npy" for number in range(rest, 6, 2)]
-    times = [file.stat().st_mtime_ns for file in sorted((tmp_path / "shards" / "vectors").glob("*.npy"))]
+    times = [
+        file.stat().st_mtime_ns for file in sorted((tmp_path / "shards" / "vectors").glob("*.npy"))
+    ]
     retriever.build(source, tmp_path / "shards")
-    assert times == [file.stat().st_mtime_ns for file in sorted((tmp_path / "shards" / "vectors").glob("*.npy"))]
+    assert times == [
+        file.stat().st_mtime_ns for file in sorted((tmp_path / "shards" / "vectors").glob("*.npy"))
+    ]
     retriever.build(source, tmp_path / "whole")
-    found, expected = (retriever.open(tmp_path / name).search(QUESTIONS, 10) for name in ("shards", "whole"))
+    found, expected = (
+        retriever.open(tmp_path / name).search(QUESTIONS, 10) for name in ("shards", "whole")
+    )
     assert found == expected
     digests = [compute_file_digest(tmp_path / name / "index.faiss") for name in ("shards", "whole")]
     assert digests[0] == digests[1], "it does not name its folder"
 
 
 def test_an_interrupted_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while the blocks are added, the next build trains nothing again, unless its blocks were encoded again."""
+    """Killed while the blocks are added, the next build trains nothing again, unless its blocks
+    were encoded again.
+    """
     retriever = DenseOnDisk(RandomVectors(), lists=8, codes="SQ8", nprobe=8, block_size=500)
     written: list[str] = []
     write = DenseOnDisk._write_index
@@ -154,7 +187,9 @@ def test_bad_settings(tmp_path: Path) -> None:
         DenseOnDisk(RandomVectors(), lists=-1)
     with pytest.raises(ConfigError, match=r"codes='Nonsense'.*RaBitQ2"):
         DenseOnDisk(RandomVectors(), codes="Nonsense").build(source, tmp_path / "1")
-    with pytest.raises(ConfigError, match="lists=4000: so many lists cannot be trained on 3000 passages"):
+    with pytest.raises(
+        ConfigError, match="lists=4000: so many lists cannot be trained on 3000 passages"
+    ):
         DenseOnDisk(RandomVectors(), lists=4000).build(source, tmp_path / "2")
     with pytest.raises(ConfigError, match="corpus is empty"):
         DenseOnDisk(RandomVectors()).build(lambda: iter(()), tmp_path / "3")
@@ -163,7 +198,10 @@ def test_bad_settings(tmp_path: Path) -> None:
 def test_a_sample_comes_from_all_blocks(tmp_path: Path) -> None:
     """Every vector is drawn at most once, from everywhere, by the seed."""
     files = DenseOnDisk(RandomVectors(), block_size=700).build_blocks(source, tmp_path)
-    known = {vector.tobytes(): number for number, vector in enumerate(np.concatenate([np.load(file) for file in files]))}
+    known = {
+        vector.tobytes(): number
+        for number, vector in enumerate(np.concatenate([np.load(file) for file in files]))
+    }
     sample = sample_vectors(files, 300, seed=1)
     drawn = [known[vector.tobytes()] for vector in sample.astype(np.float16)]
     assert len(set(drawn)) == 300
@@ -191,4 +229,6 @@ def test_real_encoder(tmp_path: Path, encoder: SentenceEncoder) -> None:
     question = make_question("Which rivers flow in France?")
     (hits,) = retriever.open(tmp_path).search([question], 3)
     scores = (encoder.encode_queries([question.text]) @ encoder.encode_passages(PASSAGES).T)[0]
-    assert [hit.passage_id for hit in hits] == [PASSAGES[n].passage_id for n in np.argsort(-scores)[:3]]
+    assert [hit.passage_id for hit in hits] == [
+        PASSAGES[n].passage_id for n in np.argsort(-scores)[:3]
+    ]

@@ -13,7 +13,10 @@ from winnow.retrievers.dense import Dense
 from winnow.retrievers.hybrid import Hybrid, fuse_rankings
 from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
+QUESTIONS = [
+    make_question("Which rivers flow in France?", question_id="1"),
+    make_question("What barks?", question_id="2"),
+]
 
 
 def source() -> Iterator[Passage]:
@@ -21,7 +24,9 @@ def source() -> Iterator[Passage]:
 
 
 def test_fusion_by_hand() -> None:
-    """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and first, 1/2."""
+    """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and
+    first, 1/2.
+    """
     hits = fuse_rankings([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], rrf_k=1)
     assert [hit.passage_id for hit in hits] == ["x", "z", "y"]
     assert hits[0].score == pytest.approx(5 / 6)
@@ -32,6 +37,11 @@ def test_hybrid_builds_members_once(tmp_path: Path, encoder: SentenceEncoder) ->
     hybrid = Hybrid({"bm25": BM25(), "dense": Dense(encoder)})
     hybrid.build(source, tmp_path)
     hybrid.build(lambda: iter(()), tmp_path)
-    assert {hit.passage_id for hit in hybrid.open(tmp_path).search(QUESTIONS, 4)[0]} == {"a", "b", "c", "d"}
+    assert {hit.passage_id for hit in hybrid.open(tmp_path).search(QUESTIONS, 4)[0]} == {
+        "a",
+        "b",
+        "c",
+        "d",
+    }
     with pytest.raises(ConfigError, match="two or more"):
         Hybrid({"bm25": BM25()})

@@ -11,7 +11,10 @@ from winnow.records import Hit, Passage
 from winnow.retrievers.provided import Provided
 from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
+QUESTIONS = [
+    make_question("Which rivers flow in France?", question_id="1"),
+    make_question("What barks?", question_id="2"),
+]
 
 
 def source() -> Iterator[Passage]:
@@ -22,7 +25,16 @@ def test_provided_serves_a_fid_file(tmp_path: Path) -> None:
     """The file's order and scores; a question that it lacks is named."""
     path = tmp_path / "f.json"
     path.write_text(
-        json.dumps([{"id": "1", "question": "a", "answers": ["x"], "ctxs": [{"id": "p", "text": "t", "score": 3}]}])
+        json.dumps(
+            [
+                {
+                    "id": "1",
+                    "question": "a",
+                    "answers": ["x"],
+                    "ctxs": [{"id": "p", "text": "t", "score": 3}],
+                }
+            ]
+        )
     )
     Provided(str(path)).build(source, tmp_path / "i")
     searcher = Provided(str(path)).open(tmp_path / "i")
@@ -34,6 +46,10 @@ def test_provided_serves_a_fid_file(tmp_path: Path) -> None:
 def test_a_question_has_one_ranking(tmp_path: Path) -> None:
     """Two rows of one id are an error."""
     path = tmp_path / "f.json"
-    path.write_text(json.dumps([{"id": "1", "question": "a", "answers": ["x"], "ctxs": [{"id": "p", "text": "t"}]}] * 2))
+    path.write_text(
+        json.dumps(
+            [{"id": "1", "question": "a", "answers": ["x"], "ctxs": [{"id": "p", "text": "t"}]}] * 2
+        )
+    )
     with pytest.raises(InputError, match=r"two rows for the question id '1' \('a'\)"):
         Provided(str(path)).open(tmp_path / "i")

@@ -20,6 +20,8 @@ def test_rankings_are_found_by_question_id() -> None:
 
 def test_questions_without_a_ranking_are_refused() -> None:
     """By the message of the retriever, which receives their ids and the number of all questions."""
-    searcher = StoredRankings({"b": []}, lambda missing, number: f"no ranking of {missing} among {number}")
+    searcher = StoredRankings(
+        {"b": []}, lambda missing, number: f"no ranking of {missing} among {number}"
+    )
     with pytest.raises(InputError, match=r"no ranking of \['a', 'c'\] among 3"):
         searcher.search(QUESTIONS, 5)

@@ -17,5 +17,8 @@ def test_a_question_has_the_ranking_of_the_file(tmp_path: Path) -> None:
     searcher = retriever.open(tmp_path / "index")
     questions = [Question("q2", "?", ("a",)), Question("q1", "?", ("a",))]
     assert searcher.search(questions, 1) == [[Hit("d2", 1.0)], [Hit("d1", 2.0)]]
-    with pytest.raises(InputError, match=r"no line for 1 of 2 questions, such as '7'; its questions have ids like 'q1'"):
+    with pytest.raises(
+        InputError,
+        match=r"no line for 1 of 2 questions, such as '7'; its questions have ids like 'q1'",
+    ):
         searcher.search([questions[0], Question("7", "?", ("a",))], 1)

@@ -22,7 +22,10 @@ class Lengths:
     def encode_passages(self, passages: Sequence[Passage]) -> NDArray[np.float32]:
         """Encode passages."""
         self.encoded += [passage.passage_id for passage in passages]
-        return np.array([[len(one.title), len(one.text), 100 * self.constant] for one in passages], dtype=np.float32)
+        return np.array(
+            [[len(one.title), len(one.text), 100 * self.constant] for one in passages],
+            dtype=np.float32,
+        )
 
 
 def test_blocks_have_the_vectors_and_ids_of_their_passages(tmp_path: Path) -> None:
@@ -41,12 +44,15 @@ def test_blocks_have_the_vectors_and_ids_of_their_passages(tmp_path: Path) -> No
 
 def test_only_selected_blocks_are_encoded(tmp_path: Path) -> None:
     """As by the shard of a process."""
-    (file,) = VectorBlocks(Lengths(), tmp_path, 2).encode(lambda: iter(PASSAGES), lambda number: number == 1)
+    (file,) = VectorBlocks(Lengths(), tmp_path, 2).encode(
+        lambda: iter(PASSAGES), lambda number: number == 1
+    )
     assert [path.name for path in tmp_path.glob("*.npy")] == [file.name] == ["00001.npy"]
 
 
 @pytest.mark.parametrize(
-    ("constant", "passages", "message"), [(5.0, PASSAGES, "another encoder"), (1.0, PASSAGES[1:], "other passages")]
+    ("constant", "passages", "message"),
+    [(5.0, PASSAGES, "another encoder"), (1.0, PASSAGES[1:], "other passages")],
 )
 def test_blocks_of_another_encoder_or_corpus_are_refused(
     tmp_path: Path, constant: float, passages: Sequence[Passage], message: str

@@ -9,7 +9,8 @@ from winnow.searchers.local import LocalSearch
 from winnow.testing import make_question
 
 QUESTIONS = [
-    make_question("Who wrote Emma?", ["Jane Austen", "Austen"], "q1"), make_question("Capital?", ["Paris"], "q2"),
+    make_question("Who wrote Emma?", ["Jane Austen", "Austen"], "q1"),
+    make_question("Capital?", ["Paris"], "q2"),
     make_question("Who wrote it?", ["Mary Shelley"], "q3"),
 ]  # fmt: skip
 PASSAGES = {
@@ -23,32 +24,49 @@ RELEVANT = {"a": QUESTIONS[:1], "b": QUESTIONS[:1], "c": QUESTIONS[:2]}
 def test_poisoned_passages_have_the_answer_of_another_question() -> None:
     """In text and title, under an id of their own; a passage without the answer stays.
 
-    An answer that is right for another question of the same passage is not taken, or it would be there again.
+    An answer that is right for another question of the same passage is not taken, or it would be
+    there again.
     """
     changed = SearchDamage("poisoned", share=1.0).change(RELEVANT, PASSAGES, QUESTIONS)
     assert changed == {
-        "a": Passage("a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath."),
-        "c": Passage("c#poisoned", "France", "Mary Shelley is its capital; Mary Shelley never saw Mary Shelley."),
+        "a": Passage(
+            "a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath."
+        ),
+        "c": Passage(
+            "c#poisoned",
+            "France",
+            "Mary Shelley is its capital; Mary Shelley never saw Mary Shelley.",
+        ),
     }
 
 
 def test_a_smaller_share_is_part_of_a_larger_one() -> None:
     """And a share of relevant passages is damaged, on average; the seed chooses which."""
     relevant = {f"p{n}": QUESTIONS[:1] for n in range(2000)}
-    drawn = [set(SearchDamage("removed", share).change(relevant, {}, QUESTIONS)) for share in (0.0, 0.2, 0.5, 1.0)]
+    drawn = [
+        set(SearchDamage("removed", share).change(relevant, {}, QUESTIONS))
+        for share in (0.0, 0.2, 0.5, 1.0)
+    ]
     assert [round(len(one) / 2000, 1) for one in drawn] == [0.0, 0.2, 0.5, 1.0]
     assert drawn[0] < drawn[1] < drawn[2] < drawn[3]
     assert set(SearchDamage("removed", 0.5, seed=1).change(relevant, {}, QUESTIONS)) != drawn[2]
 
 
 def test_no_wrong_answer_is_one_that_is_right() -> None:
-    """A part of a right answer, or one that contains it, is not taken; without another one, nothing is poisoned."""
-    others = [QUESTIONS[0], *(make_question("Who?", [answer], answer) for answer in ("Jane", "Miss Jane Austen", " "))]
+    """A part of a right answer, or one that contains it, is not taken; without another one, nothing
+    is poisoned.
+    """
+    others = [
+        QUESTIONS[0],
+        *(make_question("Who?", [answer], answer) for answer in ("Jane", "Miss Jane Austen", " ")),
+    ]
     with pytest.raises(ConfigError, match="no other question has an answer that is wrong"):
         SearchDamage("poisoned", 0.0).change({"a": others[:1]}, PASSAGES, others)
     others.append(make_question("Who?", ["Mary Shelley"], "x"))
     changed = SearchDamage("poisoned", 1.0).change({"a": others[:1]}, PASSAGES, others)
-    assert changed["a"] == Passage("a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath.")
+    assert changed["a"] == Passage(
+        "a#poisoned", "Mary Shelley", "Emma is by Mary Shelley. Mary Shelley lived in Bath."
+    )
 
 
 @pytest.mark.parametrize(("how", "share"), [("hidden", 0.5), ("removed", 1.5), ("removed", -0.1)])
@@ -67,11 +85,15 @@ class Alphabetical:
     def search(self, questions: list[Question], depth: int) -> list[list[Hit]]:
         """Return the first letters."""
         self.depths.append(depth)
-        return [[Hit(name, float(-n)) for n, name in enumerate("abcdef")][:depth] for _ in questions]
+        return [
+            [Hit(name, float(-n)) for n, name in enumerate("abcdef")][:depth] for _ in questions
+        ]
 
 
 def test_the_next_passage_takes_the_place_of_a_removed_one() -> None:
-    """The index is asked again, deeper, until there are enough passages or no further one; a poisoned one keeps its rank."""
+    """The index is asked again, deeper, until there are enough passages or no further one; a
+    poisoned one keeps its rank.
+    """
     passages = {name: Passage(name, "", name) for name in "abcdef"}
     changed = {"a": None, "b": Passage("b#poisoned", "", "x"), "c": None, "d": None}
     index = Alphabetical()
@@ -85,13 +107,18 @@ def test_the_next_passage_takes_the_place_of_a_removed_one() -> None:
 
 
 def test_a_question_has_one_wrong_answer_whatever_the_share_and_whoever_shares_the_answer() -> None:
-    """Also where two questions with the same answer have passages in common, so that no passage contradicts another one."""
+    """Also where two questions with the same answer have passages in common, so that no passage
+    contradicts another one.
+    """
     asked = [
         make_question("A?", ["Paris"], "a"), make_question("B?", ["paris", "City of Paris"], "b"),
-        make_question("C?", ["The City of Paris"], "c"), *(make_question(f"{n}?", [f"Town {n}"], f"x{n}") for n in range(30)),
+        make_question("C?", ["The City of Paris"], "c"),
+        *(make_question(f"{n}?", [f"Town {n}"], f"x{n}") for n in range(30)),
     ]  # fmt: skip
     passages = {f"p{n}": Passage(f"p{n}", "", f"It is Paris, says {n}.") for n in range(20)}
-    relevant = {f"p{n}": [asked[n % 2], asked[2]] if n % 3 else asked[n % 2 : n % 2 + 1] for n in range(20)}
+    relevant = {
+        f"p{n}": [asked[n % 2], asked[2]] if n % 3 else asked[n % 2 : n % 2 + 1] for n in range(20)
+    }
     texts: set[str] = set()
     for share in (0.2, 0.5, 1.0):
         changed = SearchDamage("poisoned", share).change(relevant, passages, asked)
@@ -115,7 +142,9 @@ class PerQuery:
         """Return the letters, without scores."""
         return [[Hit(letter, None) for letter in question.text][:depth] for question in questions]
 
-    def search_averages(self, texts: list[tuple[str, tuple[str, ...]]], depth: int) -> list[list[Hit]]:
+    def search_averages(
+        self, texts: list[tuple[str, tuple[str, ...]]], depth: int
+    ) -> list[list[Hit]]:
         """Return the letters of the texts."""
         return [[Hit(letter, 0.5) for letter in "".join(averaged)][:depth] for _, averaged in texts]
 
@@ -125,13 +154,21 @@ def test_each_search_is_repeated_deeper_for_itself() -> None:
     passages = {letter: Passage(letter, "", letter) for letter in "abcdef"}
     engine = LocalSearch(PerQuery, lambda: passages, "x", changed=lambda: {"a": None})  # type: ignore[arg-type]
     texts = ("abd",)
-    engine.submit([*(Search(query, 2) for query in ("bcd", "abc", "fed", "afe")), Search("q", 2, texts)])
+    engine.submit(
+        [*(Search(query, 2) for query in ("bcd", "abc", "fed", "afe")), Search("q", 2, texts)]
+    )
     found = {
         request.query: ("".join(passage.passage_id for passage in pages.passages), pages.scores)  # type: ignore[union-attr]
         for request, pages in engine.collect(0.0)
     }
     none = (None, None)
-    expected = {"bcd": ("bc", none), "abc": ("bc", none), "fed": ("fe", none), "afe": ("fe", none), "q": ("bd", (0.5, 0.5))}
+    expected = {
+        "bcd": ("bc", none),
+        "abc": ("bc", none),
+        "fed": ("fe", none),
+        "afe": ("fe", none),
+        "q": ("bd", (0.5, 0.5)),
+    }
     assert found == expected
 
 
@@ -150,7 +187,10 @@ def test_each_question_draws_its_wrong_answer_by_the_seed() -> None:
 
 def test_a_passage_from_which_the_answer_cannot_be_taken_stays() -> None:
     """Because the wrong answer would form the right one again."""
-    asked = [make_question("Who wrote Emma?", ["Jane Austen"], "q1"), make_question("Who?", ["Mary Jane"], "q2")]
+    asked = [
+        make_question("Who wrote Emma?", ["Jane Austen"], "q1"),
+        make_question("Who?", ["Mary Jane"], "q2"),
+    ]
     passage = Passage("a", "", "Jane Austen Austen Austen")
     assert SearchDamage("poisoned", 1.0).change({"a": asked[:1]}, {"a": passage}, asked) == {}
 
@@ -160,6 +200,8 @@ def test_answers_without_a_word_group_no_questions() -> None:
     asked = [make_question("Band?", ["The The"], "a"), make_question("Letter?", ["A"], "b")]
     others = [make_question(f"{n}?", [f"Town {n}"], f"x{n}") for n in range(50)]
     passages = {"p": Passage("p", "", "By The The."), "q": Passage("q", "", "It is A.")}
-    changed = SearchDamage("poisoned", 1.0).change({"p": asked[:1], "q": asked[1:]}, passages, [*asked, *others])
+    changed = SearchDamage("poisoned", 1.0).change(
+        {"p": asked[:1], "q": asked[1:]}, passages, [*asked, *others]
+    )
     texts = [one.text.removeprefix("By ").removeprefix("It is ") for one in changed.values() if one]
     assert len(set(texts)) == len(texts) == 2

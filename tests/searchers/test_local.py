@@ -53,7 +53,9 @@ class DepthDependent:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return passages "a" first at depth 1, "b" first below that."""
-        return [[Hit(name, 0.0) for name in ("a" if depth == 1 else "bac")][:depth] for _ in questions]
+        return [
+            [Hit(name, 0.0) for name in ("a" if depth == 1 else "bac")][:depth] for _ in questions
+        ]
 
 
 def test_a_search_has_the_results_of_its_own_depth() -> None:
@@ -68,7 +70,9 @@ def test_a_search_has_the_results_of_its_own_depth() -> None:
 class Averaging(DepthDependent):
     """An index of vectors, which names what was averaged."""
 
-    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
+    def search_averages(
+        self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
+    ) -> list[list[Hit]]:
         """Return a passage for each query, whose score is the number of texts."""
         return [[Hit("c", float(len(averaged)))][:depth] for _, averaged in texts]
 
@@ -78,8 +82,14 @@ def test_texts_are_averaged_by_indexes_of_vectors_only() -> None:
     texts = {name: Passage(name, name, name) for name in "abc"}
     engine = LocalSearch(Averaging, lambda: texts, "x")
     engine.submit([Search("q", 2), Search("q", 2, ("x", "y"))])
-    found = {request.averaged: (result.passages, result.scores) for request, result in engine.collect(0.0)}  # type: ignore[union-attr]
-    assert found == {(): ((texts["b"], texts["a"]), (0.0, 0.0)), ("x", "y"): ((texts["c"],), (2.0,))}
+    found = {
+        request.averaged: (result.passages, result.scores)
+        for request, result in engine.collect(0.0)
+    }  # type: ignore[union-attr]
+    assert found == {
+        (): ((texts["b"], texts["a"]), (0.0, 0.0)),
+        ("x", "y"): ((texts["c"],), (2.0,)),
+    }
     engine = LocalSearch(DepthDependent, lambda: texts, "x")
     engine.submit([Search("q", 2, ("x",))])
     with pytest.raises(ConfigError, match="no vectors"):

@@ -9,13 +9,24 @@ from winnow.strategies.cite_without import CiteWithout, Removed
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, make_sample, run_scripted_plan
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
-CONTEXTS = [make_context(number, text) for number, text in enumerate(("one", "two", "three"), start=1)]
+PROMPT = Prompt(
+    "{contexts} Q {question}",
+    "Q {question}",
+    "{contexts} C {candidates} Q {question}",
+    "[{number}] {text}",
+)
+CONTEXTS = [
+    make_context(number, text) for number, text in enumerate(("one", "two", "three"), start=1)
+]
 
 
-def play(replies: list[str], removed: Removed = "cited", count: int = 3) -> tuple[str, tuple[str, ...], list[list[str]]]:
+def play(
+    replies: list[str], removed: Removed = "cited", count: int = 3
+) -> tuple[str, tuple[str, ...], list[list[str]]]:
     """The answer, its trace, and the prompts of each round."""
-    plan = CiteWithout(PROMPT, Decoding(), removed=removed).plan(make_question("Who?"), CONTEXTS[:count])
+    plan = CiteWithout(PROMPT, Decoding(), removed=removed).plan(
+        make_question("Who?"), CONTEXTS[:count]
+    )
     answer, prompts = run_scripted_plan(plan, [[reply] for reply in replies])
     return answer.text, answer.trace, prompts
 
@@ -52,12 +63,24 @@ def test_a_citation_of_a_passage_that_was_not_shown_is_none() -> None:
     plan = CiteWithout(PROMPT, Decoding()).plan(make_question("Who?"), CONTEXTS)
     next(plan)
     with pytest.raises(StopIteration):
-        plan.send([Generation("Paris [3]", dropped=1, passages=tuple(context.passage for context in CONTEXTS[:2]))])
+        plan.send(
+            [
+                Generation(
+                    "Paris [3]",
+                    dropped=1,
+                    passages=tuple(context.passage for context in CONTEXTS[:2]),
+                )
+            ]
+        )
 
 
-@pytest.mark.parametrize(("reply", "count"), [("Paris", 3), ("Paris [9]", 3), ("Paris [1][2]", 3), ("Paris [1]", 1)])
+@pytest.mark.parametrize(
+    ("reply", "count"), [("Paris", 3), ("Paris [9]", 3), ("Paris [1][2]", 3), ("Paris [1]", 1)]
+)
 def test_without_a_citation_or_enough_others_nothing_is_asked_again(reply: str, count: int) -> None:
-    """One round, for both kinds, so that both are compared on the same questions; the metric is undefined."""
+    """One round, for both kinds, so that both are compared on the same questions; the metric is
+    undefined.
+    """
     kinds: tuple[Removed, ...] = ("cited", "uncited")
     for removed in kinds:
         _, trace, prompts = play([reply], removed, count)
@@ -68,6 +91,9 @@ def test_without_a_citation_or_enough_others_nothing_is_asked_again(reply: str, 
 def test_the_metric_reads_the_trace() -> None:
     """A changed answer counts 1."""
     metric = Changed("m", "m")
-    assert [metric.score(make_sample("x", trace=("vote: x", f"changed: {word}"))) for word in ("yes", "no")] == [1.0, 0.0]
+    assert [
+        metric.score(make_sample("x", trace=("vote: x", f"changed: {word}")))
+        for word in ("yes", "no")
+    ] == [1.0, 0.0]
     with pytest.raises(ConfigError, match="must be cited or uncited"):
         CiteWithout(PROMPT, Decoding(), removed="all")  # type: ignore[arg-type]

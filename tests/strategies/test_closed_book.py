@@ -6,7 +6,13 @@ from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, run_scripted_plan
 
 PLAN = ClosedBook(
-    Prompt("{contexts} Q {question}", "closed Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>"), Decoding()
+    Prompt(
+        "{contexts} Q {question}",
+        "closed Q {question}",
+        "{contexts} C {candidates} Q {question}",
+        "<{text}>",
+    ),
+    Decoding(),
 )
 PLAN_CONTEXTS = [make_context(1, "one"), make_context(2, "two"), make_context(3, "three")]
 

@@ -19,11 +19,18 @@ def make_questions(count: int) -> list[Question]:
 
 
 def test_the_best_ranked_passage_with_the_answer_is_shown() -> None:
-    """Questions without such a passage are passed over; the answer is one that the passage states; one is to spare."""
+    """Questions without such a passage are passed over; the answer is one that the passage states;
+    one is to spare.
+    """
     distant = make_context(9, "Emma is by Austen, and was not retrieved", rank=0, has_answer=True)
-    ranked = [(make_questions(1)[0], [make_context(1, "no"), distant]), *((q, [distant, *HOLDS]) for q in make_questions(5))]
+    ranked = [
+        (make_questions(1)[0], [make_context(1, "no"), distant]),
+        *((q, [distant, *HOLDS]) for q in make_questions(5)),
+    ]
     examples = Shots(2).build_demonstrations(ranked)
-    assert examples == tuple(Demonstration(str(n), f"Q{n}?", HOLDS[1].passage, "Austen") for n in range(3))
+    assert examples == tuple(
+        Demonstration(str(n), f"Q{n}?", HOLDS[1].passage, "Austen") for n in range(3)
+    )
 
 
 def test_candidates_are_drawn_by_the_seed() -> None:

@@ -5,16 +5,27 @@ from winnow.strategies.fid import FusionInDecoder
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, run_scripted_plan
 
-PROMPT = Prompt("q: {question} {contexts}", "{question}", "{contexts} {candidates} {question}", "t: {title} c: {text}")
+PROMPT = Prompt(
+    "q: {question} {contexts}",
+    "{question}",
+    "{contexts} {candidates} {question}",
+    "t: {title} c: {text}",
+)
 
 
 def test_one_request_with_a_message_a_passage() -> None:
     """In prompt order; the reply is the answer."""
-    plan = FusionInDecoder(PROMPT, Decoding()).plan(make_question("who"), [make_context(1, "a"), make_context(2, "b")])
+    plan = FusionInDecoder(PROMPT, Decoding()).plan(
+        make_question("who"), [make_context(1, "a"), make_context(2, "b")]
+    )
     requests = next(plan)
-    assert [m.content for m in requests[0].messages] == ["q: who t: Title 1 c: a", "q: who t: Title 2 c: b"]  # type: ignore[union-attr]
+    assert [m.content for m in requests[0].messages] == [
+        "q: who t: Title 1 c: a",
+        "q: who t: Title 2 c: b",
+    ]  # type: ignore[union-attr]
     plan.close()
     answer, prompts = run_scripted_plan(
-        FusionInDecoder(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a")]), [["Jane"]]
+        FusionInDecoder(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a")]),
+        [["Jane"]],
     )
     assert (answer.text, len(prompts)) == ("Jane", 1)

@@ -11,30 +11,47 @@ from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question
 
-PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
+PROMPT = Prompt(
+    "{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}"
+)
 CONTEXTS = [
     replace(make_context(n, text), log_weight=math.log(w))
     for n, (text, w) in enumerate([("a", 5.0), ("b", 3.0), ("c", 2.0)], 1)
 ]
 
 
-def answer(scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], float], **more: bool) -> tuple[Answer, int]:
-    """Play a plan: likelihoods by (passage, answer); return the answer and how many likelihoods it asked for."""
+def answer(
+    scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], float], **more: bool
+) -> tuple[Answer, int]:
+    """Play a plan: likelihoods by (passage, answer); return the answer and how many likelihoods it
+    asked for.
+    """
     plan = Marginal(PROMPT, Decoding(), scoring=scoring, **more).plan(make_question(), CONTEXTS)  # type: ignore[arg-type]
     requests = next(plan)
     assert len(requests) == 3
     try:
         scored = plan.send([Generation(text) for text in replies])
         assert all(isinstance(one, Likelihood) for one in scored)
-        plan.send([Score(math.log(likelihoods[r.messages[0].content[0], r.continuation])) for r in scored])
+        plan.send(
+            [Score(math.log(likelihoods[r.messages[0].content[0], r.continuation])) for r in scored]
+        )
     except StopIteration as stop:
         return stop.value, len(scored) if "scored" in locals() else 0
     raise AssertionError
 
 
 def test_exact_scores_every_answer_under_every_context() -> None:
-    """Weights 0.5, 0.3, 0.2. x: 0.5 * 0.2 + 0.3 * 0.4 + 0.2 * 0.1 = 0.24; y: 0.5 * 0.1 + 0.3 * 0.5 + 0.2 * 0.6 = 0.32."""
-    table = {("a", "x"): 0.2, ("b", "x"): 0.4, ("c", "x"): 0.1, ("a", "y"): 0.1, ("b", "y"): 0.5, ("c", "y"): 0.6}
+    """Weights 0.5, 0.3, 0.2. x: 0.5 * 0.2 + 0.3 * 0.4 + 0.2 * 0.1 = 0.24; y: 0.5 * 0.1 + 0.3 * 0.5
+    + 0.2 * 0.6 = 0.32.
+    """
+    table = {
+        ("a", "x"): 0.2,
+        ("b", "x"): 0.4,
+        ("c", "x"): 0.1,
+        ("a", "y"): 0.1,
+        ("b", "y"): 0.5,
+        ("c", "y"): 0.6,
+    }
     result, requests = answer("exact", ["x", "y", "Y"], table)
     assert (result.text, result.unknown, requests) == ("y", False, 6)
     assert result.candidates == ("x", "y", "Y")
@@ -42,21 +59,30 @@ def test_exact_scores_every_answer_under_every_context() -> None:
 
 def test_fast_scores_an_answer_where_it_was_given() -> None:
     """x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.5 + 0.2 * 0.6 = 0.27."""
-    result, requests = answer("fast", ["x", "y", "Y"], {("a", "x"): 0.9, ("b", "y"): 0.5, ("c", "y"): 0.6})
+    result, requests = answer(
+        "fast", ["x", "y", "Y"], {("a", "x"): 0.9, ("b", "y"): 0.5, ("c", "y"): 0.6}
+    )
     assert (result.text, requests) == ("x", 3)
 
 
 def test_generated_scores_an_answer_by_its_own_tokens() -> None:
-    """As fast, without a likelihood: x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.8 * 0.9 + 0.2 * 0.6 = 0.336."""
+    """As fast, without a likelihood: x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.8 * 0.9 + 0.2 *
+    0.6 = 0.336.
+    """
     plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(make_question(), CONTEXTS)
     requests = next(plan)
     assert all(isinstance(one, Generate) and one.decoding.logprobs for one in requests)
     replies = [("x", (0.9,)), ("y", (0.8, 0.9)), ("Y", (0.6,))]
     with pytest.raises(StopIteration) as stop:
-        plan.send([Generation(text, logprobs=tuple(map(math.log, values))) for text, values in replies])
+        plan.send(
+            [Generation(text, logprobs=tuple(map(math.log, values))) for text, values in replies]
+        )
     result = stop.value.value
     assert (result.text, result.candidates) == ("x", ("x", "y", "Y"))
-    assert result.trace == ("replies: 3", f"log P: x {math.log(0.45):.2f}; y {math.log(0.336):.2f}")
+    assert result.trace == (
+        "replies: 3",
+        f"log P: x {math.log(0.45):.2f}; y {math.log(0.336):.2f}",
+    )
 
 
 def test_a_server_without_log_probabilities_is_named() -> None:

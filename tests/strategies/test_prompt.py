@@ -15,7 +15,9 @@ PROMPT = Prompt("{contexts}|{question}", "{question}", "{contexts}|{candidates}|
 
 def test_passages_are_numbered_with_their_titles() -> None:
     """As in the paper's figures: [1] title | text."""
-    (message,) = PROMPT.render(make_question("Q?"), [make_context(1, "one"), make_context(2, "two {brace}")])
+    (message,) = PROMPT.render(
+        make_question("Q?"), [make_context(1, "one"), make_context(2, "two {brace}")]
+    )
     assert message.content == "[1] Title 1 | one\n[2] Title 2 | two {brace}|Q?"
 
 
@@ -40,7 +42,9 @@ def test_a_passage_without_a_title_has_no_separator() -> None:
 
 def test_candidates_and_system_have_their_place() -> None:
     """Candidates switch the template; a system text is a message of its own."""
-    prompt = Prompt(PROMPT.with_contexts, PROMPT.without_contexts, PROMPT.with_candidates, system="Be short.")
+    prompt = Prompt(
+        PROMPT.with_contexts, PROMPT.without_contexts, PROMPT.with_candidates, system="Be short."
+    )
     system, user = prompt.render(make_question("Q?"), [make_context(1, "one")], ["a", "b"])
     assert (system.role, system.content) == ("system", "Be short.")
     assert user.content == "[1] Title 1 | one|a; b|Q?"
@@ -48,7 +52,10 @@ def test_candidates_and_system_have_their_place() -> None:
 
 def test_a_template_without_a_field_is_refused() -> None:
     """A prompt that would never show the passages cannot be configured."""
-    with pytest.raises(ConfigError, match=r"with_contexts must have \{contexts\} and \{question\}.*received '\{question\}'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"with_contexts must have \{contexts\} and \{question\}.*received '\{question\}'",
+    ):
         Prompt("{question}", "{question}", PROMPT.with_candidates)
     with pytest.raises(ConfigError, match="passage"):
         Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage="{body}")
@@ -58,16 +65,25 @@ def test_a_template_without_a_field_is_refused() -> None:
 
 
 def test_demonstrations_stand_before_the_question() -> None:
-    """Numbered, each with its passage, question and answer; the prompt without passages has none (RE-RAG, table 9)."""
+    """Numbered, each with its passage, question and answer; the prompt without passages has none
+    (RE-RAG, table 9).
+    """
     prompt = replace(
-        PROMPT, with_contexts="{demonstrations}#{contexts}|{question}",
+        PROMPT,
+        with_contexts="{demonstrations}#{contexts}|{question}",
         with_candidates="{demonstrations}#{contexts}|{candidates}|{question}",
         demonstration="{number} {contexts} {question} {answer}",
         shots=Shots(2),
-        demonstrations=[Demonstration(f"d{n}", f"D{n}?", make_context(n, f"text {n}").passage, f"A{n}") for n in (1, 2, 3)],
-    )  # fmt: skip
+        demonstrations=[
+            Demonstration(f"d{n}", f"D{n}?", make_context(n, f"text {n}").passage, f"A{n}")
+            for n in (1, 2, 3)
+        ],
+    )
     (message,) = prompt.render(make_question("Q?"), [make_context(3, "three")])
-    assert message.content == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
+    assert (
+        message.content
+        == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
+    )
     assert prompt.render(make_question("Q?"), [])[0].content == "Q?"
     with pytest.raises(ConfigError, match="needs its demonstrations"):
         replace(prompt, demonstrations=()).render(make_question("Q?"), [make_context(3, "three")])
@@ -76,7 +92,10 @@ def test_demonstrations_stand_before_the_question() -> None:
     (own,) = prompt.render(make_question("D1?", question_id="d1"), [make_context(3, "three")])
     assert "A1" not in own.content  # no question sees its own answer
     assert "A3" in own.content
-    assert replace(prompt, shots=None).render(make_question("Q?"), [make_context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
+    assert (
+        replace(prompt, shots=None).render(make_question("Q?"), [make_context(3, "t")])[0].content
+        == "#[1] Title 3 | t|Q?"
+    )
     with pytest.raises(ConfigError, match=r"with_contexts must have .*demonstrations"):
         replace(prompt, with_contexts=PROMPT.with_contexts)
 
@@ -84,7 +103,10 @@ def test_demonstrations_stand_before_the_question() -> None:
 def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
     """Of ranks 1, 2 and gold 3 the second goes first, then the first, then nothing more."""
     request = build_request(
-        PROMPT, make_question(), [make_context(1, "A"), make_context(2, "B"), make_context(3, "C", is_gold=True)], Decoding()
+        PROMPT,
+        make_question(),
+        [make_context(1, "A"), make_context(2, "B"), make_context(3, "C", is_gold=True)],
+        Decoding(),
     )
     assert request.shorter is not None
     shorter = request.shorter()
@@ -99,14 +121,26 @@ def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
 
 
 def test_a_prompt_may_begin_the_reply() -> None:
-    """With the contexts, as Self-RAG's models expect; a title that is missing leaves no line break in a paragraph."""
+    """With the contexts, as Self-RAG's models expect; a title that is missing leaves no line break
+    in a paragraph.
+    """
     prompt = Prompt(
-        "Do {question}", "Do {question}", "Do {question} {candidates}", "<p>{title}\n{text}</p>", reply_start="R{contexts}"
+        "Do {question}",
+        "Do {question}",
+        "Do {question} {candidates}",
+        "<p>{title}\n{text}</p>",
+        reply_start="R{contexts}",
     )
-    titled, untitled = make_context(1, "one"), replace(make_context(2, "two"), passage=Passage("p2", "", "two"))
+    titled, untitled = (
+        make_context(1, "one"),
+        replace(make_context(2, "two"), passage=Passage("p2", "", "two")),
+    )
     messages = prompt.render(make_question("who?"), [titled, untitled])
     title = titled.passage.title
-    assert messages == (Message("user", "Do who?"), Message("assistant", f"R<p>{title}\none</p>\n<p>two</p>"))
+    assert messages == (
+        Message("user", "Do who?"),
+        Message("assistant", f"R<p>{title}\none</p>\n<p>two</p>"),
+    )
     assert prompt.render(make_question("who?"), []) == (Message("user", "Do who?"),)
     with pytest.raises(ConfigError, match="with_contexts"):
         replace(prompt, reply_start="R")

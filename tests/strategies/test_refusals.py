@@ -1,6 +1,8 @@
-"""Refusals, against 647 labeled replies (tests/data/replies.jsonl) and every real answer of public data.
+"""Refusals, against 647 labeled replies (tests/data/replies.jsonl) and every real answer of public
+data.
 
-The rules were written against the split "development"; "held_out" was written by somebody else and not read for them.
+The rules were written against the split "development"; "held_out" was written by somebody else and
+not read for them.
 """
 
 import ast
@@ -24,7 +26,9 @@ def replies(split: str, *, refusals: bool) -> list[str]:
 
 
 def test_at_least_98_percent_of_refusals_are_recognized() -> None:
-    """As the driver reads them: the answer is extracted first. Of the held-out ones alone it is at least 97 %."""
+    """As the driver reads them: the answer is extracted first. Of the held-out ones alone it is at
+    least 97 %.
+    """
     missed = {}
     for split, count in (("development", 242), ("held_out", 113)):
         labeled = replies(split, refusals=True)
@@ -52,10 +56,16 @@ def real_answers() -> Iterator[str]:
             yield from json.loads(line)["answer"]
     for path in sorted(SHARED.glob("dpr.*.tsv")):
         for line in path.read_text(encoding="utf-8").strip().split("\n"):
-            yield from json.loads(line)["answer"] if line.startswith("{") else ast.literal_eval(line.split("\t")[1])
+            yield from (
+                json.loads(line)["answer"]
+                if line.startswith("{")
+                else ast.literal_eval(line.split("\t")[1])
+            )
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="real files lie in ../shared/data, which is not here")
+@pytest.mark.skipif(
+    not SHARED.is_dir(), reason="real files lie in ../shared/data, which is not here"
+)
 def test_real_answers_are_no_refusals() -> None:
     """At most 0.1 % of them: "Unknown" and "N/A" are answers there."""
     answers = set(real_answers())
@@ -63,7 +73,11 @@ def test_real_answers_are_no_refusals() -> None:
     print(f"{len(taken)} of {len(answers)} real answers are taken for refusals: {sorted(taken)}")
     assert len(answers) > 9410
     assert len(taken) <= 0.001 * len(answers), taken
-    assert not {answer for answer in taken if is_refusal(answer) and answer.strip().lower() not in ("unknown", "n/a")}
+    assert not {
+        answer
+        for answer in taken
+        if is_refusal(answer) and answer.strip().lower() not in ("unknown", "n/a")
+    }
 
 
 @pytest.mark.parametrize(
@@ -100,5 +114,7 @@ def test_refusals_that_once_voted_as_answers(reply: str) -> None:
     ],
 )
 def test_each_rule_by_example(reply: str, refusal: bool) -> None:
-    """Contractions, titles, capitals, concessions, contrasts before and after the denial, persons, quotations."""
+    """Contractions, titles, capitals, concessions, contrasts before and after the denial, persons,
+    quotations.
+    """
     assert is_refusal(reply) is refusal

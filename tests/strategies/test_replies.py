@@ -10,10 +10,13 @@ from winnow.strategies.replies import extract_answer, extract_reasoned_answer, i
 @pytest.mark.parametrize(
     "reply",
     [
-        "unknown", "Unknown.", "", "  ", "I don't know", "I do not know.", "No answer", "Unknown (not in the text)",
-        "The provided input does not contain the context to answer the question.", "The answer is not mentioned.",
-        "The context does not mention it", "It is unknown.", "Not enough information to tell", "None of the passages says so",
-        "The text doesn't mention it.", "I'm not sure", "N/A", "There is no information about it", "Unable to determine.",
+        "unknown", "Unknown.", "", "  ", "I don't know", "I do not know.", "No answer",
+        "Unknown (not in the text)",
+        "The provided input does not contain the context to answer the question.",
+        "The answer is not mentioned.", "The context does not mention it", "It is unknown.",
+        "Not enough information to tell", "None of the passages says so",
+        "The text doesn't mention it.", "I'm not sure", "N/A", "There is no information about it",
+        "Unable to determine.",
     ],
 )  # fmt: skip
 def test_phrasings_of_unknown(reply: str) -> None:
@@ -23,7 +26,18 @@ def test_phrasings_of_unknown(reply: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["The Unknown Soldier", "Unknowns", "Known", "I know: Paris", "Nobody", "The Answer", "A", "The", "Na", "It does state 9"],
+    [
+        "The Unknown Soldier",
+        "Unknowns",
+        "Known",
+        "I know: Paris",
+        "Nobody",
+        "The Answer",
+        "A",
+        "The",
+        "Na",
+        "It does state 9",
+    ],
 )
 def test_answers_that_only_look_like_it(reply: str) -> None:
     """Names that hold the word are answers."""
@@ -52,7 +66,9 @@ def test_answers_that_only_look_like_it(reply: str) -> None:
     ],
 )
 def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
-    """After the last "Answer:", else the first line; what the model goes on to ask itself is not read."""
+    """After the last "Answer:", else the first line; what the model goes on to ask itself is not
+    read.
+    """
     assert extract_answer(reply) == answer
 
 
@@ -76,7 +92,14 @@ def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["\n" * 100_000, "a" + "\n" * 100_000 + "b", "answer " * 20_000, "\n# " * 30_000, "context " * 15_000, "but " * 30_000],
+    [
+        "\n" * 100_000,
+        "a" + "\n" * 100_000 + "b",
+        "answer " * 20_000,
+        "\n# " * 30_000,
+        "context " * 15_000,
+        "but " * 30_000,
+    ],
     ids=["blank lines", "blank lines inside", "answer", "headings", "context", "but"],
 )
 def test_reading_takes_time_in_proportion_to_the_length(reply: str) -> None:

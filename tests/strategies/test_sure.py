@@ -27,9 +27,17 @@ def _play(*replies: str, **settings: Any) -> tuple[Any, list[Generate]]:
 
 
 def test_each_candidate_has_a_summary_and_each_pair_of_summaries_is_compared_twice() -> None:
-    """Exact prompts and limits of three rounds; verdicts read the summaries, which were made of all passages."""
+    """Exact prompts and limits of three rounds; verdicts read the summaries, which were made of all
+    passages.
+    """
     answer, requests = _play(
-        "(a) Paris, (b) {Rome}\nmore", "P is it. [DONE] x", "R is it.", "False", "True.", "Passage 2", "passage 1, surely"
+        "(a) Paris, (b) {Rome}\nmore",
+        "P is it. [DONE] x",
+        "R is it.",
+        "False",
+        "True.",
+        "Passage 2",
+        "passage 1, surely",
     )
     assert [request.messages[-1].content for request in requests] == [
         "<one>\n<two> C Which {city}?",
@@ -44,7 +52,11 @@ def test_each_candidate_has_a_summary_and_each_pair_of_summaries_is_compared_twi
     assert [request.role for request in requests] == ["reader"] * 3 + ["verifier"] * 4
     ids = tuple(context.passage.passage_id for context in PLACED)
     assert [passage.sources for passage in requests[-1].passages] == [ids, ids]
-    assert (answer.text, answer.candidates, answer.reply) == ("{Rome}", ("Paris", "{Rome}"), "R is it.")
+    assert (answer.text, answer.candidates, answer.reply) == (
+        "{Rome}",
+        ("Paris", "{Rome}"),
+        "R is it.",
+    )
     assert answer.trace == ("Paris: 0", "{Rome}: 2")
     assert answer.used == tuple(context.passage for context in PLACED)
 
@@ -58,7 +70,9 @@ def test_each_candidate_has_a_summary_and_each_pair_of_summaries_is_compared_twi
         (["<think>true</think> no", "no", "?", "Passage 1"], ("a: 0.5", "b: 1"), "b"),
     ],
 )
-def test_scores_add_up_and_the_first_of_the_best_counts(verdicts: list[str], scores: tuple[str, ...], best: str) -> None:
+def test_scores_add_up_and_the_first_of_the_best_counts(
+    verdicts: list[str], scores: tuple[str, ...], best: str
+) -> None:
     """A verdict that names neither passage is half a point, and reasoning is none."""
     answer, _ = _play("(1) a (2) b", "s", "t", *verdicts)
     assert (answer.trace, answer.text) == (scores, best)
@@ -75,7 +89,12 @@ def test_candidates_are_counted_once_and_up_to_the_limit() -> None:
 def test_a_reply_without_candidates_is_no_answer() -> None:
     """Nothing further is requested."""
     answer, requests = _play("Paris")
-    assert (answer.text, answer.unknown, answer.stop, len(requests)) == ("unknown", True, "no candidate", 1)
+    assert (answer.text, answer.unknown, answer.stop, len(requests)) == (
+        "unknown",
+        True,
+        "no candidate",
+        1,
+    )
 
 
 @pytest.mark.parametrize(

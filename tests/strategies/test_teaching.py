@@ -7,16 +7,23 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.teaching import ScoredReply, Teacher
 from winnow.testing import make_context
 
-TEACHER = Teacher(Prompt("{contexts} Q {question}", "Q {question}", "{contexts}{candidates}{question}", "{text}"), Decoding(8))
+TEACHER = Teacher(
+    Prompt("{contexts} Q {question}", "Q {question}", "{contexts}{candidates}{question}", "{text}"),
+    Decoding(8),
+)
 QUESTION = Question("q1", "Who wrote Emma?", (" ", "Jane Austen", "Austen"))
 CONTEXTS = [make_context(1, "one"), make_context(2, "two")]
 
 
 def test_likelihoods_are_of_the_first_answer_in_each_context() -> None:
-    """One request a context, of the first answer that is not blank; the scores come back in order."""
+    """One request a context, of the first answer that is not blank; the scores come
+    back in order.
+    """
     plan = TEACHER.request_likelihoods(QUESTION, CONTEXTS)
     requests = next(plan)
-    assert [(r.messages[0].content, r.continuation) for r in requests if isinstance(r, Likelihood)] == [
+    assert [
+        (r.messages[0].content, r.continuation) for r in requests if isinstance(r, Likelihood)
+    ] == [
         ("one Q Who wrote Emma?", "Jane Austen"),
         ("two Q Who wrote Emma?", "Jane Austen"),
     ]

@@ -1,8 +1,10 @@
-"""How well answers are read out of what surrounds them: reasoning, control tokens and markup, measured on labeled replies.
+"""How well answers are read out of what surrounds them: reasoning, control tokens and markup,
+measured on labeled replies.
 
-The replies were written by four authors who did not know the rules, in the forms of ten families of models. The rules were
-written with the parts "a" to "c" (of "a" and "b" a half was held out: 125 of 128 were read as labeled; of "c", 134 of 160
-were at first sight). Part "d" was opened once, when the rules were finished.
+The replies were written by four authors who did not know the rules, in the forms of ten families of
+models. The rules were written with the parts "a" to "c" (of "a" and "b" a half was held out: 125 of
+128 were read as labeled; of "c", 134 of 160 were at first sight). Part "d" was opened once, when
+the rules were finished.
 """
 
 import json
@@ -14,7 +16,10 @@ from winnow.metrics.intervals import compute_mean_interval
 from winnow.strategies.replies import extract_answer
 from winnow.text.final import extract_final_text, has_control_tokens
 
-ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data/wrapped.jsonl").read_text().splitlines()]
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data/wrapped.jsonl").read_text().splitlines()
+]
 
 
 RIGHT = {"a": (149, 150), "b": (149, 150), "c": (159, 160), "d": (149, 150)}
@@ -22,7 +27,9 @@ RIGHT = {"a": (149, 150), "b": (149, 150), "c": (159, 160), "d": (149, 150)}
 
 @pytest.mark.parametrize("part", RIGHT)
 def test_labeled_replies_are_read(part: str) -> None:
-    """All but one of each part: "The answer is: X" read as X, a list of several lines as its first, quotes kept, a box."""
+    """All but one of each part: "The answer is: X" read as X, a list of several lines as its first,
+    quotes kept, a box.
+    """
     rows = [row for row in ROWS if row["part"] == part]
     wrong = [row for row in rows if extract_answer(row["reply"]) != row["answer"]]
     assert (len(rows) - len(wrong), len(rows)) == RIGHT[part], wrong

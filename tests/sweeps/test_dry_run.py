@@ -28,12 +28,18 @@ from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.testing import ScriptedReader, make_context, make_question
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+PROMPT = Prompt(
+    "{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>"
+)
 CONTEXTS = [make_context(n, f"t{n}") for n in (1, 2, 3)]
 
 
 _CHAIN = "{contexts} Q {question} A {thoughts}"
-_TAGS: dict[str, Any] = {"query": ["<search>", "</search>"], "result": "[{contexts}]", "answer": ["<answer>", "</answer>"]}
+_TAGS: dict[str, Any] = {
+    "query": ["<search>", "</search>"],
+    "result": "[{contexts}]",
+    "answer": ["<answer>", "</answer>"],
+}
 _OTHER_TAGS = _TAGS | {"query": ["<|begin_query|>", "<|end_query|>"]}
 
 
@@ -43,10 +49,17 @@ def jobs() -> list[Job[Answer]]:
 
 
 def test_bounds_hold_what_happens(tmp_path: Path) -> None:
-    """Two concatenations merge into one call; the fallback adds none to three. Nothing is asked, nothing stored."""
+    """Two concatenations merge into one call; the fallback adds none to three. Nothing is asked,
+    nothing stored.
+    """
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         estimate = estimate_cost(jobs, build_engine_map(ScriptedReader()), ledger)["reader"]
-        assert (estimate.requests, estimate.missing, estimate.stored, estimate.seconds) == ((2, 5), (1, 4), (0, 0), None)
+        assert (estimate.requests, estimate.missing, estimate.stored, estimate.seconds) == (
+            (2, 5),
+            (1, 4),
+            (0, 0),
+            None,
+        )
         assert estimate.tokens[0] > 0
         assert len(ledger) == 0
 
@@ -54,21 +67,35 @@ def test_bounds_hold_what_happens(tmp_path: Path) -> None:
 def test_money_bounds(tmp_path: Path) -> None:
     """At the least the certain prompts and no reply; at the most every prompt and full replies."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        estimate = estimate_cost(jobs, build_engine_map(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
+        estimate = estimate_cost(
+            jobs, build_engine_map(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)}
+        )["reader"]
         low, high = estimate.tokens
-        assert estimate.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
+        assert estimate.money == (
+            pytest.approx(low / 1e6),
+            pytest.approx((high + 10 * 4 * 16) / 1e6),
+        )
 
 
 @pytest.mark.parametrize("most", [0, 1, 20_000])
-def test_results_that_are_read_again_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """However few results are kept, plans receive those of the ledger, and a call of several plans is one call."""
+def test_results_that_are_read_again_count_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """However few results are kept, plans receive those of the ledger, and a call of several plans
+    is one call.
+    """
     monkeypatch.setattr("winnow.sweeps.dry_run._MAX_RECENT", most)
     reader = ScriptedReader(lambda prompt: "unknown" if "<t1>" in prompt else "b")
 
     def more_jobs() -> list[Job[Answer]]:
-        plans = [(number, strategy) for number in range(3) for strategy in (Concatenation, ConcatPF)]
+        plans = [
+            (number, strategy) for number in range(3) for strategy in (Concatenation, ConcatPF)
+        ]
         return [
-            Job((number, strategy), strategy(PROMPT, Decoding()).plan(make_question(f"Q{number}?"), CONTEXTS))
+            Job(
+                (number, strategy),
+                strategy(PROMPT, Decoding()).plan(make_question(f"Q{number}?"), CONTEXTS),
+            )
             for number, strategy in [*plans, *plans]
         ]
 
@@ -97,7 +124,11 @@ def test_what_the_engine_cannot_do_is_said_before_anything_is_spent(tmp_path: Pa
     message = r"requested Likelihood .*marginal_fast"
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ConfigError, match=message):
         strategy = Marginal(PROMPT, Decoding())
-        estimate_cost(lambda: [Job(0, strategy.plan(make_question(), CONTEXTS))], build_engine_map(ScriptedReader()), ledger)
+        estimate_cost(
+            lambda: [Job(0, strategy.plan(make_question(), CONTEXTS))],
+            build_engine_map(ScriptedReader()),
+            ledger,
+        )
 
 
 def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
@@ -108,27 +139,39 @@ def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
         yield [Generate((Message("user", "y" * 40),), Decoding(), role="judge")]
         return Answer("", unknown=True)
 
-    engines = {**build_engine_map(ScriptedReader()), **build_engine_map(ScriptedReader(identity="j"), "judge")}
+    engines = {
+        **build_engine_map(ScriptedReader()),
+        **build_engine_map(ScriptedReader(identity="j"), "judge"),
+    }
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         prices = {"reader": Price(1.0, 0.0), "judge": Price(100.0, 0.0)}
         estimate = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
-    assert {role: one.missing for role, one in estimate.items()} == {"reader": (1, 1), "judge": (1, 1)}
+    assert {role: one.missing for role, one in estimate.items()} == {
+        "reader": (1, 1),
+        "judge": (1, 1),
+    }
     assert estimate["reader"].money == (pytest.approx(1.08e-4), pytest.approx(1.08e-4))
     assert estimate["judge"].money == (pytest.approx(1.8e-3), pytest.approx(1.8e-3))
 
 
 def verifying(contexts: int) -> Plan[Answer]:
-    """A plan whose second round verifies each distinct reply, and whose third repeats what was not verified."""
+    """A plan whose second round verifies each distinct reply, and whose third repeats what was not
+    verified.
+    """
     replies = yield [Generate((Message("user", f"c{n}"),), Decoding()) for n in range(contexts)]
     distinct = sorted({reply.text for reply in replies})
-    verdicts = yield [Generate((Message("user", f"verify {text}"),), Decoding()) for text in distinct]
+    verdicts = yield [
+        Generate((Message("user", f"verify {text}"),), Decoding()) for text in distinct
+    ]
     again = [text for text, verdict in zip(distinct, verdicts, strict=True) if verdict.text == "no"]
     yield [Generate((Message("user", f"repeat {text}"),), Decoding()) for text in again]
     return Answer(distinct[0], unknown=False)
 
 
 def test_an_estimate_that_depends_on_replies_says_that_there_may_be_more(tmp_path: Path) -> None:
-    """Distinct replies are probed too; what no probe foresees is announced, until every reply is known."""
+    """Distinct replies are probed too; what no probe foresees is announced, until every reply is
+    known.
+    """
 
     def one() -> list[Job[Answer]]:
         return [Job(0, verifying(4))]
@@ -151,43 +194,63 @@ def test_answers_marginalized_by_their_own_tokens_are_estimated_too(tmp_path: Pa
     plan = Marginal(PROMPT, Decoding(), scoring="generated")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         engines = build_engine_map(ScriptedReader())
-        estimate = estimate_cost(lambda: [Job(1, plan.plan(make_question(), CONTEXTS))], engines, ledger)["reader"]
+        estimate = estimate_cost(
+            lambda: [Job(1, plan.plan(make_question(), CONTEXTS))], engines, ledger
+        )["reader"]
     assert estimate.requests == (3, 3)
 
 
 def test_calls_that_an_earlier_estimate_counted_are_not_counted_again(tmp_path: Path) -> None:
-    """Two groups of cells share the concatenation's call: the second counts its other three calls, and all its requests."""
+    """Two groups of cells share the concatenation's call: the second counts its other three calls,
+    and all its requests.
+    """
     counted: set[bytes] = set()
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        first = estimate_cost(lambda: jobs()[:1], build_engine_map(ScriptedReader()), ledger, counted=counted)["reader"]
-        second = estimate_cost(lambda: jobs()[1:], build_engine_map(ScriptedReader()), ledger, counted=counted)["reader"]
+        first = estimate_cost(
+            lambda: jobs()[:1], build_engine_map(ScriptedReader()), ledger, counted=counted
+        )["reader"]
+        second = estimate_cost(
+            lambda: jobs()[1:], build_engine_map(ScriptedReader()), ledger, counted=counted
+        )["reader"]
     assert (first.requests, first.missing) == ((1, 1), (1, 1))
     assert (second.requests, second.missing) == ((1, 4), (0, 3))
     assert len(counted) == 1  # the fallback's three calls are only possible
 
 
 def test_bounds_of_adaptive_strategies(tmp_path: Path) -> None:
-    """Corrective retrieval may search or not, and Self-RAG may retrieve or not; both ends are counted."""
+    """Corrective retrieval may search or not, and Self-RAG may retrieve or not; both ends are
+    counted.
+    """
     engines = {(kind, role): AnyEngine() for kind, role in
                ((Generate, "reader"), (Estimate, "estimator"), (Search, "search"))}  # fmt: skip
 
     def estimate(strategy: Strategy) -> dict[str, CostEstimate]:
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
-            return estimate_cost(lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger)
+            return estimate_cost(
+                lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger
+            )
 
     crag = estimate(Crag(PROMPT, Decoding()))
     assert (crag["search"].requests, crag["reader"].requests) == ((0, 1), (1, 1))
-    assert crag["estimator"].requests == (3, 6), "passages, and their strips unless they are discarded"
+    assert crag["estimator"].requests == (
+        3,
+        6,
+    ), "passages, and their strips unless they are discarded"
     assert crag["reader"].is_open
     assert estimate(SelfRag(PROMPT, Decoding()))["reader"].requests == (2, 4)
     assert estimate(SelfRag(PROMPT, Decoding(), Retrieval("never")))["reader"].requests == (1, 1)
-    for retrieval, requests in ((Retrieval("always"), (3, 3 + 2 * 2 * 3)), (Retrieval(), (2, 1 + 3 + 2 * 2 * 3))):
+    for retrieval, requests in (
+        (Retrieval("always"), (3, 3 + 2 * 2 * 3)),
+        (Retrieval(), (2, 1 + 3 + 2 * 2 * 3)),
+    ):
         long = estimate(SelfRagLong(PROMPT, Decoding(), retrieval, max_segments=3))["reader"]
         assert (long.requests, long.is_open) == (requests, True)
 
 
 def test_what_the_ledger_holds_is_not_refused(tmp_path: Path) -> None:
-    """An engine that only replays, such as a search of a past month, serves what is recorded; the rest is refused."""
+    """An engine that only replays, such as a search of a past month, serves what is recorded; the
+    rest is refused.
+    """
     engine = AnyEngine(refuses=True)
 
     def plan(query: str) -> Plan[Answer]:
@@ -196,7 +259,10 @@ def test_what_the_ledger_holds_is_not_refused(tmp_path: Path) -> None:
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         identity = get_ledger_identity(engine)  # type: ignore[arg-type]
-        ledger.put(identity, [(compute_request_key(identity, Search("a", 1)), Search("a", 1), Pages(()), 0.1)])
+        ledger.put(
+            identity,
+            [(compute_request_key(identity, Search("a", 1)), Search("a", 1), Pages(()), 0.1)],
+        )
         known = estimate_cost(lambda: [Job(1, plan("a"))], {(Search, "search"): engine}, ledger)
         assert (known["search"].stored, known["search"].missing) == ((1, 1), (0, 0))
         with pytest.raises(ConfigError, match="only replayed"):
@@ -225,19 +291,30 @@ class AnyEngine:
         (SelfAsk(PROMPT, Decoding(), _CHAIN, max_follow_ups=2), (1, 5), (0, 2)),
         (Flare(PROMPT, Decoding(), _CHAIN, max_sentences=2), (1, 4), (0, 2)),
         (ToolAgent(PROMPT, Decoding(), max_searches=2), (1, 4), (0, 2)),
-        (TaggedSearch(PROMPT, Decoding(), "{contexts}{question}", **_TAGS, max_searches=2), (1, 4), (0, 2)),
+        (
+            TaggedSearch(PROMPT, Decoding(), "{contexts}{question}", **_TAGS, max_searches=2),
+            (1, 4),
+            (0, 2),
+        ),
         (
             TaggedSearch(PROMPT, Decoding(), "{contexts}{question}", **_OTHER_TAGS, max_searches=2),
-            (1, 4), (0, 2),
+            (1, 4),
+            (0, 2),
         ),
     ],
-)  # fmt: skip
+)
 def test_bounds_of_agents_are_those_of_their_limits(
     tmp_path: Path, strategy: Strategy, reader: tuple[int, int], searches: tuple[int, int]
 ) -> None:
-    """From a reply that ends at once to one that searches in each round; what an engine cannot do is said before."""
-    engines = {(kind, role): AnyEngine() for kind, role in ((Generate, "reader"), (Search, "search"))}
+    """From a reply that ends at once to one that searches in each round; what an engine cannot do
+    is said before.
+    """
+    engines = {
+        (kind, role): AnyEngine() for kind, role in ((Generate, "reader"), (Search, "search"))
+    }
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        estimates = estimate_cost(lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger)
+        estimates = estimate_cost(
+            lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger
+        )
     assert estimates["reader"].requests == reader
     assert estimates["search"].requests == searches

@@ -9,9 +9,14 @@ from winnow.sweeps.recorded import RecordedEngine
 
 
 def test_a_call_that_was_not_recorded_is_refused() -> None:
-    """The engine has every member of the protocol; a request is an error that names identity, kind and role."""
+    """The engine has every member of the protocol; a request is an error that names identity, kind
+    and role.
+    """
     engine = RecordedEngine("model@digest")
     assert {role for _, role in build_engine_map(engine, "judge")} == {"judge"}
-    with pytest.raises(LedgerError, match="1 calls of model@digest are not among the recorded ones, such as Generate of the"):
+    with pytest.raises(
+        LedgerError,
+        match="1 calls of model@digest are not among the recorded ones, such as Generate of the",
+    ):
         engine.submit([Generate((Message("user", "Who?"),), Decoding(8))])
     assert engine.collect(0.0) == ()

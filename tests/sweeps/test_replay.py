@@ -15,17 +15,30 @@ from winnow.strategies.prompt import Prompt
 from winnow.sweeps.replay import format_message, format_reply, replay_plan
 from winnow.testing import ScriptedReader, make_context, make_question
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
+PROMPT = Prompt(
+    "{contexts} Q {question}",
+    "Q {question}",
+    "{contexts} C {candidates} Q {question}",
+    "[{number}] {text}",
+)
 CONTEXTS = [make_context(1, "a"), make_context(2, "b"), make_context(3, "c" * 40)]
 
 
 def test_rounds_replies_and_the_answer_come_from_the_ledger(tmp_path: Path) -> None:
-    """Concatenation fails, three passages vote: four calls in two rounds, the same answer as the driver's, no engine."""
-    reader = ScriptedReader(lambda prompt: "unknown" if "[2]" in prompt else "b" if "b" in prompt else "a")
+    """Concatenation fails, three passages vote: four calls in two rounds, the same answer as the
+    driver's, no engine.
+    """
+    reader = ScriptedReader(
+        lambda prompt: "unknown" if "[2]" in prompt else "b" if "b" in prompt else "a"
+    )
     strategy = ConcatPF(PROMPT, Decoding())
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        (outcome,) = Driver(build_engine_map(reader), ledger).run([Job(1, strategy.plan(make_question(), CONTEXTS))])
-        played = replay_plan(strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger)
+        (outcome,) = Driver(build_engine_map(reader), ledger).run(
+            [Job(1, strategy.plan(make_question(), CONTEXTS))]
+        )
+        played = replay_plan(
+            strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger
+        )
     assert [len(calls) for calls in played.rounds] == [1, 3]
     assert [call.result.text for call in played.rounds[1]] == ["a", "b", "a"]  # type: ignore[union-attr]
     assert played.result == outcome.result
@@ -41,7 +54,9 @@ def test_a_shortened_prompt_is_found_as_it_was_sent(tmp_path: Path) -> None:
                 [Job(1, strategy.plan(make_question(), CONTEXTS))]
             )
         )
-        played = replay_plan(strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger)
+        played = replay_plan(
+            strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger
+        )
     ((call,),) = played.rounds
     assert call.dropped == 1
     assert "[3]" not in call.request.messages[0].content  # type: ignore[union-attr]
@@ -51,9 +66,16 @@ def test_a_missing_call_is_named(tmp_path: Path) -> None:
     """Another model has no calls here."""
     with (
         SqliteStore(tmp_path / "l.sqlite") as ledger,
-        pytest.raises(LedgerError, match=r"lacks a call of round 1 \(Generate, role 'reader', engine other\). Run"),
+        pytest.raises(
+            LedgerError,
+            match=r"lacks a call of round 1 \(Generate, role 'reader', engine other\). Run",
+        ),
     ):
-        replay_plan(Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS), {"reader": "other"}, ledger)
+        replay_plan(
+            Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS),
+            {"reader": "other"},
+            ledger,
+        )
 
 
 def test_calls_of_tools_and_reasoning_are_read_with_the_text() -> None:

@@ -18,7 +18,8 @@ def test_a_function_may_withhold_requests_and_change_results() -> None:
         return [Generation(f"{reply.text}!") for _ in requests]
 
     answer, served = play(
-        intercept_rounds(ask(["a", "b"], ["c"]), serve), lambda request: Generation(request.messages[0].content)
+        intercept_rounds(ask(["a", "b"], ["c"]), serve),
+        lambda request: Generation(request.messages[0].content),
     )
     assert rounds == [["a", "b"], ["c"]]
     assert [request.messages[0].content for request in served] == ["a", "c"]

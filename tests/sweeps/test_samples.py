@@ -21,8 +21,9 @@ EXPECTED = [
     Sample(
         make_question(f"Question {n}?", question_id=f"q{n}"),
         Prediction(
-            f"q{n}", f"answer {n}", n % 2 == 0, (f"c{n}", "d"), f"reply {n}", ("kept: 1",) * (n % 3), (f"p{n}",), (), n,
-            "distant", n, (RoleUsage("reader", n, 10 * n, n, 0.5, 1, 0), RoleUsage("search", 1, 0, 0)),
+            f"q{n}", f"answer {n}", n % 2 == 0, (f"c{n}", "d"), f"reply {n}",
+            ("kept: 1",) * (n % 3), (f"p{n}",), (), n, "distant", n,
+            (RoleUsage("reader", n, 10 * n, n, 0.5, 1, 0), RoleUsage("search", 1, 0, 0)),
         ),
         (make_context(n + 1, "text"),) if n else (),
         PRICES,
@@ -37,17 +38,28 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredSamples:
     """The samples above, three of which are a block."""
     monkeypatch.setattr(samples_module, "_BLOCK", 3)
     path = tmp_path / "predictions.parquet"
-    parquet.write(path, contracts.PREDICTIONS, [build_prediction_row(sample.prediction) for sample in EXPECTED], group=4)
+    parquet.write(
+        path,
+        contracts.PREDICTIONS,
+        [build_prediction_row(sample.prediction) for sample in EXPECTED],
+        group=4,
+    )
     contexts = {sample.question.question_id: sample.placed for sample in EXPECTED if sample.placed}
     return StoredSamples([sample.question for sample in EXPECTED], path, PRICES, contexts, {})
 
 
 def test_stored_samples_are_what_was_written(stored: Sequence[Sample]) -> None:
-    """In order, by index from both ends, and by slices across blocks; every field of the predictions."""
+    """In order, by index from both ends, and by slices across blocks; every field of the
+    predictions.
+    """
     assert len(stored) == 8
     assert list(stored) == EXPECTED
-    assert [sample.prediction.usage for sample in stored] == [sample.prediction.usage for sample in EXPECTED]
-    assert [stored[index] for index in (7, 0, 5, -1, -8)] == [EXPECTED[index] for index in (7, 0, 5, -1, -8)]
+    assert [sample.prediction.usage for sample in stored] == [
+        sample.prediction.usage for sample in EXPECTED
+    ]
+    assert [stored[index] for index in (7, 0, 5, -1, -8)] == [
+        EXPECTED[index] for index in (7, 0, 5, -1, -8)
+    ]
     assert stored[2:7] == EXPECTED[2:7]
     assert stored[::-3] == EXPECTED[::-3]
     for index in (8, -9):
@@ -62,12 +74,23 @@ def test_two_iterations_do_not_disturb_each_other(stored: Sequence[Sample]) -> N
     assert [second for _, second in pairs] == EXPECTED[::-1]
 
 
-def test_what_was_shown_is_read_with_its_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Across blocks: each question has the contexts of its own prompts, with the flags of its ranking."""
+def test_what_was_shown_is_read_with_its_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Across blocks: each question has the contexts of its own prompts, with the flags of its
+    ranking.
+    """
     monkeypatch.setattr(samples_module, "_BLOCK", 3)
     path = tmp_path / "predictions.parquet"
-    parquet.write(path, contracts.PREDICTIONS, [build_prediction_row(sample.prediction) for sample in EXPECTED])
-    ranked = {f"q{n}": (make_context(n + 1, f"text {n}", is_gold=n % 2 == 1), make_context(50, "other")) for n in range(8)}
+    parquet.write(
+        path,
+        contracts.PREDICTIONS,
+        [build_prediction_row(sample.prediction) for sample in EXPECTED],
+    )
+    ranked = {
+        f"q{n}": (make_context(n + 1, f"text {n}", is_gold=n % 2 == 1), make_context(50, "other"))
+        for n in range(8)
+    }
     passages = {c.passage.passage_id: c.passage for contexts in ranked.values() for c in contexts}
     writer = StepsWriter(tmp_path, passages)
     for n in range(8):

@@ -33,7 +33,10 @@ GOLD = Passage("gold", "", "Paris is the capital.")
 OTHERS = tuple(Passage(name, "", f"text {name}") for name in "abcdef")
 QUESTION = replace(make_question("Which?", ["Paris"]), gold_passage_ids=("gold",))
 RETRIEVED = Distractors()
-KNOWN = (Context(OTHERS[0], 1, 9.0, has_answer=False), Context(GOLD, 0, None, has_answer=True, is_gold=True))
+KNOWN = (
+    Context(OTHERS[0], 1, 9.0, has_answer=False),
+    Context(GOLD, 0, None, has_answer=True, is_gold=True),
+)
 POOL = tuple(Passage(f"pool{n}", "", f"other words {n}") for n in range(9))
 
 
@@ -41,7 +44,10 @@ def _search(n: int, times: int = 1) -> Plan[Any]:
     """A plan that searches, and returns what it found."""
     results = []
     for number in range(times):
-        results += yield [Search(f"query {number}", n), Generate((Message("user", "x"),), Decoding())]
+        results += yield [
+            Search(f"query {number}", n),
+            Generate((Message("user", "x"),), Decoding()),
+        ]
     return results[::2]
 
 
@@ -51,10 +57,14 @@ def _find(
     """The ids that a plan of one search receives, and the requests that were served."""
     plan = SearchRules(placed=True).apply(_search(n), QUESTION, KNOWN, POOL, distractors, placement)
     scores = tuple(float(-number) for number in range(len(found)))
-    serve = lambda request: Pages(found, scores=scores) if isinstance(request, Search) else Generation("x")  # noqa: E731
+    serve = lambda request: (
+        Pages(found, scores=scores) if isinstance(request, Search) else Generation("x")
+    )
     (pages,), requests = play(plan, serve)
     by_id = dict(zip((one.passage_id for one in found), scores, strict=True))
-    assert pages.scores == (tuple(by_id.get(one.passage_id) for one in pages.passages) if found else ())
+    assert pages.scores == (
+        tuple(by_id.get(one.passage_id) for one in pages.passages) if found else ()
+    )
     return [one.passage_id for one in pages.passages], requests
 
 
@@ -83,7 +93,9 @@ def test_a_found_gold_passage_is_moved_or_removed(placement: Any, expected: list
 
 
 def test_a_gold_passage_that_was_not_found_is_inserted() -> None:
-    """From the rankings, in the place of the last one, whether or not they contain it; nothing else inserts it."""
+    """From the rankings, in the place of the last one, whether or not they contain it; nothing else
+    inserts it.
+    """
     assert _find(OTHERS, 3, Placement("insert", "first"))[0] == ["gold", "a", "b"]
     assert _find((), 3, Placement("insert", "first"))[0] == ["gold"]
     assert _find(OTHERS, 3, Placement("keep", "first"))[0] == ["a", "b", "c"]
@@ -93,13 +105,17 @@ def test_all_gold_passages_are_inserted_even_beyond_the_result() -> None:
     """A search for one passage gives both."""
     question = replace(QUESTION, gold_passage_ids=("gold", "f"))
     known = (*KNOWN, Context(OTHERS[5], 0, None, has_answer=False, is_gold=True))
-    plan = SearchRules(placed=True).apply(_search(1), question, known, POOL, RETRIEVED, Placement("insert_all", "first"))
-    (pages,), _ = play(plan, lambda request: Pages(OTHERS[:2]) if isinstance(request, Search) else Generation("x"))
+    plan = SearchRules(placed=True).apply(
+        _search(1), question, known, POOL, RETRIEVED, Placement("insert_all", "first")
+    )
+    (pages,), _ = play(
+        plan, lambda request: Pages(OTHERS[:2]) if isinstance(request, Search) else Generation("x")
+    )
     assert [one.passage_id for one in pages.passages] == ["gold", "f"]
     assert pages.scores == (), "the search gave no scores"
 
 
-def test_without_an_annotation_the_gold_passage_is_that_of_the_ranking_or_the_first_with_an_answer() -> None:
+def test_without_an_annotation_the_ranking_or_an_answer_names_the_gold_passage() -> None:
     """So that what metrics call gold is moved and removed; another passage with an answer stays."""
     question = replace(QUESTION, gold_passage_ids=())
     other = Passage("other", "", "Paris, again.")
@@ -110,8 +126,12 @@ def test_without_an_annotation_the_gold_passage_is_that_of_the_ranking_or_the_fi
         (OTHERS, Placement("insert", "first"), ["gold", "a", "b"]),
     ]
     for found, placement, expected in cases:
-        plan = SearchRules(placed=True).apply(_search(3), question, KNOWN, POOL, RETRIEVED, placement)
-        serve = lambda request, found=found: Pages(found) if isinstance(request, Search) else Generation("x")  # noqa: E731
+        plan = SearchRules(placed=True).apply(
+            _search(3), question, KNOWN, POOL, RETRIEVED, placement
+        )
+        serve = lambda request, found=found: (
+            Pages(found) if isinstance(request, Search) else Generation("x")
+        )
         (pages,), _ = play(plan, serve)
         assert [one.passage_id for one in pages.passages] == expected
 
@@ -122,10 +142,18 @@ def test_each_search_has_random_passages_and_places_of_its_own() -> None:
 
     def draw(placement: Placement, distractors: Distractors) -> list[list[str]]:
         plan = rules.apply(_search(3, times=4), QUESTION, KNOWN, POOL, distractors, placement)
-        results, _ = play(plan, lambda request: Pages((GOLD, *OTHERS)) if isinstance(request, Search) else Generation("x"))
+        results, _ = play(
+            plan,
+            lambda request: (
+                Pages((GOLD, *OTHERS)) if isinstance(request, Search) else Generation("x")
+            ),
+        )
         return [[one.passage_id for one in pages.passages] for pages in results]
 
-    for placement, distractors in ((Placement("keep", "shuffled"), RETRIEVED), (Placement(), Distractors("random"))):
+    for placement, distractors in (
+        (Placement("keep", "shuffled"), RETRIEVED),
+        (Placement(), Distractors("random")),
+    ):
         drawn = draw(placement, distractors)
         assert len(set(map(tuple, drawn))) > 1
         assert drawn == draw(placement, distractors)
@@ -148,16 +176,24 @@ def test_searches_beyond_a_number_are_not_made(budget: int | None) -> None:
     )
     made = 3 if budget is None else min(budget, 3)
     assert results == [Pages(OTHERS)] * made + [Failed(BUDGET)] * (3 - made)
-    assert [request.query for request in requests if isinstance(request, Search)] == [f"query {n}" for n in range(made)]
+    assert [request.query for request in requests if isinstance(request, Search)] == [
+        f"query {n}" for n in range(made)
+    ]
     assert sum(isinstance(request, Generate) for request in requests) == 3
 
 
-@pytest.mark.parametrize(("max_tokens", "made"), [(0, 0), (1, 1), (11, 1), (12, 2), (22, 2), (23, 3)])
+@pytest.mark.parametrize(
+    ("max_tokens", "made"), [(0, 0), (1, 1), (11, 1), (12, 2), (22, 2), (23, 3)]
+)
 def test_nothing_is_searched_for_once_the_tokens_are_used(max_tokens: int, made: int) -> None:
     """Tokens of prompts and of replies count, those of the round before the search too."""
     results, _ = play(
-        SearchRules(max_tokens=max_tokens).apply(_search(1, times=3), QUESTION, KNOWN, POOL, RETRIEVED, Placement()),
-        lambda request: Pages(OTHERS) if isinstance(request, Search) else Generation("x", usage=Usage(7, 4)),
+        SearchRules(max_tokens=max_tokens).apply(
+            _search(1, times=3), QUESTION, KNOWN, POOL, RETRIEVED, Placement()
+        ),
+        lambda request: (
+            Pages(OTHERS) if isinstance(request, Search) else Generation("x", usage=Usage(7, 4))
+        ),
     )
     assert [isinstance(result, Pages) for result in results] == [True] * made + [False] * (3 - made)
 
@@ -165,17 +201,28 @@ def test_nothing_is_searched_for_once_the_tokens_are_used(max_tokens: int, made:
 def test_strategies_end_by_their_rules_when_the_budget_is_spent() -> None:
     """One answers from what it has; an agent is told to answer."""
     rules = SearchRules(max_searches=1)
-    found = lambda request: Pages(OTHERS[:1]) if isinstance(request, Search) else Generation("Rome")  # noqa: E731
+    found = lambda request: Pages(OTHERS[:1]) if isinstance(request, Search) else Generation("Rome")
     plan = IterRetGen(PROMPT, Decoding(), rounds=4).plan(QUESTION, ())
     answer, requests = play(rules.apply(plan, QUESTION, KNOWN, POOL, RETRIEVED, Placement()), found)
-    assert (answer.text, answer.stop, sum(isinstance(one, Search) for one in requests)) == ("Rome", BUDGET, 1)
+    assert (answer.text, answer.stop, sum(isinstance(one, Search) for one in requests)) == (
+        "Rome",
+        BUDGET,
+        1,
+    )
 
     replies = iter(["t\nAction: Search[a]", "t\nAction: Search[b]", "t\nAction: Finish[Rome]"])
     plan = React(PROMPT, Decoding(), "{contexts}{question}").plan(QUESTION, ())
-    serve = lambda request: Pages(OTHERS[:1]) if isinstance(request, Search) else Generation(next(replies))  # noqa: E731
+    serve = lambda request: (
+        Pages(OTHERS[:1]) if isinstance(request, Search) else Generation(next(replies))
+    )
     answer, requests = play(rules.apply(plan, QUESTION, KNOWN, POOL, RETRIEVED, Placement()), serve)
     assert answer.text == "Rome"
-    assert requests[-1].messages[0].content.count("Observation 2: No further search is possible. Answer the question.") == 1
+    assert (
+        requests[-1]
+        .messages[0]
+        .content.count("Observation 2: No further search is possible. Answer the question.")
+        == 1
+    )
 
 
 def test_searches_of_the_ranking_are_left_alone() -> None:
@@ -186,7 +233,8 @@ def test_searches_of_the_ranking_are_left_alone() -> None:
 
     rules = SearchRules(max_searches=0, placed=True)
     results, requests = play(
-        rules.apply(plan(), QUESTION, KNOWN, POOL, RETRIEVED, Placement("insert", "first")), lambda _: Pages(OTHERS)
+        rules.apply(plan(), QUESTION, KNOWN, POOL, RETRIEVED, Placement("insert", "first")),
+        lambda _: Pages(OTHERS),
     )
     assert results == [Pages(OTHERS)]
     assert requests[0].n == 3
@@ -195,5 +243,8 @@ def test_searches_of_the_ranking_are_left_alone() -> None:
 @pytest.mark.parametrize("name", ["max_searches", "max_tokens"])
 def test_a_negative_budget_is_refused(name: str) -> None:
     """By its name."""
-    with pytest.raises(ConfigError, match=rf"search\.rules\.{name} must be at least 0, or null for no limit; received -1"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"search\.rules\.{name} must be at least 0, or null for no limit; received -1",
+    ):
         SearchRules(**{name: -1})

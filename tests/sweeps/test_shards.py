@@ -13,11 +13,20 @@ IDS = [f"question-{number}" for number in range(2000)]
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_every_question_is_in_one_shard(count: int) -> None:
     """The parts are about equal, and do not depend on the other questions or on the process."""
-    parts = [[name for name in IDS if Shard(number, count).contains(name)] for number in range(1, count + 1)]
+    parts = [
+        [name for name in IDS if Shard(number, count).contains(name)]
+        for number in range(1, count + 1)
+    ]
     assert sorted(name for part in parts for name in part) == sorted(IDS)
     assert all(0.8 < len(part) * count / len(IDS) < 1.2 for part in parts)
-    owners = {name: [number for number in range(1, 5) if Shard(number, 4).contains(name)] for name in IDS[:2]}
-    assert owners == {"question-0": [1], "question-1": [4]}, "other versions divide the questions alike"
+    owners = {
+        name: [number for number in range(1, 5) if Shard(number, 4).contains(name)]
+        for name in IDS[:2]
+    }
+    assert owners == {
+        "question-0": [1],
+        "question-1": [4],
+    }, "other versions divide the questions alike"
 
 
 def test_a_shard_is_written_as_number_and_count() -> None:

@@ -36,20 +36,29 @@ def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSp
 
 def test_settings_that_vary_are_named() -> None:
     """And those that do not are left out."""
-    cells = [spec({"retriever": "bm25", "split": "test"}), spec({"retriever": "dense", "split": "test"})]
+    cells = [
+        spec({"retriever": "bm25", "split": "test"}),
+        spec({"retriever": "dense", "split": "test"}),
+    ]
     assert list_varying_settings(cells) == [[("retriever", "bm25")], [("retriever", "dense")]]
     assert list_varying_settings(cells[:1]) == [[]]
     assert list_varying_settings([]) == []
 
 
 def test_cells_with_equal_labels_are_told_apart_by_their_configuration() -> None:
-    """Any other setting in which they differ, shortened; where and how a report is written does not count."""
+    """Any other setting in which they differ, shortened; where and how a report is written does not
+    count.
+    """
     cells = [
         spec({}, weighting={"by": "retriever", "scale": 0.1}, report={"out": "a"}),
         spec({}, weighting={"by": "retriever", "scale": 1.0}, report={"out": "b"}),
         spec({}, "b", weighting={"by": "retriever", "scale": 1.0}),
     ]
-    assert list_varying_settings(cells) == [[("weighting.scale", "0.1")], [("weighting.scale", "1.0")], []]
+    assert list_varying_settings(cells) == [
+        [("weighting.scale", "0.1")],
+        [("weighting.scale", "1.0")],
+        [],
+    ]
     prompts = [spec({}, prompt={"system": letter * 100}) for letter in "xy"]
     assert list_varying_settings(prompts)[0] == [("prompt.system", f"{'x' * 37}...")]
 
@@ -70,9 +79,14 @@ def test_the_closed_book_filter_keeps_one_part_or_the_other(tmp_path: Path) -> N
     questions = [make_question(question_id=f"q{n}") for n in range(4)]
     rows = build_question_rows([replace(question, split="test") for question in questions])
     parquet.write(tmp_path / "questions.parquet", contracts.QUESTIONS, rows)
-    answered = [build_closed_book_row(one, "Jane Austen" if one.question_id in ("q1", "q3") else "no") for one in questions]
+    answered = [
+        build_closed_book_row(one, "Jane Austen" if one.question_id in ("q1", "q3") else "no")
+        for one in questions
+    ]
     parquet.write(tmp_path / "closed_book.parquet", contracts.CLOSED_BOOK, answered)
-    unknown = QuestionSelection(tmp_path / "questions.parquet", "test", None, tmp_path / "closed_book.parquet")
+    unknown = QuestionSelection(
+        tmp_path / "questions.parquet", "test", None, tmp_path / "closed_book.parquet"
+    )
     known = replace(unknown, keeps="known")
     assert [question.question_id for question in unknown.read()] == ["q0", "q2"]
     assert [question.question_id for question in known.read()] == ["q1", "q3"]

@@ -6,16 +6,22 @@ from winnow.errors import ConfigError
 from winnow.synthetic.facts import Facts, FactsSettings
 from winnow.text.containment import has_answer
 
-SMALL = FactsSettings(train=40, dev=10, test=20, contexts=6, values=5, first_names=8, last_names=8, seed=1)
+SMALL = FactsSettings(
+    train=40, dev=10, test=20, contexts=6, values=5, first_names=8, last_names=8, seed=1
+)
 
 
 def test_one_context_answers_and_the_rest_distract() -> None:
-    """Half of the others speak of the same person, half have the relation; none states the answer."""
+    """Half of the others speak of the same person, half have the relation; none states
+    the answer.
+    """
     world = Facts(SMALL)
     for case in world.generate_cases("train"):
         name = next(person for person in world.facts if person in case.question.text)
         answer = case.question.answers[0]
-        assert [has_answer(c.passage.text, [answer]) for c in case.contexts] == [c.has_answer for c in case.contexts]
+        assert [has_answer(c.passage.text, [answer]) for c in case.contexts] == [
+            c.has_answer for c in case.contexts
+        ]
         assert sum(c.has_answer for c in case.contexts) == 1
         assert 3 <= sum(name in c.passage.text for c in case.contexts) <= 4
         assert {c.score for c in case.contexts} == {0.0}
@@ -29,7 +35,9 @@ def test_test_people_are_strangers_to_training() -> None:
     assert [c.question for c in Facts(SMALL).generate_cases("test")] == [
         c.question for c in Facts(SMALL).generate_cases("test")
     ]
-    assert list(Facts(SMALL).generate_cases("test")) != list(Facts(FactsSettings(seed=2)).generate_cases("test"))
+    assert list(Facts(SMALL).generate_cases("test")) != list(
+        Facts(FactsSettings(seed=2)).generate_cases("test")
+    )
 
 
 def test_a_cloze_masks_what_its_passage_states() -> None:

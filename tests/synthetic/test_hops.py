@@ -1,4 +1,6 @@
-"""The world of hops: what a question needs is known, and what strategies of rounds find in it follows from it."""
+"""The world of hops: what a question needs is known, and what strategies of rounds find in it
+follows from it.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -30,14 +32,21 @@ from winnow.strategies.rounds.react import React
 from winnow.synthetic.hops import LINKS, HopsSettings, HopsWorld, build_hops
 from winnow.testing import ScriptedReader
 
-PROMPT = Prompt("{contexts}\nQ: {question}\nA:", "Q: {question}\nA:", "{contexts}{candidates}{question}", "{text}")
+PROMPT = Prompt(
+    "{contexts}\nQ: {question}\nA:",
+    "Q: {question}\nA:",
+    "{contexts}{candidates}{question}",
+    "{text}",
+)
 WORLD = build_hops(HopsSettings(questions=20))
 N = 3
 """Passages that each search gives."""
 
 
 def _follow(prompt: str, question: str) -> tuple[list[str], str]:
-    """Return the sentences on the way of a question that a prompt contains, up to its answer, and the last name reached."""
+    """Return the sentences on the way of a question that a prompt contains, up to its answer, and
+    the last name reached.
+    """
     reached = re.search(r"(?:does|which) ([A-Z]\w+) live", question)[1]  # type: ignore[index]
     sentences = []
     for link in LINKS[: _count_hops(question)]:
@@ -76,13 +85,19 @@ def reply_to_react(prompt: str) -> str:
     """A search for the name that was reached, or the answer."""
     question = re.search(r"Question: (.*)", prompt)[1]  # type: ignore[index]
     sentences, reached = _follow(prompt, question)
-    action = f"Finish[{reached}]" if len(sentences) == _count_hops(question) else f"Search[{reached}]"
+    action = (
+        f"Finish[{reached}]" if len(sentences) == _count_hops(question) else f"Search[{reached}]"
+    )
     return f" {len(sentences)} facts.\nAction: {action}"
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[list[Sample], list[Outcome[Answer]]]]:
-    """A function that answers all questions of the world by a strategy, with BM25 and a scripted reader."""
+def ask(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., tuple[list[Sample], list[Outcome[Answer]]]]:
+    """A function that answers all questions of the world by a strategy, with BM25 and a scripted
+    reader.
+    """
     folder = tmp_path_factory.mktemp("hops")
     retriever = BM25()
     retriever.build(lambda: iter(WORLD.passages), folder / "index")
@@ -91,7 +106,13 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[list[Sa
     found = searcher.search(WORLD.questions, N)
     contexts = [
         [
-            Context(passages[hit.passage_id], rank, hit.score, False, hit.passage_id in question.gold_passage_ids)
+            Context(
+                passages[hit.passage_id],
+                rank,
+                hit.score,
+                False,
+                hit.passage_id in question.gold_passage_ids,
+            )
             for rank, hit in enumerate(hits, start=1)
         ]
         for question, hits in zip(WORLD.questions, found, strict=True)
@@ -102,42 +123,64 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[list[Sa
         engines = {**build_engine_map(ScriptedReader(reply, name)), **build_engine_map(search)}
         with SqliteStore(folder / "ledger.sqlite") as ledger:
             jobs = [
-                Job(number, strategy.plan(question, contexts[number][:k])) for number, question in enumerate(WORLD.questions)
+                Job(number, strategy.plan(question, contexts[number][:k]))
+                for number, question in enumerate(WORLD.questions)
             ]
             outcomes = sorted(Driver(engines, ledger).run(jobs), key=lambda one: int(str(one.tag)))
-        return [_build_sample(*row) for row in zip(WORLD.questions, outcomes, contexts, strict=True)], outcomes
+        return [
+            _build_sample(*row) for row in zip(WORLD.questions, outcomes, contexts, strict=True)
+        ], outcomes
 
     return run
 
 
-def _build_sample(question: Question, outcome: Outcome[Answer], contexts: Sequence[Context]) -> Sample:
+def _build_sample(
+    question: Question, outcome: Outcome[Answer], contexts: Sequence[Context]
+) -> Sample:
     shown = build_shown(question, outcome.steps, outcome.result.used, contexts)
-    prediction = Prediction(question.question_id, outcome.result.text, outcome.result.unknown, usage=outcome.usage)
+    prediction = Prediction(
+        question.question_id, outcome.result.text, outcome.result.unknown, usage=outcome.usage
+    )
     return Sample(question, prediction, shown=shown)
 
 
 def _compute_accuracy(samples: Sequence[Sample], hops: int) -> float:
     own = [sample for sample in samples if len(sample.question.gold_passage_ids) == hops]
-    return float(np.mean([exact_match(sample.prediction.answer, sample.question.answers) for sample in own]))
+    return float(
+        np.mean([exact_match(sample.prediction.answer, sample.question.answers) for sample in own])
+    )
 
 
 def test_each_round_of_iter_retgen_finds_one_fact_more(ask: Any) -> None:
-    """One round answers nothing, two answer two hops, three answer all, and a fourth costs tokens and gains nothing."""
+    """One round answers nothing, two answer two hops, three answer all, and a fourth costs tokens
+    and gains nothing.
+    """
     accuracy, tokens, evidence, values = {}, {}, {}, []
     for rounds in (1, 2, 3, 4):
-        samples, outcomes = ask(IterRetGen(PROMPT, Decoding(), rounds=rounds, n=N), reply_to_retgen, "retgen")
+        samples, outcomes = ask(
+            IterRetGen(PROMPT, Decoding(), rounds=rounds, n=N), reply_to_retgen, "retgen"
+        )
         accuracy[rounds] = [_compute_accuracy(samples, hops) for hops in (2, 3)]
         tokens[rounds] = sum(usage.tokens_in for outcome in outcomes for usage in outcome.usage)
-        values.append([exact_match(sample.prediction.answer, sample.question.answers) for sample in samples])
+        values.append(
+            [exact_match(sample.prediction.answer, sample.question.answers) for sample in samples]
+        )
         gold = EvidenceRecall("g", "G", of="gold")
-        evidence[rounds] = [float(np.mean([gold.score(sample) for sample in part])) for part in (samples[:20], samples[20:])]
+        evidence[rounds] = [
+            float(np.mean([gold.score(sample) for sample in part]))
+            for part in (samples[:20], samples[20:])
+        ]
     assert accuracy == {1: [0.0, 0.0], 2: [1.0, 0.0], 3: [1.0, 1.0], 4: [1.0, 1.0]}
     assert evidence == {
-        1: pytest.approx([1 / 2, 1 / 3]), 2: pytest.approx([1.0, 2 / 3]), 3: [1.0, 1.0], 4: [1.0, 1.0],
+        1: pytest.approx([1 / 2, 1 / 3]), 2: pytest.approx([1.0, 2 / 3]), 3: [1.0, 1.0],
+        4: [1.0, 1.0],
     }  # fmt: skip
     assert tokens[1] < tokens[2] < tokens[3] < tokens[4]
     frontier = compute_frontier(list(tokens.values()), np.array(values), 0)
-    assert (frontier.cells, frontier.best.tolist()) == ((0, 1, 2), [0.0, 0.5, 1.0, 1.0]), "it bends where the hops end"
+    assert (frontier.cells, frontier.best.tolist()) == (
+        (0, 1, 2),
+        [0.0, 0.5, 1.0, 1.0],
+    ), "it bends where the hops end"
     assert frontier.low[1] > frontier.high[0], "two rounds are better than one for sure"
 
 
@@ -159,17 +202,31 @@ def test_evidence_by_round_is_that_of_fewer_rounds(ask: Any) -> None:
 def test_agents_stop_where_the_hops_end(ask: Any) -> None:
     """IRCoT and ReAct answer all, with as many searches as there are facts to find."""
     template = "{contexts}\nQ: {question}\nA: {thoughts}"
-    samples, outcomes = ask(Ircot(PROMPT, Decoding(), template, n=N, answer_by="chain"), reply_to_ircot, "ircot")
+    samples, outcomes = ask(
+        Ircot(PROMPT, Decoding(), template, n=N, answer_by="chain"), reply_to_ircot, "ircot"
+    )
     assert [_compute_accuracy(samples, hops) for hops in (2, 3)] == [1.0, 1.0]
-    searches = [sum(step.calls for step in outcome.steps if step.kind == "search") for outcome in outcomes]
+    searches = [
+        sum(step.calls for step in outcome.steps if step.kind == "search") for outcome in outcomes
+    ]
     assert searches == [2] * 20 + [3] * 20
-    samples, outcomes = ask(React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}", n=2), reply_to_react, "react", k=0)
+    samples, outcomes = ask(
+        React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}", n=2),
+        reply_to_react,
+        "react",
+        k=0,
+    )
     assert [_compute_accuracy(samples, hops) for hops in (2, 3)] == [1.0, 1.0]
-    searches = [sum(step.calls for step in outcome.steps if step.kind == "search") for outcome in outcomes]
+    searches = [
+        sum(step.calls for step in outcome.steps if step.kind == "search") for outcome in outcomes
+    ]
     assert searches == [2] * 20 + [3] * 20
     assert {outcome.stop for outcome in outcomes} == {"answer"}
     short, _ = ask(
-        React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}", n=2, max_turns=3), reply_to_react, "react", k=0
+        React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}", n=2, max_turns=3),
+        reply_to_react,
+        "react",
+        k=0,
     )
     assert [_compute_accuracy(short, hops) for hops in (2, 3)] == [1.0, 0.0]
 
@@ -184,7 +241,9 @@ def test_a_query_of_many_words_finds_what_it_names(tmp_path: Path) -> None:
 
 
 def test_the_world_is_what_its_settings_say() -> None:
-    """Equal seeds give equal worlds; names are distinct; each question's way leads to its answer."""
+    """Equal seeds give equal worlds; names are distinct; each question's way leads to
+    its answer.
+    """
     assert build_hops(HopsSettings(questions=20)) == WORLD
     assert build_hops(HopsSettings(questions=20, seed=1)) != WORLD
     texts = {passage.passage_id: passage.text for passage in WORLD.passages}
@@ -194,13 +253,18 @@ def test_the_world_is_what_its_settings_say() -> None:
     for question in WORLD.questions:
         way = " ".join(texts[name] for name in question.gold_passage_ids)
         assert _follow(way, question.text)[1] == question.answers[0]
-        assert not any(question.answers[0] in texts[name] for name in question.gold_passage_ids[:-1])
+        assert not any(
+            question.answers[0] in texts[name] for name in question.gold_passage_ids[:-1]
+        )
     one = build_hops(replace(HopsSettings(), questions=1, hops=(1,)))
     assert isinstance(one, HopsWorld)
     assert one.questions[0].text.startswith("In which town does ")
 
 
-@pytest.mark.parametrize("settings", [{"questions": 0}, {"hops": ()}, {"hops": (4,)}, {"questions": 2451}, {"hops": (2, 2)}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"questions": 0}, {"hops": ()}, {"hops": (4,)}, {"questions": 2451}, {"hops": (2, 2)}],
+)
 def test_worlds_without_questions_are_refused(settings: dict[str, Any]) -> None:
     """With what was received."""
     with pytest.raises(ConfigError, match="received HopsSettings"):

@@ -13,7 +13,9 @@ from winnow.testing.chat_server import ChatServer
 def ask(url: str, prompt: str) -> dict[str, object]:
     """Post a chat by the standard library."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": prompt}]}).encode()
-    request = urllib.request.Request(f"{url}/chat/completions", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{url}/chat/completions", body, {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=10) as reply:
         body: dict[str, object] = json.load(reply)
     return body
@@ -21,7 +23,9 @@ def ask(url: str, prompt: str) -> dict[str, object]:
 
 def test_it_answers_by_its_function_and_counts() -> None:
     """One choice; how often each prompt came and was answered."""
-    server = ChatServer(reply=lambda prompt: prompt[::-1], fault_rule=lambda _, time: "500" if time == 1 else None)
+    server = ChatServer(
+        reply=lambda prompt: prompt[::-1], fault_rule=lambda _, time: "500" if time == 1 else None
+    )
     with server.serve() as url:
         with pytest.raises(OSError, match="500"):
             ask(url, "abc")

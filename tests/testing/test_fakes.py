@@ -4,7 +4,13 @@ from pathlib import Path
 
 from winnow.modeling.loading import check_model, load_causal_lm
 from winnow.records import Answer, Decoding, Generate, Message, Plan
-from winnow.testing import ScriptedReader, make_context, make_question, make_tiny_causal_lm, run_scripted_plan
+from winnow.testing import (
+    ScriptedReader,
+    make_context,
+    make_question,
+    make_tiny_causal_lm,
+    run_scripted_plan,
+)
 
 
 def test_a_scripted_reader_answers_in_batches() -> None:
@@ -25,7 +31,10 @@ def test_play_runs_a_plan_round_by_round() -> None:
         (reply,) = yield [Generate((Message("user", reply.text),), Decoding())]
         return Answer(reply.text, unknown=False)
 
-    assert run_scripted_plan(plan(), [["one"], ["two"]]) == (Answer("two", unknown=False), [["first"], ["one"]])
+    assert run_scripted_plan(plan(), [["one"], ["two"]]) == (
+        Answer("two", unknown=False),
+        [["first"], ["one"]],
+    )
 
 
 def test_small_things() -> None:

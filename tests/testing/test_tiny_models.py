@@ -16,7 +16,9 @@ def test_a_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) ->
         AutoModelForCausalLM.from_pretrained(make_tiny_causal_lm(tmp_path / name, TEXTS, seed=seed))
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
-    first, same, other = (torch.cat([weight.flatten() for weight in model.parameters()]) for model in models)
+    first, same, other = (
+        torch.cat([weight.flatten() for weight in model.parameters()]) for model in models
+    )
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
 

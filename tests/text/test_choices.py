@@ -10,24 +10,28 @@ CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the a
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
-        ("D.C. is close to the sun", None), ("A is wrong, so it is C.", "C"), ("The answer is not A but B.", "B"),
-        ("**(C)**", "C"), ("\\boxed{A}", "A"), ("B. years", None), ("<think>A?</think>C", "C"), ("Both A and B", None),
-        ("A. density\nB. longer years\nC. years\nD. All of the above\nAnswer: B", "B"), ("The second option.", "B"),
+        ("D.C. is close to the sun", None), ("A is wrong, so it is C.", "C"),
+        ("The answer is not A but B.", "B"), ("**(C)**", "C"), ("\\boxed{A}", "A"),
+        ("B. years", None), ("<think>A?</think>C", "C"), ("Both A and B", None),
+        ("A. density\nB. longer years\nC. years\nD. All of the above\nAnswer: B", "B"),
+        ("The second option.", "B"),
     ],
 )  # fmt: skip
 def test_choices_in_words(reply: str, letter: str | None) -> None:
-    """An abbreviation is no letter, the last choice wins, and a letter beside the text of another choice names none."""
+    """An abbreviation is no letter, the last choice wins, and a letter beside the text of another
+    choice names none.
+    """
     assert parse_choice(reply, CHOICES) == letter
 
 
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
-        ("B", "B"), ("(b)", "B"), ("B: longer years", "B"), ("The answer is C.", "C"), ("Answer: A", "A"), ("option D\n", "D"),
-        ("It is surely longer years, I think", "B"), ("years", "C"), ("all of the above", "D"),
-        ("A planet has longer years", "B"),
-        ("I choose option C because it fits", "C"), ("density or years", None), ("neither", None), ("", None), ("G", None),
-        ("A, B and C are wrong", None), ("Because", None),
+        ("B", "B"), ("(b)", "B"), ("B: longer years", "B"), ("The answer is C.", "C"),
+        ("Answer: A", "A"), ("option D\n", "D"), ("It is surely longer years, I think", "B"),
+        ("years", "C"), ("all of the above", "D"), ("A planet has longer years", "B"),
+        ("I choose option C because it fits", "C"), ("density or years", None), ("neither", None),
+        ("", None), ("G", None), ("A, B and C are wrong", None), ("Because", None),
     ],
 )  # fmt: skip
 def test_the_choice_that_a_reply_names(reply: str, letter: str | None) -> None:

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from winnow.text.containment import find_shortest_answer, has_answer, has_answers, replace_answers
 
-_REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
+_REFERENCE = regex.compile(
+    r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])",
+    flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE,
+)
 
 
 def slow_has_answer(text: str, answers: list[str]) -> bool:
@@ -54,11 +57,19 @@ def test_equals_the_definition(text: str, answers: list[str]) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(
-    st.text(alphabet="aAkK\u212a\u03a3\u03c3\u0130i\u0307\u2260=\u0338 -.1\u00e9\t\u00a0", max_size=30),
-    st.lists(st.text(alphabet="aAkK\u212a\u03c3\u0130i =-1\u00e9", min_size=1, max_size=5), min_size=1, max_size=3),
+    st.text(
+        alphabet="aAkK\u212a\u03a3\u03c3\u0130i\u0307\u2260=\u0338 -.1\u00e9\t\u00a0", max_size=30
+    ),
+    st.lists(
+        st.text(alphabet="aAkK\u212a\u03c3\u0130i =-1\u00e9", min_size=1, max_size=5),
+        min_size=1,
+        max_size=3,
+    ),
 )
 def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: list[str]) -> None:
-    """The Kelvin sign, sigma, the dotted capital I, marks after an answer: the short cuts agree with the definition."""
+    """The Kelvin sign, sigma, the dotted capital I, marks after an answer: the short cuts agree
+    with the definition.
+    """
     assert has_answer(text, answers) == slow_has_answer(text, answers)
 
 
@@ -67,7 +78,9 @@ def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: l
     st.lists(st.none() | st.text(alphabet="aAbB -\x1f\n\u212a\u0301", max_size=12), max_size=6),
     st.lists(st.text(alphabet="ab A-\u212a\u0301", max_size=5), min_size=1, max_size=3),
 )
-def test_many_texts_are_searched_like_each_of_them(texts: list[str | None], answers: list[str]) -> None:
+def test_many_texts_are_searched_like_each_of_them(
+    texts: list[str | None], answers: list[str]
+) -> None:
     """Also texts that contain the separator, empty ones and missing ones."""
     expected = [text is not None and slow_has_answer(text, answers) for text in texts]
     assert has_answers(texts, answers) == expected
@@ -81,7 +94,9 @@ def test_the_shortest_answer_that_a_passage_states() -> None:
 
 
 def test_a_search_in_all_texts_at_once_finds_what_a_search_in_each_finds() -> None:
-    """Words across two texts, other characters with the same bits, signs that become letters, and invalid characters."""
+    """Words across two texts, other characters with the same bits, signs that become letters, and
+    invalid characters.
+    """
     texts = [
         "in par",
         "is the",
@@ -95,16 +110,27 @@ def test_a_search_in_all_texts_at_once_finds_what_a_search_in_each_finds() -> No
         "\ud800 paris",
         "\u0130paris",
     ]
-    assert has_answers(texts, ["Paris"]) == [text in ("PARIS", "par\x49s", "\ud800 paris") for text in texts]
-    assert [text for text, found in zip(texts, has_answers(texts, ["kelvin"]), strict=True) if found] == ["5 \u212aelvin"]
+    assert has_answers(texts, ["Paris"]) == [
+        text in ("PARIS", "par\x49s", "\ud800 paris") for text in texts
+    ]
+    assert [
+        text for text, found in zip(texts, has_answers(texts, ["kelvin"]), strict=True) if found
+    ] == ["5 \u212aelvin"]
     assert not any(has_answers(["\x10\x11", "@", "`"], ["01"]))
-    assert has_answers(texts, ["the", "par"]) == [has_answer(text, ["the", "par"]) for text in texts]
+    assert has_answers(texts, ["the", "par"]) == [
+        has_answer(text, ["the", "par"]) for text in texts
+    ]
 
 
 def test_answers_are_replaced_by_the_rules_by_which_they_are_found() -> None:
-    """Words as a whole, in any case, with any space between them, however they are composed; the longest answer first."""
+    """Words as a whole, in any case, with any space between them, however they are composed; the
+    longest answer first.
+    """
     assert replace_answers("In 2010, 10 of 10.", ["10"], "x") == "In 2010, x of x."
-    assert replace_answers("jane  austen and AUSTEN's Jane\nAusten", ["Austen", "Jane Austen"], "x") == "x and x's x"
+    assert (
+        replace_answers("jane  austen and AUSTEN's Jane\nAusten", ["Austen", "Jane Austen"], "x")
+        == "x and x's x"
+    )
     assert replace_answers("The U.S.A. won; USA", ["u.s.a."], "x") == "The x won; USA"
     assert replace_answers("Cafe\u0301 au lait", ["Caf\u00e9"], "the") == "the au lait"
     assert replace_answers("a (b) c", ["(b)"], r"\\1") == r"a \\1 c"
@@ -113,7 +139,10 @@ def test_answers_are_replaced_by_the_rules_by_which_they_are_found() -> None:
     assert replace_answers("U. S. A.", ["u.s.a."], "x") == "x"
     assert replace_answers("a-ba; va-b", ["a-b"], "x") == "a-ba; va-b"
     assert replace_answers("Caf\u00e9 tre\u0300s", ["Caf\u00e9"], "x") == "x tr\u00e8s"
-    assert replace_answers("Mary Shelley wrote", ["Mary Shelley", "Shelley"], "Percy Bysshe") == "Percy Bysshe wrote"
+    assert (
+        replace_answers("Mary Shelley wrote", ["Mary Shelley", "Shelley"], "Percy Bysshe")
+        == "Percy Bysshe wrote"
+    )
     assert replace_answers("Cafe\u0301", ["  ", "y"], "x") == "Cafe\u0301"
 
 

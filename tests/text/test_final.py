@@ -47,7 +47,10 @@ def test_a_prompt_may_begin_the_reasoning(prompt: str, tag: str) -> None:
         ("<think>\nIt may be Bob.\n</think>\n\nAda", "It may be Bob."),
         ("It may be Bob.</think>Ada", "It may be Bob."),
         ("<think>It may be", "It may be"),
-        ("<|channel|>analysis<|message|>Bob?<|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>", "Bob?"),
+        (
+            "<|channel|>analysis<|message|>Bob?<|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>",
+            "Bob?",
+        ),
         ("Ada", ""),
         ("", ""),
         ("I think that <think> is a tag", ""),

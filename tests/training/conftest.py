@@ -1,4 +1,6 @@
-"""A small world of facts and a T5 that knows its words, shared by the tests of the joint methods."""
+"""A small world of facts and a T5 that knows its words, shared by the tests of the
+joint methods.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +24,20 @@ class SmallWorld:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> SmallWorld:
     """Twelve training and six development questions with four contexts each."""
-    world = Facts(FactsSettings(train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3))
+    world = Facts(
+        FactsSettings(
+            train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3
+        )
+    )
     folder = tmp_path_factory.mktemp("small")
     base = make_t5(
-        folder / "t5", world.list_vocabulary_texts(), ScratchT5(d_model=32, d_ff=64, layers=1, heads=2, dropout=0.1), seed=3
+        folder / "t5",
+        world.list_vocabulary_texts(),
+        ScratchT5(d_model=32, d_ff=64, layers=1, heads=2, dropout=0.1),
+        seed=3,
     )
-    train, dev = ([Group(c.question, c.contexts) for c in world.generate_cases(name)] for name in ("train", "dev"))
+    train, dev = (
+        [Group(c.question, c.contexts) for c in world.generate_cases(name)]
+        for name in ("train", "dev")
+    )
     return SmallWorld(str(base), train, dev)

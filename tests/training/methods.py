@@ -14,8 +14,8 @@ from winnow.training.re_rag import ReRag
 from winnow.training.settings import LoopSettings
 
 SETTINGS = LoopSettings(
-    epochs=2, learning_rate=1e-3, batch_questions=2, accumulation=2, precision="float32", device="cpu", save_steps=2,
-    logging_steps=1, chunk_tokens=200,
+    epochs=2, learning_rate=1e-3, batch_questions=2, accumulation=2, precision="float32",
+    device="cpu", save_steps=2, logging_steps=1, chunk_tokens=200,
 )  # fmt: skip
 
 

@@ -30,7 +30,9 @@ def test_only_adapters_are_trained_and_new_ones_change_nothing(base: str) -> Non
 
 
 def test_merged_weights_compute_what_the_adapters_did(base: str, tmp_path: Path) -> None:
-    """Up to the rounding to bfloat16; the trained model stays as it is, and no adapter is left in the folder."""
+    """Up to the rounding to bfloat16; the trained model stays as it is, and no adapter is left in
+    the folder.
+    """
     lm = load_with_adapters(base, 2, "none", "cpu")
     torch.manual_seed(1)
     with torch.no_grad():
@@ -51,12 +53,16 @@ def test_merged_weights_compute_what_the_adapters_did(base: str, tmp_path: Path)
         assert torch.equal(lm.model(ids).logits, adapted)
         plain = load_causal_lm(base, "float32", "cpu").model.eval()(ids).logits
     assert torch.allclose(logits, adapted, atol=0.02)
-    assert not torch.allclose(plain, adapted, atol=0.02), "the adapters change what the model computes"
+    assert not torch.allclose(plain, adapted, atol=0.02), (
+        "the adapters change what the model computes"
+    )
 
 
 def load_causal_lm_without_tokenizer(folder: Path) -> torch.nn.Module:
     """The saved weights, which have no tokenizer beside them yet."""
     from transformers import AutoModelForCausalLM
 
-    model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32
+    ).eval()
     return model

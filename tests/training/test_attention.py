@@ -23,14 +23,19 @@ def test_cudnn_is_left_out_for_a_while() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_gradients_of_a_padded_batch_are_finite() -> None:
-    """With 64 positions, padding on the left and scores far from zero, for which cuDNN 9 gives NaN on an H100."""
+    """With 64 positions, padding on the left and scores far from zero, for which cuDNN 9 gives NaN
+    on an H100.
+    """
     torch.manual_seed(0)
     query, key, value = (
-        (torch.randn(2, 3, 64, 64, device="cuda", dtype=torch.bfloat16) * 8 - 4).requires_grad_() for _ in range(3)
+        (torch.randn(2, 3, 64, 64, device="cuda", dtype=torch.bfloat16) * 8 - 4).requires_grad_()
+        for _ in range(3)
     )
     mask = torch.ones(64, 64, dtype=torch.bool, device="cuda").tril().repeat(2, 1, 1, 1)
     mask[1, :, :, :10] = False
     with without_cudnn_attention():
         output = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     output[:, :, 10:].sum().backward()
-    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in (query, key, value))
+    assert all(
+        tensor.grad is not None and tensor.grad.isfinite().all() for tensor in (query, key, value)
+    )

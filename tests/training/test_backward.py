@@ -1,4 +1,6 @@
-"""The passes of a batch: gradients with caching and without, their scale, and losses that stop a run."""
+"""The passes of a batch: gradients with caching and without, their scale, and losses that stop a
+run.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +16,9 @@ from winnow.training.settings import LoopSettings
 
 
 class Regression:
-    """A method of one weight: the values of a row are its inputs times the weight, after dropout."""
+    """A method of one weight: the values of a row are its inputs times the weight,
+    after dropout.
+    """
 
     def __init__(self, rows: Sequence[Sequence[int]], factor: float = 1.0) -> None:
         """Divide the rows of four inputs into chunks."""
@@ -35,7 +39,9 @@ class Regression:
         return {"loss": self.factor * (values * torch.arange(1.0, 5.0)[:, None]).sum()}
 
 
-def _run(method: Regression, *, scale: float = 1.0, **settings: Any) -> tuple[dict[str, float], torch.Tensor]:
+def _run(
+    method: Regression, *, scale: float = 1.0, **settings: Any
+) -> tuple[dict[str, float], torch.Tensor]:
     torch.manual_seed(3)
     terms, _ = accumulate_gradients(method, None, (), LoopSettings(**settings), 0, scale=scale)  # type: ignore[arg-type]
     assert method.weight.grad is not None
@@ -43,7 +49,9 @@ def _run(method: Regression, *, scale: float = 1.0, **settings: Any) -> tuple[di
 
 
 @pytest.mark.parametrize("rows", [[(0, 1, 2, 3)], [(2, 0), (3, 1)], [(3,), (1,), (0,), (2,)]])
-def test_caching_gives_the_gradient_of_one_pass_in_any_order_of_the_rows(rows: list[tuple[int, ...]]) -> None:
+def test_caching_gives_the_gradient_of_one_pass_in_any_order_of_the_rows(
+    rows: list[tuple[int, ...]],
+) -> None:
     """Dropout drops the same units in both passes."""
     terms, gradient = _run(Regression(rows), gradient_caching=False)
     cached_terms, cached = _run(Regression(rows), gradient_caching=True)
@@ -62,7 +70,9 @@ def test_the_gradient_is_scaled_and_the_loss_is_not() -> None:
 
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), 1e9])
 @pytest.mark.parametrize("caching", [True, False])
-def test_a_loss_that_explodes_ends_the_run_before_a_gradient_is_added(factor: float, *, caching: bool) -> None:
+def test_a_loss_that_explodes_ends_the_run_before_a_gradient_is_added(
+    factor: float, *, caching: bool
+) -> None:
     """Whether it is no number or above the limit."""
     method = Regression([(0, 1), (2, 3)], factor)
     with pytest.raises(WinnowError, match="The training loss became"):

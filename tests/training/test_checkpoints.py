@@ -31,7 +31,9 @@ def tiny(folder: Path) -> Checkpoint:
     layer = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (step + 1))
-    return Checkpoint(folder, {"layer": layer}, optimizer, scheduler, PartialState(cpu=True), Stateful())  # type: ignore[arg-type]
+    return Checkpoint(
+        folder, {"layer": layer}, optimizer, scheduler, PartialState(cpu=True), Stateful()
+    )  # type: ignore[arg-type]
 
 
 def step(checkpoint: Checkpoint) -> torch.Tensor:
@@ -45,7 +47,9 @@ def step(checkpoint: Checkpoint) -> torch.Tensor:
 
 
 def test_weights_optimizer_rate_and_random_numbers_come_back(tmp_path: Path) -> None:
-    """The step after a checkpoint is bit-equal whether the run went on or another process loaded it."""
+    """The step after a checkpoint is bit-equal whether the run went on or another process loaded
+    it.
+    """
     ours = tiny(tmp_path / "at")
     step(ours)
     ours.method.weight = 0.25  # type: ignore[attr-defined]
@@ -59,8 +63,12 @@ def test_weights_optimizer_rate_and_random_numbers_come_back(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("at", ["torch.save", "first rename", "second rename"])
-def test_a_kill_at_any_moment_of_saving_leaves_a_checkpoint(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the new one is written, before the last one makes room, and before the new one takes its place."""
+def test_a_kill_at_any_moment_of_saving_leaves_a_checkpoint(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the new one is written, before the last one makes room, and before the new one takes
+    its place.
+    """
     ours = tiny(tmp_path / "at")
     ours.save(RUN, {"step": 5})
     calls = iter(range(9))
@@ -98,6 +106,9 @@ def test_another_runs_checkpoint_is_refused_before_anything_is_loaded(tmp_path: 
     ours.save(RUN, {"step": 1})
     other = tiny(tmp_path / "at")
     before = other.modules["layer"].weight.detach().clone()
-    with pytest.raises(ConfigError, match=r"seed: 13 in the checkpoint, 14 now; warm: None in the checkpoint, 2 now"):
+    with pytest.raises(
+        ConfigError,
+        match=r"seed: 13 in the checkpoint, 14 now; warm: None in the checkpoint, 2 now",
+    ):
         other.load({**RUN, "seed": 14, "warm": 2})
     assert torch.equal(other.modules["layer"].weight, before)

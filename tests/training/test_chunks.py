@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from winnow.training.settings import LoopSettings
 
 
-def gradients(method: Method[Any], groups: Sequence[Group], settings: LoopSettings) -> dict[str, torch.Tensor]:
+def gradients(
+    method: Method[Any], groups: Sequence[Group], settings: LoopSettings
+) -> dict[str, torch.Tensor]:
     """The gradient of one batch, with the same dropout each time."""
     for lm in method.models.values():
         lm.model.train()  # type: ignore[no-untyped-call]
@@ -37,7 +39,9 @@ def gradients(method: Method[Any], groups: Sequence[Group], settings: LoopSettin
 
 
 @METHODS
-def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method[Any]], small: SmallWorld) -> None:
+def test_recomputing_chunks_gives_the_same_gradient(
+    make: Callable[[str], Method[Any]], small: SmallWorld
+) -> None:
     """With dropout: each chunk runs again under the random numbers it had."""
     method = make(small.base)
     once = gradients(method, small.train[:4], SETTINGS)
@@ -47,8 +51,12 @@ def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method
 
 
 @METHODS
-def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], Method[Any]], small: SmallWorld) -> None:
-    """Without dropout: any token budget, any order of questions, the same gradient beyond rounding."""
+def test_chunks_and_the_order_of_questions_change_nothing(
+    make: Callable[[str], Method[Any]], small: SmallWorld
+) -> None:
+    """Without dropout: any token budget, any order of questions, the same gradient
+    beyond rounding.
+    """
     method = make(small.base)
     for lm in method.models.values():
         set_dropout(lm.model, 0.0)

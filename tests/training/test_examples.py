@@ -12,7 +12,11 @@ from winnow.training.examples import Mix, build_examples
 RANKED = [
     (
         Question(str(n), f"Q{n}?", (f"answer{n} indeed", f"answer{n}")),
-        [make_context(1, "nothing here"), make_context(2, f"it is answer{n}", has_answer=True), make_context(3, "nor here")],
+        [
+            make_context(1, "nothing here"),
+            make_context(2, f"it is answer{n}", has_answer=True),
+            make_context(3, "nor here"),
+        ],
     )
     for n in range(10)
 ]
@@ -23,10 +27,18 @@ def render(question: Question, contexts: object) -> tuple[Message, ...]:
 
 
 def test_kinds_and_targets() -> None:
-    """Answered pairs show the passage that has it, unknown ones one that lacks it, crowded ones both."""
-    examples = build_examples(RANKED, Mix(answered=4, unknown=3, crowded=2, distractors=2), render, seed=1)
+    """Answered pairs show the passage that has it, unknown ones one that lacks it, crowded ones
+    both.
+    """
+    examples = build_examples(
+        RANKED, Mix(answered=4, unknown=3, crowded=2, distractors=2), render, seed=1
+    )
     kinds = [e.example_id.split("/")[1] for e in examples]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"answered": 4, "unknown": 3, "crowded": 2}
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "answered": 4,
+        "unknown": 3,
+        "crowded": 2,
+    }
     for example in examples:
         number, kind = example.example_id.split("/")
         text = example.messages[0].content
@@ -37,8 +49,12 @@ def test_kinds_and_targets() -> None:
 
 def test_seeded_and_bounded_by_the_data() -> None:
     """The same seed gives the same pairs; a mix larger than the data takes what there is."""
-    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) == build_examples(RANKED, Mix(4, 2, 1), render, 1)
-    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) != build_examples(RANKED, Mix(4, 2, 1), render, 2)
+    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) == build_examples(
+        RANKED, Mix(4, 2, 1), render, 1
+    )
+    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) != build_examples(
+        RANKED, Mix(4, 2, 1), render, 2
+    )
     assert len(build_examples(RANKED, Mix(100, 100, 0), render, 1)) == 20
 
 
@@ -51,7 +67,9 @@ def test_nothing_to_learn_from_is_refused() -> None:
 
 
 def test_retrieved_pairs_read_no_label() -> None:
-    """What was retrieved is shown as it stands, with the first answer as the reply; flags of has_answer change nothing."""
+    """What was retrieved is shown as it stands, with the first answer as the reply; flags of
+    has_answer change nothing.
+    """
     mix = Mix(answered=0, unknown=0, crowded=0, retrieved=6, depth=2)
     unlabeled = [(q, [replace(c, has_answer=False) for c in contexts]) for q, contexts in RANKED]
     examples = build_examples(RANKED, mix, render, seed=1)

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 
 def test_all_contexts_are_read_together_and_their_order_is_none(small: SmallWorld) -> None:
-    """The decoder sees every context's vectors side by side: turning their order round changes nothing, dropping one does."""
+    """The decoder sees every context's vectors side by side: turning their order round changes
+    nothing, dropping one does.
+    """
     method = fid(small.base)
     for lm in method.models.values():
         lm.model.eval()  # type: ignore[no-untyped-call]
     group = small.train[0]
 
     def likelihood(*chosen: int) -> torch.Tensor:
-        (chunk,) = method.chunks([replace(group, contexts=tuple(group.contexts[n] for n in chosen))], 0, 0, 10_000)
+        (chunk,) = method.chunks(
+            [replace(group, contexts=tuple(group.contexts[n] for n in chosen))], 0, 0, 10_000
+        )
         return chunk.run()
 
     whole = likelihood(0, 1, 2, 3)

@@ -9,7 +9,9 @@ from winnow.records import Passage
 from winnow.testing import make_tiny_t5
 from winnow.training.generators import Generator, Seq2SeqGenerator, sum_target_log_probs
 
-TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma answer: Jane Austen"] * 10
+TEXTS = [
+    "question: who wrote emma title: Emma context: Jane Austen wrote Emma answer: Jane Austen"
+] * 10
 PAIRS = [
     ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma")),
     ("who", Passage("b", "B", "A much longer text " * 3)),
@@ -22,19 +24,27 @@ def seq2seq(folder: Path) -> Generator:
 
 
 def test_likelihoods_agree_alone_together_and_with_the_writing(tmp_path: Path) -> None:
-    """A batch, each pair by itself, and the log-probability of a greedy text (unless it was cut)."""
+    """A batch, each pair by itself, and the log-probability of a greedy text (unless it
+    was cut).
+    """
     generator = seq2seq(tmp_path)
     rows = [generator.tokens.encode(*pair) for pair in PAIRS]
     targets = [generator.encode_answer(answer) for answer in ANSWERS]
     together = generator.log_likelihood(rows, targets)
-    alone = [generator.log_likelihood([row], [target])[0] for row, target in zip(rows, targets, strict=True)]
+    alone = [
+        generator.log_likelihood([row], [target])[0]
+        for row, target in zip(rows, targets, strict=True)
+    ]
     assert torch.allclose(together, torch.stack(alone), atol=1e-4)
     assert (together < 0).all()
     together.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None for p in generator.lm.model.parameters())
     for row, batched in zip(rows, generator.generate(rows), strict=True):
         (single,) = generator.generate([row])
-        assert (batched.text, batched.log_p) == (single.text, pytest.approx(single.log_p, abs=1e-4))
+        assert (batched.text, batched.log_p) == (
+            single.text,
+            pytest.approx(single.log_p, abs=1e-4),
+        )
 
 
 def test_answers_end_and_are_cut(tmp_path: Path) -> None:
@@ -44,7 +54,10 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
     assert generator.encode_answer("Jane Austen " * 20)[-1] == end
     assert len(generator.encode_answer("Jane Austen " * 20)) == 8
     assert generator.truncated_answers == 1, "it is one answer"
-    for answer, num_truncated in (("Jane Austen Jane Austen Jane Austen", 1), ("Jane Austen Jane Austen Jane Austen Jane", 2)):
+    for answer, num_truncated in (
+        ("Jane Austen Jane Austen Jane Austen", 1),
+        ("Jane Austen Jane Austen Jane Austen Jane", 2),
+    ):
         generator.encode_answer(answer)  # of 7 and of 8 tokens, to which that of the end is added
         assert generator.truncated_answers == num_truncated
 

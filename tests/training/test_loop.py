@@ -1,4 +1,6 @@
-"""The shared loop: it learns, goes on bit-equal after a kill, keeps the best epoch, and stops where it should."""
+"""The shared loop: it learns, goes on bit-equal after a kill, keeps the best epoch, and stops where
+it should.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,25 @@ if TYPE_CHECKING:
 
 
 @METHODS
-def test_a_run_saves_its_best_epoch_and_reports_once(make: Callable[[str], Method], small: SmallWorld, tmp_path: Path) -> None:
-    """Loss and speed are logged; folders load; checkpoints are gone; a second call gives the report again."""
+def test_a_run_saves_its_best_epoch_and_reports_once(
+    make: Callable[[str], Method], small: SmallWorld, tmp_path: Path
+) -> None:
+    """Loss and speed are logged; folders load; checkpoints are gone; a second call gives the report
+    again.
+    """
     logged: list[Mapping[str, float]] = []
-    report = fit(make(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m))
+    report = fit(
+        make(small.base),
+        small.train,
+        small.dev,
+        SETTINGS,
+        tmp_path / "out",
+        lambda m, _: logged.append(m),
+    )
     assert report.steps == 6
-    assert {"loss", "grad_norm", "learning_rate", "tokens_per_second", "memory_gb"} <= logged[0].keys()
+    assert {"loss", "grad_norm", "learning_rate", "tokens_per_second", "memory_gb"} <= logged[
+        0
+    ].keys()
     assert [row["epoch"] for row in report.history] == [1, 2]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     folders = sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir())
@@ -44,7 +59,10 @@ def test_a_run_saves_its_best_epoch_and_reports_once(make: Callable[[str], Metho
     again = fit(make(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", silent)
     assert again.seconds == report.seconds
     with_other = Seq2SeqGenerator(str(tmp_path / "out/generator"), max_answer=4)
-    assert len(with_other.generate([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)])) == 1
+    assert (
+        len(with_other.generate([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)]))
+        == 1
+    )
 
 
 class Exploding(Rag):
@@ -56,13 +74,25 @@ class Exploding(Rag):
         return {"loss": values.sum() * (float("nan") if bad else 1.0)}
 
 
-def test_a_loss_that_is_not_finite_or_explodes_names_the_questions(small: SmallWorld, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_or_explodes_names_the_questions(
+    small: SmallWorld, tmp_path: Path
+) -> None:
     """Nothing is saved as a result."""
     method = Exploding(Seq2SeqGenerator(small.base, max_answer=4, device="cpu"))
-    with pytest.raises(WinnowError, match=r"loss became nan on the questions \[.*'train-2'.*\]\. Lower the learning rate"):
+    with pytest.raises(
+        WinnowError,
+        match=r"loss became nan on the questions \[.*'train-2'.*\]\. Lower the learning rate",
+    ):
         fit(method, small.train, [], SETTINGS, tmp_path / "out", silent)
     with pytest.raises(WinnowError, match="training loss became"):
-        fit(rag(small.base), small.train, [], replace(SETTINGS, max_loss=0.001), tmp_path / "other", silent)
+        fit(
+            rag(small.base),
+            small.train,
+            [],
+            replace(SETTINGS, max_loss=0.001),
+            tmp_path / "other",
+            silent,
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -80,14 +110,39 @@ def test_a_checkpoint_of_another_run_is_refused(small: SmallWorld, tmp_path: Pat
     """Another learning rate, another method: the differences are listed, nothing is loaded."""
     with pytest.raises(KeyboardInterrupt):
         fit(rag(small.base), small.train, [], SETTINGS, tmp_path / "out", stopped_at(3))
-    with pytest.raises(ConfigError, match=r"belongs to another run \(learning_rate: 0\.001 in the checkpoint, 0\.01 now\)"):
-        fit(rag(small.base), small.train, [], replace(SETTINGS, learning_rate=0.01), tmp_path / "out", silent)
-    with pytest.raises(ConfigError, match=r"estimator\.class: None in the checkpoint, 'T5ForConditionalGeneration' now"):
+    with pytest.raises(
+        ConfigError,
+        match=r"belongs to another run \(learning_rate: 0\.001 in the checkpoint, 0\.01 now\)",
+    ):
+        fit(
+            rag(small.base),
+            small.train,
+            [],
+            replace(SETTINGS, learning_rate=0.01),
+            tmp_path / "out",
+            silent,
+        )
+    with pytest.raises(
+        ConfigError,
+        match=r"estimator\.class: None in the checkpoint, 'T5ForConditionalGeneration' now",
+    ):
         fit(re_rag(small.base), small.train, [], SETTINGS, tmp_path / "out", silent)
-    assert fit(rag(small.base), small.train, [], replace(SETTINGS, gradient_caching=True), tmp_path / "out", silent).steps == 6
+    assert (
+        fit(
+            rag(small.base),
+            small.train,
+            [],
+            replace(SETTINGS, gradient_caching=True),
+            tmp_path / "out",
+            silent,
+        ).steps
+        == 6
+    )
 
 
-def train(base: str, out: Path, groups: Sequence[Group], dev: Sequence[Group], kill_at: int | None) -> None:
+def train(
+    base: str, out: Path, groups: Sequence[Group], dev: Sequence[Group], kill_at: int | None
+) -> None:
     """Train in this process, killing it with SIGKILL after a step; called in a child."""
 
     def log(metrics: Mapping[str, float], step: int) -> None:
@@ -102,32 +157,47 @@ import sys
 sys.path[:0] = {path!r}
 from test_loop import *
 from winnow.synthetic.facts import Facts, FactsSettings
-world = Facts(FactsSettings(train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3))
-groups, dev = ([Group(c.question, c.contexts) for c in world.generate_cases(name)] for name in ("train", "dev"))
+settings = FactsSettings(
+    train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3
+)
+groups, dev = (
+    [Group(case.question, case.contexts) for case in Facts(settings).generate_cases(name)]
+    for name in ("train", "dev")
+)
 train({base!r}, Path({out!r}), groups, dev, {kill})
 """
 
 
 def child(base: str, out: Path, kill: int | None, *before: str) -> int:
     """Run the training in a process of its own."""
-    code = CHILD.format(path=[str(Path(__file__).parent), *sys.path], base=base, out=str(out), kill=kill)
+    code = CHILD.format(
+        path=[str(Path(__file__).parent), *sys.path], base=base, out=str(out), kill=kill
+    )
     script = out.parent / "child.py"
     script.write_text(code)
     command = [sys.executable, *before, str(script)]
     return subprocess.run(
-        command, capture_output=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        command,
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     ).returncode
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_ends_with_the_same_weights(small: SmallWorld, tmp_path: Path) -> None:
-    """SIGKILL after step 5 of 9, then the same call again: both models bit-equal to an undisturbed run's."""
+    """SIGKILL after step 5 of 9, then the same call again: both models bit-equal to an undisturbed
+    run's.
+    """
     assert child(small.base, tmp_path / "whole", None) == 0
     assert child(small.base, tmp_path / "broken", 5) == -signal.SIGKILL
     assert (tmp_path / "broken.checkpoint").is_dir()
     assert child(small.base, tmp_path / "broken", None) == 0
     for name in ("estimator", "generator"):
-        whole, broken = (load_file(tmp_path / run / name / "model.safetensors") for run in ("whole", "broken"))
+        whole, broken = (
+            load_file(tmp_path / run / name / "model.safetensors") for run in ("whole", "broken")
+        )
         assert all(torch.equal(whole[k], broken[k]) for k in whole)
 
 
@@ -137,8 +207,13 @@ def test_two_processes_share_the_questions(small: SmallWorld, tmp_path: Path) ->
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     assert child(small.base, tmp_path / "two", None, *launcher) == 0
     report = json.loads((tmp_path / "two/training.json").read_text())
-    assert report["steps"] == 9  # three epochs of twelve questions, two a batch, a batch a process and step
-    assert sorted(p.name for p in (tmp_path / "two").iterdir() if p.is_dir()) == ["estimator", "generator"]
+    assert (
+        report["steps"] == 9
+    )  # three epochs of twelve questions, two a batch, a batch a process and step
+    assert sorted(p.name for p in (tmp_path / "two").iterdir() if p.is_dir()) == [
+        "estimator",
+        "generator",
+    ]
 
 
 class Constant(Method):
@@ -168,8 +243,12 @@ class Constant(Method):
         return [{"em": 1.0 / len(self.seen)} for _ in groups]
 
 
-def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(small: SmallWorld, tmp_path: Path) -> None:
-    """Six batches of two in another order each epoch; exact match falls, so the first epoch is the best."""
+def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(
+    small: SmallWorld, tmp_path: Path
+) -> None:
+    """Six batches of two in another order each epoch; exact match falls, so the first epoch is the
+    best.
+    """
     method = Constant(small.base)
     told: list[tuple[int, str]] = []
     report = fit(
@@ -182,7 +261,9 @@ def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(small: SmallWor
         lambda steps, text: told.append((steps, text)),  # type: ignore[arg-type]
     )
     assert len(method.seen) == 12
-    first, second = (sorted(n for batch in part for n in batch) for part in (method.seen[:6], method.seen[6:]))
+    first, second = (
+        sorted(n for batch in part for n in batch) for part in (method.seen[:6], method.seen[6:])
+    )
     assert first == second == sorted(g.question.question_id for g in small.train)
     assert method.seen[:6] != method.seen[6:]
     assert sum(steps for steps, _ in told) == report.steps

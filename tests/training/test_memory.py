@@ -19,7 +19,10 @@ def test_an_out_of_memory_error_names_the_settings() -> None:
     assert train(None) == "trained"
     reason = "CUDA out of memory.\n Tried to allocate 2.00 GiB"
     with pytest.raises(
-        ModelError, match=r"\(CUDA out of memory. Tried to allocate 2.00 GiB\).*in this order: lower a; b=true\."
+        ModelError,
+        match=(
+            r"\(CUDA out of memory. Tried to allocate 2.00 GiB\).*in this order: lower a; b=true\."
+        ),
     ):
         train(torch.OutOfMemoryError(reason))
     with pytest.raises(RuntimeError, match="other"):
@@ -27,7 +30,9 @@ def test_an_out_of_memory_error_names_the_settings() -> None:
 
 
 def test_peak_memory_is_that_of_the_process() -> None:
-    """In bytes: a process with torch has more than 50 MB and less than 100 GB. On a GPU, what was allocated there counts."""
+    """In bytes: a process with torch has more than 50 MB and less than 100 GB. On a GPU, what was
+    allocated there counts.
+    """
     if torch.cuda.is_available():
         torch.empty(60_000_000, dtype=torch.uint8, device="cuda")
     assert 50e6 < measure_peak_memory() < 100e9

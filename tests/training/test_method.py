@@ -1,4 +1,6 @@
-"""A method with rollouts: prepared without gradients, several updates on a batch, state in the checkpoint."""
+"""A method with rollouts: prepared without gradients, several updates on a batch, state in the
+checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rollout:
-    """A sampled answer to the first context of a question, its log-probability then, and its reward."""
+    """A sampled answer to the first context of a question, its log-probability then, and its
+    reward.
+    """
 
     row: Sequence[int]
     target: Sequence[int]
@@ -35,7 +39,9 @@ class Rollout:
 
 @dataclass
 class PolicyGradient(Method[Sequence[Rollout]]):
-    """Clipped policy gradient on one rollout a question, with a running mean of the reward as its baseline."""
+    """Clipped policy gradient on one rollout a question, with a running mean of the reward as its
+    baseline.
+    """
 
     generator: Seq2SeqGenerator
     updates: int = 2
@@ -50,13 +56,21 @@ class PolicyGradient(Method[Sequence[Rollout]]):
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Sequence[Rollout]:
         """Answer each question, and score the answers."""
-        self.prepared.append((torch.is_grad_enabled(), [group.question.question_id for group in groups]))
+        self.prepared.append(
+            (torch.is_grad_enabled(), [group.question.question_id for group in groups])
+        )
         self.generator.lm.model.eval()
-        rows = [self.generator.tokens.encode(group.question.text, group.contexts[0].passage) for group in groups]
+        rows = [
+            self.generator.tokens.encode(group.question.text, group.contexts[0].passage)
+            for group in groups
+        ]
         replies = self.generator.generate(rows)
         targets = [self.generator.encode_answer(reply.text or "unknown") for reply in replies]
         log_ps = self.generator.log_likelihood(rows, targets).tolist()
-        rewards = [exact_match(reply.text, group.question.answers) for group, reply in zip(groups, replies, strict=True)]
+        rewards = [
+            exact_match(reply.text, group.question.answers)
+            for group, reply in zip(groups, replies, strict=True)
+        ]
         self.baseline += 0.1 * (1.0 + sum(rewards) / len(rewards) - self.baseline)
         return [Rollout(*values) for values in zip(rows, targets, log_ps, rewards, strict=True)]
 
@@ -65,7 +79,9 @@ class PolicyGradient(Method[Sequence[Rollout]]):
         self.generator.lm.model.eval()  # without dropout the first update's ratio is exactly 1
 
         def run() -> torch.Tensor:
-            return self.generator.log_likelihood([r.row for r in batch], [r.target for r in batch])[:, None]
+            return self.generator.log_likelihood([r.row for r in batch], [r.target for r in batch])[
+                :, None
+            ]
 
         return [Chunk(range(len(batch)), run, sum(len(r.row) + len(r.target) for r in batch))]
 
@@ -95,7 +111,9 @@ def method(small: SmallWorld) -> PolicyGradient:
 
 
 def test_each_batch_is_prepared_once_and_updated_twice(small: SmallWorld, tmp_path: Path) -> None:
-    """Twelve questions, batches of two, two a step: three steps of two updates an epoch; no gradient while preparing."""
+    """Twelve questions, batches of two, two a step: three steps of two updates an epoch; no
+    gradient while preparing.
+    """
     policy = method(small)
     report = fit(policy, small.train, small.dev, SETTINGS, tmp_path / "out", silent)
     assert report.steps == 2 * 2 * 3
@@ -103,13 +121,17 @@ def test_each_batch_is_prepared_once_and_updated_twice(small: SmallWorld, tmp_pa
     assert not any(gradients for gradients, _ in policy.prepared)
     first_epoch = [name for _, names in policy.prepared[:6] for name in names]
     assert sorted(first_epoch) == sorted(group.question.question_id for group in small.train)
-    firsts, seconds = ([r for n, r in enumerate(policy.ratios) if n // 2 % 2 == half] for half in (0, 1))
+    firsts, seconds = (
+        [r for n, r in enumerate(policy.ratios) if n // 2 % 2 == half] for half in (0, 1)
+    )
     assert firsts == pytest.approx([1.0] * 12, abs=1e-4)
     assert max(abs(ratio - 1) for ratio in seconds) > 1e-3
 
 
 def test_its_state_is_in_the_checkpoint(small: SmallWorld, tmp_path: Path) -> None:
-    """Stopped after the second batch of four: the resumed run has the baseline of an undisturbed one, and goes on there."""
+    """Stopped after the second batch of four: the resumed run has the baseline of an undisturbed
+    one, and goes on there.
+    """
     whole = method(small)
     settings = replace(SETTINGS, epochs=1)
     fit(whole, small.train, [], settings, tmp_path / "whole", silent)

@@ -11,9 +11,12 @@ from winnow.training.pair_selection import PairSelection
 def make_group(number: int, relevant: int, irrelevant: int) -> Group:
     """A question with relevant passages, which contain the answer, and irrelevant ones."""
     question = make_question(f"q{number}?", [f"answer{number}"], question_id=str(number))
-    texts = [f"answer{number} {n}" for n in range(relevant)] + [f"other {number} {n}" for n in range(irrelevant)]
+    texts = [f"answer{number} {n}" for n in range(relevant)] + [
+        f"other {number} {n}" for n in range(irrelevant)
+    ]
     contexts = [
-        make_context(100 * number + n, text, has_answer=n < relevant, is_gold=n < relevant) for n, text in enumerate(texts)
+        make_context(100 * number + n, text, has_answer=n < relevant, is_gold=n < relevant)
+        for n, text in enumerate(texts)
     ]
     return Group(question, tuple(contexts))
 
@@ -25,7 +28,9 @@ def test_at_most_so_many_of_each_kind() -> None:
     """A question without one of the kinds is left out."""
     lacking = [make_group(8, relevant=0, irrelevant=4), make_group(9, relevant=2, irrelevant=0)]
     selected = PairSelection(positives=2, hard_negatives=3).select([*GROUPS, *lacking])
-    assert [group.question.question_id for group in selected] == [str(number) for number in range(8)]
+    assert [group.question.question_id for group in selected] == [
+        str(number) for number in range(8)
+    ]
     for group in selected:
         labels = [context.is_gold for context in group.contexts]
         assert labels == [True] * 2 + [False] * 3
@@ -48,9 +53,17 @@ def test_random_negatives_are_of_other_questions_and_have_no_answer() -> None:
 
 def test_a_passage_of_another_question_with_the_answer_is_no_negative() -> None:
     """Even if it was retrieved as irrelevant there."""
-    trap = Group(make_question("t?", ["zebra"], question_id="t"), (make_context(1, "zebra", has_answer=True, is_gold=True),))
-    other = Group(make_question("o?", ["lion"], question_id="o"), (make_context(2, "a Zebra"), make_context(3, "an owl")))
-    (selected,) = PairSelection(positives=1, hard_negatives=0, random_negatives=5).select([trap, other])
+    trap = Group(
+        make_question("t?", ["zebra"], question_id="t"),
+        (make_context(1, "zebra", has_answer=True, is_gold=True),),
+    )
+    other = Group(
+        make_question("o?", ["lion"], question_id="o"),
+        (make_context(2, "a Zebra"), make_context(3, "an owl")),
+    )
+    (selected,) = PairSelection(positives=1, hard_negatives=0, random_negatives=5).select(
+        [trap, other]
+    )
     assert [context.passage.text for context in selected.contexts] == ["zebra", "an owl"]
 
 

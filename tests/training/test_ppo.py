@@ -1,4 +1,6 @@
-"""PPO: a tiny model learns what is rewarded, goes on after a kill as if nothing had happened, and stops where it should."""
+"""PPO: a tiny model learns what is rewarded, goes on after a kill as if nothing had happened, and
+stops where it should.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,12 @@ from winnow.training.rollouts import RewardedTask, encode_prompts, generate_repl
 from winnow.training.settings import LoopSettings
 
 PROMPT = Prompt(
-    with_contexts="{contexts} {question}", without_contexts="{question}", with_candidates="{contexts} {candidates} {question}",
-    passage="[{number}] {text}",
+    with_contexts="{contexts} {question}", without_contexts="{question}",
+    with_candidates="{contexts} {candidates} {question}", passage="[{number}] {text}",
 )  # fmt: skip
 SETTINGS = LoopSettings(
-    epochs=1, learning_rate=0.005, weight_decay=0.0, batch_questions=16, accumulation=1, dropout=0.0, precision="float32",
-    device="cpu", save_steps=1, logging_steps=1,
+    epochs=1, learning_rate=0.005, weight_decay=0.0, batch_questions=16, accumulation=1,
+    dropout=0.0, precision="float32", device="cpu", save_steps=1, logging_steps=1,
 )  # fmt: skip
 
 
@@ -74,17 +76,36 @@ def make_group(number: int) -> Group:
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model whose tokens are a few words, so that each is drawn often."""
     folder = tmp_path_factory.mktemp("lm")
-    words = ["<pad>", "</s>", "<unk>", "the", "river", "town", "who", "wrote", "emma", "[", "]", "1", "2"]
+    words = [
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "the",
+        "river",
+        "town",
+        "who",
+        "wrote",
+        "emma",
+        "[",
+        "]",
+        "1",
+        "2",
+    ]
     backend = Tokenizer(WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
     backend.pre_tokenizer = Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=1, pad_token_id=0,
+        vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1,
+        eos_token_id=1, pad_token_id=0,
     )  # fmt: skip
     model = LlamaForCausalLM(config)
-    model.lm_head.weight.data *= 10  # adapters leave the output layer as it is, and a random one hardly prefers any token
+    model.lm_head.weight.data *= (
+        10  # adapters leave the output layer as it is, and a random one hardly prefers any token
+    )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
@@ -92,7 +113,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def make_ppo(base: str, reward: MeanMetric | None = None, **settings: object) -> Ppo:
     decoding = Decoding(max_new_tokens=4, temperature=1.0)
-    task = RewardedTask(Cite(PROMPT, decoding), reward or Emits("emits", "emits"), (Citation("valid", "v", of="valid"),))
+    task = RewardedTask(
+        Cite(PROMPT, decoding),
+        reward or Emits("emits", "emits"),
+        (Citation("valid", "v", of="valid"),),
+    )
     options = {"lora_rank": 4, "passes": 2, "kl": KlPenalty(0.0), "device": "cpu", **settings}
     return Ppo(base, task, decoding, **options)  # type: ignore[arg-type]
 
@@ -105,19 +130,36 @@ def train(method: Ppo, folder: Path, steps: int, **settings: object) -> list[dic
     logged: list[Mapping[str, float]] = []
     torch.manual_seed(0)
     groups = [make_group(n) for n in range(16 * steps)]
-    fit(method, groups, GROUPS[:4], replace(SETTINGS, **settings), folder, lambda values, _: logged.append(values))
+    fit(
+        method,
+        groups,
+        GROUPS[:4],
+        replace(SETTINGS, **settings),
+        folder,
+        lambda values, _: logged.append(values),
+    )
     return [dict(values) for values in logged]
 
 
 def test_a_tiny_model_learns_to_emit_a_token(base: str, tmp_path: Path) -> None:
-    """The mean reward reaches 90 % of the optimum, the penalty is measured, and the saved model has learnt it."""
+    """The mean reward reaches 90 % of the optimum, the penalty is measured, and the saved model has
+    learnt it.
+    """
     logged = train(make_ppo(base, passes=4), tmp_path / "out", 40)
     rewards = [row["reward"] for row in logged if "reward" in row]
     assert rewards[0] < 0.3
     assert sum(rewards[-3:]) / 3 > 0.9
-    assert {"kl", "kl_weight", "entropy", "value_loss", "policy_loss", "clipped", "update_kl", "reply_tokens", "valid"} <= set(
-        logged[0]
-    )
+    assert {
+        "kl",
+        "kl_weight",
+        "entropy",
+        "value_loss",
+        "policy_loss",
+        "clipped",
+        "update_kl",
+        "reply_tokens",
+        "valid",
+    } <= set(logged[0])
     assert logged[-1]["dev_reward"] > 0.9
     assert [folder.name for folder in tmp_path.iterdir()] == ["out"]
     lm = load_causal_lm(str(tmp_path / "out/reader"), "float32", "cpu")
@@ -129,12 +171,17 @@ def test_a_tiny_model_learns_to_emit_a_token(base: str, tmp_path: Path) -> None:
 
 def test_the_penalty_keeps_the_reader_where_it_was(base: str, tmp_path: Path) -> None:
     """With a heavy penalty on the divergence, the same training moves less."""
-    free, held = (train(make_ppo(base, kl=KlPenalty(weight)), tmp_path / str(weight), 8)[-2] for weight in (0.0, 3.0))
+    free, held = (
+        train(make_ppo(base, kl=KlPenalty(weight)), tmp_path / str(weight), 8)[-2]
+        for weight in (0.0, 3.0)
+    )
     assert held["kl"] < free["kl"] / 3
 
 
 def test_old_log_probabilities_are_those_of_the_trained_model(base: str) -> None:
-    """The first update has ratios of 1, the reference is the reader without adapters, and its divergence is 0 at first."""
+    """The first update has ratios of 1, the reference is the reader without adapters, and its
+    divergence is 0 at first.
+    """
     method = make_ppo(base, minibatches=2)
     for module in [method.policy.model, method.value_head]:
         module.eval()
@@ -143,7 +190,7 @@ def test_old_log_probabilities_are_those_of_the_trained_model(base: str) -> None
     assert batch.report["kl"] == pytest.approx(0.0, abs=1e-5)
     seen: list[int] = []
     for _ in range(2):
-        (chunk, *_) = method.chunks(batch, 0, 0, 100_000)
+        chunk, *_ = method.chunks(batch, 0, 0, 100_000)
         terms = method.loss(_restore_batch_order([chunk], [chunk.run()]), batch)
         assert terms["clipped"].item() == 0.0
         assert terms["update_kl"].item() == pytest.approx(0.0, abs=1e-6)
@@ -160,11 +207,17 @@ def test_rewards_come_with_the_last_token(base: str) -> None:
     for row, group in enumerate(GROUPS):
         (reply,) = [sequence[-int(batch.mask[row].sum()) :] for sequence in [batch.sequences[row]]]
         reward = method.task.score(group, method._decode(reply))["reward"]
-        torch.testing.assert_close(batch.returns[row][batch.mask[row]], torch.full((len(reply),), reward))
+        torch.testing.assert_close(
+            batch.returns[row][batch.mask[row]], torch.full((len(reply),), reward)
+        )
 
 
-def test_a_run_that_was_killed_goes_on(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a kill in the third batch, the resumed run has the same weights and penalty as one without."""
+def test_a_run_that_was_killed_goes_on(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill in the third batch, the resumed run has the same weights and penalty as one
+    without.
+    """
     kl = KlPenalty(0.1, target=0.5, horizon=50)
     whole = make_ppo(base, kl=replace(kl))
     train(whole, tmp_path / "whole", 4)
@@ -183,17 +236,22 @@ def test_a_run_that_was_killed_goes_on(base: str, tmp_path: Path, monkeypatch: p
     resumed = make_ppo(base, kl=replace(kl))
     assert len(train(resumed, tmp_path / "cut", 4)) == 3
     assert resumed.kl.weight == whole.kl.weight != 0.1
-    weights, expected = (load_file(tmp_path / name / "reader/model.safetensors") for name in ("cut", "whole"))
+    weights, expected = (
+        load_file(tmp_path / name / "reader/model.safetensors") for name in ("cut", "whole")
+    )
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
 
 
 def test_two_processes_take_the_same_updates(base: str, tmp_path: Path) -> None:
-    """Torchrun with two, of which each has its own replies: they stop together, and there is one reader."""
+    """Torchrun with two, of which each has its own replies: they stop together, and there is one
+    reader.
+    """
     script = tmp_path / "train.py"
     script.write_text(
-        "import sys\nfrom pathlib import Path\nfrom tests.training.test_ppo import make_ppo, train\n"
-        "settings = {'accumulation': 2, 'batch_questions': 4, 'save_steps': 4}\n"
-        "train(make_ppo(sys.argv[1], passes=3, max_divergence=1e-3), Path(sys.argv[2]), 1, **settings)\n"
+        "import sys\nfrom pathlib import Path\nfrom tests.training.test_ppo import make_ppo, "
+        "train\nsettings = {'accumulation': 2, 'batch_questions': 4, 'save_steps': "
+        "4}\ntrain(make_ppo(sys.argv[1], passes=3, max_divergence=1e-3), Path(sys.argv[2]), 1, "
+        "**settings)\n"
     )
     command = [
         sys.executable,
@@ -205,9 +263,15 @@ def test_two_processes_take_the_same_updates(base: str, tmp_path: Path) -> None:
         base,
         tmp_path / "out",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "OMP_NUM_THREADS": "1",
+    }
     environment["CUDA_VISIBLE_DEVICES"] = ""  # on GPUs, each process needs one of its own
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     report = json.loads((tmp_path / "out/training.json").read_text())
     assert report["steps"] == 6  # sixteen questions, eight a step, three passes
@@ -217,7 +281,9 @@ def test_two_processes_take_the_same_updates(base: str, tmp_path: Path) -> None:
 def test_a_large_step_ends_the_updates_on_a_batch(base: str, tmp_path: Path) -> None:
     """Above the limit, the remaining passes are left out; steps are counted as if they had run."""
     free = train(make_ppo(base, passes=6), tmp_path / "free", 2, learning_rate=0.05)
-    held = train(make_ppo(base, passes=6, max_divergence=1e-9), tmp_path / "held", 2, learning_rate=0.05)
+    held = train(
+        make_ppo(base, passes=6, max_divergence=1e-9), tmp_path / "held", 2, learning_rate=0.05
+    )
     assert held[0]["update_kl"] < free[0]["update_kl"]
 
 
@@ -241,7 +307,13 @@ def test_questions_without_a_relevant_passage_have_no_reward(base: str) -> None:
 
 def test_settings_out_of_range(base: str) -> None:
     """Each is refused with what was received."""
-    for wrong in ({"lora_rank": 0}, {"passes": 0}, {"clip": 0.0}, {"discount": 1.5}, {"trace": -0.1}):
+    for wrong in (
+        {"lora_rank": 0},
+        {"passes": 0},
+        {"clip": 0.0},
+        {"discount": 1.5},
+        {"trace": -0.1},
+    ):
         with pytest.raises(ConfigError):
             make_ppo(base, **wrong)
     with pytest.raises(ConfigError, match="temperature"):

@@ -16,17 +16,26 @@ if TYPE_CHECKING:
 
 
 def test_the_loss_is_the_weighted_likelihood(small: SmallWorld) -> None:
-    """Eq. 2 by hand: scores log 3 and 0 weigh 3/4 and 1/4; the printed objective sums -log P_G over the contexts instead."""
+    """Eq. 2 by hand: scores log 3 and 0 weigh 3/4 and 1/4; the printed objective sums -log P_G over
+    the contexts instead.
+    """
     scores = [torch.tensor(3.0).log().item(), 0.0]
     group = replace(
-        small.train[0], contexts=tuple(replace(c, score=s) for c, s in zip(small.train[0].contexts, scores, strict=False))
+        small.train[0],
+        contexts=tuple(
+            replace(c, score=s) for c, s in zip(small.train[0].contexts, scores, strict=False)
+        ),
     )
     values = torch.tensor([[0.5], [0.1]]).log()
     method = rag(small.base)
-    assert method.loss(values, [group])["loss"].item() == pytest.approx(-torch.tensor(0.75 * 0.5 + 0.25 * 0.1).log().item())
+    assert method.loss(values, [group])["loss"].item() == pytest.approx(
+        -torch.tensor(0.75 * 0.5 + 0.25 * 0.1).log().item()
+    )
     assert isinstance(method, Rag)
     alike = replace(method, scale=0.0)
-    assert alike.loss(values, [group])["loss"].item() == pytest.approx(-torch.tensor(0.5 * 0.5 + 0.5 * 0.1).log().item())
+    assert alike.loss(values, [group])["loss"].item() == pytest.approx(
+        -torch.tensor(0.5 * 0.5 + 0.5 * 0.1).log().item()
+    )
 
 
 def test_chunks_hold_the_likelihood_of_the_drawn_answer(small: SmallWorld) -> None:

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 
 def test_it_learns_what_a_frozen_generator_knows(small: SmallWorld, tmp_path: Path) -> None:
-    """Likelihoods that favor the answer-bearing context: the estimator alone is trained and comes to rank it first."""
-    groups = [replace(g, answer_log_probs=tuple(0.0 if c.has_answer else -8.0 for c in g.contexts)) for g in small.train]
+    """Likelihoods that favor the answer-bearing context: the estimator alone is trained and comes
+    to rank it first.
+    """
+    groups = [
+        replace(g, answer_log_probs=tuple(0.0 if c.has_answer else -8.0 for c in g.contexts))
+        for g in small.train
+    ]
     method = ReRag(T5Estimator(small.base, dtype="float32", device="cpu"), objective="marginal")
     settings = replace(SETTINGS, epochs=30, accumulation=1, batch_questions=12, learning_rate=3e-3)
     report = fit(method, groups, [], settings, tmp_path / "out", silent)
@@ -39,16 +44,21 @@ def test_it_learns_what_a_frozen_generator_knows(small: SmallWorld, tmp_path: Pa
 def test_evaluation_weighs_a_frozen_generators_answers_by_its_scores(
     small: SmallWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer under the best context wins by its weight; with equal weights two that agree on another one do."""
+    """The answer under the best context wins by its weight; with equal weights two that agree on
+    another one do.
+    """
     group = small.dev[0]
     right = next(n for n, c in enumerate(group.contexts) if c.has_answer)
     replies = tuple(
-        ScoredReply(group.question.answers[0] if n == right else "another", -1.0) for n in range(len(group.contexts))
+        ScoredReply(group.question.answers[0] if n == right else "another", -1.0)
+        for n in range(len(group.contexts))
     )
     method = ReRag(T5Estimator(small.base, dtype="float32"))
     odds = [5.0 if n == right else -5.0 for n in range(len(group.contexts))]
     monkeypatch.setattr(T5Estimator, "score", lambda _self, pairs: np.array(odds[: len(pairs)]))
-    assert method.evaluate([replace(group, replies=replies)]) == [{"recall_at_1": 1.0, "em": 1.0, "em_uniform": 0.0}]
+    assert method.evaluate([replace(group, replies=replies)]) == [
+        {"recall_at_1": 1.0, "em": 1.0, "em_uniform": 0.0}
+    ]
 
 
 def test_settings_are_checked(small: SmallWorld) -> None:

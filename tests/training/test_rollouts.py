@@ -16,9 +16,17 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.testing import make_context, make_question, make_tiny_causal_lm
 from winnow.training.groups import Group
-from winnow.training.rollouts import RewardedTask, build_sample, decode_reply, encode_prompts, generate_replies
+from winnow.training.rollouts import (
+    RewardedTask,
+    build_sample,
+    decode_reply,
+    encode_prompts,
+    generate_replies,
+)
 
-GROUP = Group(make_question("who?", ("Ada Lovelace",)), (make_context(1, "one"), make_context(2, "two")))
+GROUP = Group(
+    make_question("who?", ("Ada Lovelace",)), (make_context(1, "one"), make_context(2, "two"))
+)
 TASK = RewardedTask(Concatenation(PROMPT, Decoding()), ExactMatch("em", "EM"), [F1("f1", "F1")])
 
 
@@ -55,7 +63,10 @@ def test_a_strategy_of_several_requests_has_no_reward() -> None:
 def test_a_reward_that_is_no_number_is_an_error(value: float | None) -> None:
     """With the names of metric and question, and the reply."""
     task = replace(TASK, reward=Constant("constant", "Constant", value=value))
-    with pytest.raises(WinnowError, match=f"metric constant of a reply to question 'q1' is {value}; the reply is 'Ada'"):
+    with pytest.raises(
+        WinnowError,
+        match=f"metric constant of a reply to question 'q1' is {value}; the reply is 'Ada'",
+    ):
         task.score(GROUP, "Ada")
 
 
@@ -69,8 +80,15 @@ def test_used_passages_are_those_of_the_answer() -> None:
 
 def test_replies_end_at_their_first_end_token(tmp_path: Path) -> None:
     """Greedy replies are the same beside a longer prompt; a cut one has all its tokens."""
-    lm = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "lm", ["who wrote it? Ada wrote it."])), "float32", "cpu")
-    prompts = encode_prompts(lm, [TASK.build_prompt(GROUP), TASK.build_prompt(replace(GROUP, contexts=GROUP.contexts[:1]))])
+    lm = load_causal_lm(
+        str(make_tiny_causal_lm(tmp_path / "lm", ["who wrote it? Ada wrote it."])),
+        "float32",
+        "cpu",
+    )
+    prompts = encode_prompts(
+        lm,
+        [TASK.build_prompt(GROUP), TASK.build_prompt(replace(GROUP, contexts=GROUP.contexts[:1]))],
+    )
     together = generate_replies(lm, prompts, 8, 0.0)
     assert together == [generate_replies(lm, [prompt], 8, 0.0)[0] for prompt in prompts]
     for reply in together:

@@ -14,7 +14,9 @@ from winnow.training.settings import (
 )
 
 
-@pytest.mark.parametrize("name", ["batch_size", "accumulation", "max_length", "save_steps", "logging_steps"])
+@pytest.mark.parametrize(
+    "name", ["batch_size", "accumulation", "max_length", "save_steps", "logging_steps"]
+)
 def test_counts_of_fine_tuning_are_at_least_one(name: str) -> None:
     """By name, with the value received."""
     with pytest.raises(ConfigError, match=f"{name}.* must be at least 1; received .*{name}=0"):
@@ -23,7 +25,14 @@ def test_counts_of_fine_tuning_are_at_least_one(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epochs", 0), ("accumulation", 0), ("chunk_tokens", 0), ("learning_rate", 0.0), ("max_loss", 0.0), ("warmup_steps", -1)],
+    [
+        ("epochs", 0),
+        ("accumulation", 0),
+        ("chunk_tokens", 0),
+        ("learning_rate", 0.0),
+        ("max_loss", 0.0),
+        ("warmup_steps", -1),
+    ],
 )
 def test_settings_of_joint_training_are_in_range(name: str, value: float) -> None:
     """By name, with the value received."""
@@ -42,7 +51,9 @@ def test_quantized_weights_need_adapters(quantize: str, rank: int) -> None:
 def test_precision_is_one_of_three_and_auto_is_resolved_for_the_key() -> None:
     """So that two machines with other hardware have two keys; other settings stay."""
     for settings in (SftSettings, LoopSettings):
-        with pytest.raises(ConfigError, match="precision must be one of auto, bfloat16, float32; received 'half'"):
+        with pytest.raises(
+            ConfigError, match="precision must be one of auto, bfloat16, float32; received 'half'"
+        ):
             settings(precision="half")
         resolved = settings.resolve_settings({"precision": "auto", "device": "cpu", "seed": 5})
         assert resolved["precision"] in ("bfloat16", "float32")

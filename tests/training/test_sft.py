@@ -1,4 +1,6 @@
-"""Fine-tuning of a tiny model: it learns, resumes to the same weights, and refuses what it cannot use."""
+"""Fine-tuning of a tiny model: it learns, resumes to the same weights, and refuses what it cannot
+use.
+"""
 
 import json
 import os
@@ -44,10 +46,14 @@ def silent(metrics: Mapping[str, float], step: int) -> None:
 
 
 def test_the_loss_falls_and_the_model_is_a_plain_folder(tmp_path: Path) -> None:
-    """From about log 400 to under 1; loss, rate and memory are logged; checkpoints are gone; a second call only reports."""
+    """From about log 400 to under 1; loss, rate and memory are logged; checkpoints are gone; a
+    second call only reports.
+    """
     base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     logged: list[Mapping[str, float]] = []
-    report = fine_tune(str(base), EXAMPLES, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m))
+    report = fine_tune(
+        str(base), EXAMPLES, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m)
+    )
     assert logged[0]["loss"] > 3
     assert logged[-1]["loss"] < 1
     assert {"tokens_per_second", "memory_gb", "learning_rate"} <= logged[0].keys()
@@ -60,7 +66,9 @@ def test_the_loss_falls_and_the_model_is_a_plain_folder(tmp_path: Path) -> None:
 def test_lora_is_merged(tmp_path: Path) -> None:
     """The result has the base's parameter names and other values."""
     base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
-    settings = SftSettings(epochs=2, lora_rank=4, precision="float32", device="cpu", learning_rate=1e-2)
+    settings = SftSettings(
+        epochs=2, lora_rank=4, precision="float32", device="cpu", learning_rate=1e-2
+    )
     fine_tune(str(base), EXAMPLES, settings, tmp_path / "out", silent)
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("base", "out"))
     assert before.keys() == after.keys()
@@ -68,8 +76,12 @@ def test_lora_is_merged(tmp_path: Path) -> None:
 
 
 def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
-    """Everything before it, padding included, is -100; rows end together; the last label ends the turn."""
-    tokenizer = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu").tokenizer
+    """Everything before it, padding included, is -100; rows end together; the last label ends the
+    turn.
+    """
+    tokenizer = load_causal_lm(
+        str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu"
+    ).tokenizer
     rows = [encode_example(example, tokenizer) for example in EXAMPLES[:3]]
     batch = LeftPaddingCollator(0)(rows)
     for n, row in enumerate(rows):
@@ -86,7 +98,9 @@ def test_too_long_examples_are_counted_and_settings_checked(tmp_path: Path) -> N
     base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     long = Example("long", (Message("user", "sky " * 500),), "blue")
     settings = SftSettings(max_length=100, precision="float32", device="cpu")
-    assert fine_tune(str(base), [*EXAMPLES[:4], long], settings, tmp_path / "out", silent).skipped == 1
+    assert (
+        fine_tune(str(base), [*EXAMPLES[:4], long], settings, tmp_path / "out", silent).skipped == 1
+    )
     with pytest.raises(ConfigError, match="All 1 training examples exceed"):
         fine_tune(str(base), [long], settings, tmp_path / "none", silent)
     with pytest.raises(ConfigError, match="precision"):
@@ -109,23 +123,33 @@ def train(out: Path, kill_at: int | None) -> None:
 def test_killed_and_resumed_ends_with_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL after step 12, then the same call again: bit-equal to an undisturbed run."""
     make_tiny_causal_lm(tmp_path / "base", TEXTS)
-    call = "import sys; sys.path[:0] = {path!r}; from test_sft import *; train(Path({out!r}), {kill})"
+    call = (
+        "import sys; sys.path[:0] = {path!r}; from test_sft import *; train(Path({out!r}), {kill})"
+    )
 
     def run(name: str, kill: int | None) -> int:
-        code = call.format(path=[str(Path(__file__).parent), *sys.path], out=str(tmp_path / name), kill=kill)
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        code = call.format(
+            path=[str(Path(__file__).parent), *sys.path], out=str(tmp_path / name), kill=kill
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=False
+        ).returncode
 
     assert run("whole", None) == 0
     assert run("broken", 12) == -signal.SIGKILL
     assert (tmp_path / "broken.checkpoints").is_dir()
     assert run("broken", None) == 0
-    whole, broken = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    whole, broken = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken")
+    )
     assert all(torch.equal(whole[k], broken[k]) for k in whole)
 
 
 @pytest.mark.slow
 def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
-    """The same batches per step: torchrun with two ends with the same number of steps, and with nearly the same weights."""
+    """The same batches per step: torchrun with two ends with the same number of steps, and with
+    nearly the same weights.
+    """
     base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     settings = replace(SETTINGS, batch_size=2, accumulation=4, epochs=3)
     one = fine_tune(str(base), EXAMPLES, settings, tmp_path / "one", silent)
@@ -136,24 +160,55 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
         "settings = replace(SETTINGS, batch_size=2, accumulation=int(sys.argv[3]), epochs=3)\n"
         "fine_tune(sys.argv[1], EXAMPLES, settings, Path(sys.argv[2]), silent)\n"
     )
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, base]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        script,
+        base,
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "OMP_NUM_THREADS": "1",
+    }
     environment["CUDA_VISIBLE_DEVICES"] = ""
-    done = subprocess.run([*launcher, tmp_path / "two", "4"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*launcher, tmp_path / "two", "4"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     two = json.loads((tmp_path / "two/training.json").read_text())
     assert two["steps"] == one.steps == 6
     assert two["loss"] == pytest.approx(one.loss, rel=0.02)
     first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    assert all(torch.allclose(first[name].float(), second[name].float(), atol=0.02) for name in first)
-    done = subprocess.run([*launcher, tmp_path / "three", "3"], env=environment, capture_output=True, text=True, check=False)
+    assert all(
+        torch.allclose(first[name].float(), second[name].float(), atol=0.02) for name in first
+    )
+    done = subprocess.run(
+        [*launcher, tmp_path / "three", "3"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0
-    assert "accumulation=3 batches per optimizer step cannot be divided equally among 2 processes" in done.stderr
+    assert (
+        "accumulation=3 batches per optimizer step cannot be divided equally among 2 processes"
+        in done.stderr
+    )
 
 
 def test_several_gpus_of_one_process_are_refused() -> None:
     """Trainer would draw a batch for each of them; one process a GPU divides the batch instead."""
     check_single_device(SimpleNamespace(n_gpu=0))
     check_single_device(SimpleNamespace(n_gpu=1))
-    with pytest.raises(ConfigError, match=r"2 GPUs are visible to one process.*CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(
+        ConfigError, match=r"2 GPUs are visible to one process.*CUDA_VISIBLE_DEVICES"
+    ):
         check_single_device(SimpleNamespace(n_gpu=2))

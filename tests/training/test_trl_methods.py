@@ -28,18 +28,25 @@ TASK = RewardedTask(Cite(PROMPT, DECODING), Emits("emits", "emits"))
 
 @pytest.mark.parametrize("method", [Grpo, Rloo])
 def test_two_updates(method: type[TrlMethod], base: str, tmp_path: Path) -> None:
-    """Rewards and losses are logged, the merged reader loads, and a second call gives the report again."""
+    """Rewards and losses are logged, the merged reader loads, and a second call gives the report
+    again.
+    """
     logged: list[Mapping[str, float]] = []
     learner = method(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
     settings = replace(SETTINGS, batch_questions=4)
-    report = learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda values, _: logged.append(values))
+    report = learner.fit(
+        GROUPS[:8], settings, tmp_path / "out", lambda values, _: logged.append(values)
+    )
     assert report.steps == 2
     assert any("reward" in row for row in logged)
     assert any("loss" in row for row in logged)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert load_causal_lm(str(tmp_path / "out/reader"), "float32", "cpu").model.num_parameters() > 0
     assert json.loads((tmp_path / "out/training.json").read_text())["steps"] == 2
-    assert learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda *_: None).seconds == report.seconds
+    assert (
+        learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda *_: None).seconds
+        == report.seconds
+    )
 
 
 def test_a_reward_that_is_not_a_number_names_the_question(base: str, tmp_path: Path) -> None:
@@ -75,9 +82,23 @@ def test_two_processes_take_the_steps_of_one(method: str, base: str, tmp_path: P
         "settings = replace(SETTINGS, batch_questions=4, accumulation=2)\n"
         "learner.fit(GROUPS[:8], settings, Path(sys.argv[2]), lambda *_: None)\n"
     )
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, base]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        script,
+        base,
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "OMP_NUM_THREADS": "1",
+    }
     environment["CUDA_VISIBLE_DEVICES"] = ""
-    done = subprocess.run([*launcher, tmp_path / "two"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*launcher, tmp_path / "two"], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads((tmp_path / "two/training.json").read_text())["steps"] == steps

@@ -1,4 +1,6 @@
-"""Mappings over the columns of large artifacts, whose rows become objects only when they are used."""
+"""Mappings over the columns of large artifacts, whose rows become objects only when
+they are used.
+"""
 
 import tempfile
 from bisect import bisect_right
@@ -35,7 +37,8 @@ class GroupedRows(Mapping[str, T]):
 
         Args:
             table: Table with the column `key`.
-            key: Name of the column with the ids. Rows of other ids than those in `order` are left out.
+            key: Name of the column with the ids. Rows of other ids than those in `order` are left
+                out.
             order: Ids in the order of iteration.
             build: Function that builds a group from its columns, as lists of values by name.
             empty: Ids that may have no rows. Their group is built from empty columns.
@@ -51,8 +54,13 @@ class GroupedRows(Mapping[str, T]):
         groups, counts = np.unique(table["group"].to_numpy(), return_counts=True)
         ends = np.cumsum(counts)
         self._table, self._build = table.drop_columns(["group"]), build
-        slices = {order[group]: (int(end - count), int(count)) for group, count, end in zip(groups, counts, ends, strict=True)}
-        self._slices = {id_: slices.get(id_, (0, 0)) for id_ in order if id_ in slices or id_ in empty}
+        slices = {
+            order[group]: (int(end - count), int(count))
+            for group, count, end in zip(groups, counts, ends, strict=True)
+        }
+        self._slices = {
+            id_: slices.get(id_, (0, 0)) for id_ in order if id_ in slices or id_ in empty
+        }
 
     def __getitem__(self, name: str) -> T:
         """Build the group of an id."""
@@ -93,9 +101,13 @@ class MappedPassages(Mapping[str, Passage]):
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Compute the hashes of all ids."""
-        self._columns = [[batch[name] for name in ("passage_id", "title", "text")] for batch in batches]
+        self._columns = [
+            [batch[name] for name in ("passage_id", "title", "text")] for batch in batches
+        ]
         self._ends = np.cumsum([batch.num_rows for batch in batches], dtype=np.int64)
-        hashes = np.concatenate([_hash_ids(columns[0].to_pylist()) for columns in self._columns] or [_hash_ids([])])
+        hashes = np.concatenate(
+            [_hash_ids(columns[0].to_pylist()) for columns in self._columns] or [_hash_ids([])]
+        )
         self._rows = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._rows]
 
@@ -106,10 +118,15 @@ class MappedPassages(Mapping[str, Passage]):
     def get_many(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Read several passages; raise KeyError if one is missing."""
         positions = np.searchsorted(self._hashes, _hash_ids(ids)).tolist()
-        return {passage_id: self._read(passage_id, position) for passage_id, position in zip(ids, positions, strict=True)}
+        return {
+            passage_id: self._read(passage_id, position)
+            for passage_id, position in zip(ids, positions, strict=True)
+        }
 
     def _read(self, passage_id: str, position: int) -> Passage:
-        """Read the passage with an id from the rows whose hashes are that of the id, of which the first is given."""
+        """Read the passage with an id from the rows whose hashes are that of the id, of which the
+        first is given.
+        """
         passage_hash = hash(passage_id)
         while position < len(self._hashes) and self._hashes[position] == passage_hash:
             row = int(self._rows[position])
@@ -144,10 +161,14 @@ class MappedPassages(Mapping[str, Passage]):
 
 
 def _is_sorted(columns: Sequence[NDArray[Any]]) -> bool:
-    """Return whether rows ascend by the first column and, where that is equal, by the second if there is one."""
+    """Return whether rows ascend by the first column and, where that is equal, by the second if
+    there is one.
+    """
     steps = np.diff(columns[0])
     is_tie = steps == 0
-    return bool(np.all((steps > 0) | (is_tie if len(columns) == 1 else is_tie & (np.diff(columns[1]) >= 0))))
+    return bool(
+        np.all((steps > 0) | (is_tie if len(columns) == 1 else is_tie & (np.diff(columns[1]) >= 0)))
+    )
 
 
 def find_first_missing(values: pa.ChunkedArray, known: pa.ChunkedArray) -> int | None:
@@ -163,7 +184,9 @@ def _hash_ids(ids: Collection[str]) -> NDArray[np.int64]:
 
 
 def _map_rows(path: Path, selection: pc.Expression) -> list[pa.RecordBatch]:
-    """Copy the selected rows of an artifact to an unnamed file, and return them as memory-mapped batches."""
+    """Copy the selected rows of an artifact to an unnamed file, and return them as memory-mapped
+    batches.
+    """
     schema = contracts.CORPUS.schema
     with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
         with pa.ipc.new_file(file.name, schema) as writer:

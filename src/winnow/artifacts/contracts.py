@@ -25,11 +25,18 @@ class Contract:
 
 
 def _schema(*, nullable: tuple[str, ...] = (), **columns: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, column_type, nullable=name in nullable) for name, column_type in columns.items()])
+    return pa.schema(
+        [
+            pa.field(name, column_type, nullable=name in nullable)
+            for name, column_type in columns.items()
+        ]
+    )
 
 
 _TEXTS = pa.list_(pa.string())
-CORPUS = Contract("corpus", _schema(passage_id=pa.string(), title=pa.string(), text=pa.string()), ("passage_id",))
+CORPUS = Contract(
+    "corpus", _schema(passage_id=pa.string(), title=pa.string(), text=pa.string()), ("passage_id",)
+)
 """Passages of a corpus."""
 QUESTIONS = Contract(
     "questions",
@@ -62,24 +69,44 @@ RETRIEVAL = Contract(
 """Retrieved passages of each question, with a flag for those that contain an answer."""
 HITS = Contract(
     "hits",
-    _schema(nullable=("score",), question_id=pa.string(), rank=pa.int32(), passage_id=pa.string(), score=pa.float32()),
+    _schema(
+        nullable=("score",),
+        question_id=pa.string(),
+        rank=pa.int32(),
+        passage_id=pa.string(),
+        score=pa.float32(),
+    ),
     ("question_id", "passage_id"),
 )
-"""Hits of the retriever for one part of the questions, from which the retrieval artifact is built."""
+"""Hits of the retriever for one part of the questions, from which the retrieval artifact is built.
+"""
 UNRANKED = Contract("unranked", _schema(question_id=pa.string()), ("question_id",))
-"""Questions for which the retriever found no passage, in an artifact of rankings or in one part of it."""
+"""Questions for which the retriever found no passage, in an artifact of rankings or in one part of
+it.
+"""
 RELEVANCE = Contract(
     "relevance",
-    _schema(question_id=pa.string(), passage_id=pa.string(), log_odds=pa.float32(), p_true=pa.float32()),
+    _schema(
+        question_id=pa.string(), passage_id=pa.string(), log_odds=pa.float32(), p_true=pa.float32()
+    ),
     ("question_id", "passage_id"),
 )
-"""Log-odds that a passage is relevant to a question, as computed by the estimator, and the same as a probability."""
+"""Log-odds that a passage is relevant to a question, as computed by the estimator, and the same as
+a probability.
+"""
 CLOSED_BOOK = Contract(
     "closed_book",
-    _schema(question_id=pa.string(), answer=pa.string(), em=pa.float32(), f1=pa.float32(), kept=pa.bool_()),
+    _schema(
+        question_id=pa.string(),
+        answer=pa.string(),
+        em=pa.float32(),
+        f1=pa.float32(),
+        kept=pa.bool_(),
+    ),
     ("question_id",),
 )
-"""Answers without passages. `kept` marks the questions without an exact match, which sweeps answer."""
+"""Answers without passages. `kept` marks the questions without an exact match, which sweeps answer.
+"""
 _USAGE = pa.struct(
     [
         pa.field("role", pa.string(), nullable=False),
@@ -92,8 +119,12 @@ _USAGE = pa.struct(
         pa.field("tokens_reasoning", pa.int64(), nullable=False),
     ]
 )
-"""Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit or contain no text."""
-RANKING_USAGE = Contract("ranking_usage", _schema(question_id=pa.string(), usage=pa.list_(_USAGE)), ("question_id",))
+"""Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit
+or contain no text.
+"""
+RANKING_USAGE = Contract(
+    "ranking_usage", _schema(question_id=pa.string(), usage=pa.list_(_USAGE)), ("question_id",)
+)
 """Calls, tokens and time of the models that took part in the ranking of each question, by role."""
 PREDICTIONS = Contract(
     "predictions",
@@ -113,7 +144,9 @@ PREDICTIONS = Contract(
     ),
     ("question_id",),
 )
-"""Predictions of a cell (one setting of a sweep). Metrics are computed from these columns when the cell is read."""
+"""Predictions of a cell (one setting of a sweep). Metrics are computed from these columns when the
+cell is read.
+"""
 _STEP = pa.struct(
     [
         pa.field("round", pa.int32(), nullable=False),
@@ -126,13 +159,19 @@ _STEP = pa.struct(
         pa.field("calls", pa.int32(), nullable=False),
     ]
 )
-"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES beside it."""
+"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES beside
+it.
+"""
 STEPS = Contract(
     "steps",
-    _schema(question_id=pa.string(), stop=pa.string(), used=pa.list_(pa.int32()), steps=pa.list_(_STEP)),
+    _schema(
+        question_id=pa.string(), stop=pa.string(), used=pa.list_(pa.int32()), steps=pa.list_(_STEP)
+    ),
     ("question_id",),
 )
-"""What the strategy requested and received for each question of a cell, why it ended, and which passages led to the reply."""
+"""What the strategy requested and received for each question of a cell, why it ended, and which
+passages led to the reply.
+"""
 STEP_PASSAGES = Contract(
     "passages of steps",
     _schema(
@@ -146,7 +185,9 @@ STEP_PASSAGES = Contract(
     ),
     ("number",),
 )
-"""Each distinct passage of the steps of a cell once. Title and text are null if they are those of the rankings' passage.
+"""Each distinct passage of the steps of a cell once. Title and text are null if they are those of
+the rankings' passage.
 
-`origin` is "rankings", "search" (found by a search, or made of what was found) or "strategy" (any other text).
+`origin` is "rankings", "search" (found by a search, or made of what was found) or "strategy" (any
+other text).
 """

@@ -1,4 +1,6 @@
-"""Curves of a training: the metrics that it logged at its optimizer steps, in a file beside the weights."""
+"""Curves of a training: the metrics that it logged at its optimizer steps, in a file beside the
+weights.
+"""
 
 import csv
 import io
@@ -16,11 +18,14 @@ Curves = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def write_curves(folder: Path, history: History) -> None:
-    """Write what a training logged at its steps. What is logged at step 0, its summary, is no part of a curve.
+    """Write what a training logged at its steps. What is logged at step 0, its summary, is no part
+    of a curve.
 
     A training that was resumed wrote no file before, so that its curves begin where it was resumed.
     """
-    rows = [(step, name, value) for step, values in history if step for name, value in values.items()]
+    rows = [
+        (step, name, value) for step, values in history if step for name, value in values.items()
+    ]
     if rows:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([("step", "metric", "value"), *rows])

@@ -15,9 +15,18 @@ from winnow.errors import DiskFullError
 
 _STALE_AFTER_SECONDS = 7 * 24 * 3600
 """Age at which a temporary file of another host is removed."""
-_LEFTOVER_SUFFIXES = (".best", ".checkpoint", ".checkpoint.old", ".checkpoint.partial", ".checkpoints", ".partial")
+_LEFTOVER_SUFFIXES = (
+    ".best",
+    ".checkpoint",
+    ".checkpoint.old",
+    ".checkpoint.partial",
+    ".checkpoints",
+    ".partial",
+)
 _TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
-"""A dot, the final name, the process that writes the file, and what the file is for; see `prepare_temporary_path`."""
+"""A dot, the final name, the process that writes the file, and what the file is for; see
+`prepare_temporary_path`.
+"""
 
 
 @contextmanager
@@ -29,7 +38,8 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
         required_bytes: Free disk space that is required before the write.
 
     Raises:
-        DiskFullError: If too little space is free before the write, or if the disk becomes full during the write.
+        DiskFullError: If too little space is free before the write, or if the disk becomes full
+            during the write.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +52,8 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise DiskFullError(
-                f"The disk became full while writing {path}. The incomplete file was removed. Free some space and run again."
+                f"The disk became full while writing {path}. The incomplete file was removed. Free "
+                "some space and run again."
             ) from error
         raise
     finally:
@@ -72,7 +83,9 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _flush_to_disk(path: Path) -> None:
-    """Flush a file, or the files of a folder, so that a new name never refers to missing content after a power failure."""
+    """Flush a file, or the files of a folder, so that a new name never refers to missing content
+    after a power failure.
+    """
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file():
             descriptor = os.open(file, os.O_RDONLY)
@@ -105,18 +118,24 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the checkpoints and partial folders that a killed training left beside its finished folder."""
+    """Remove the checkpoints and partial folders that a killed training left beside its finished
+    folder.
+    """
     for suffix in _LEFTOVER_SUFFIXES:
         shutil.rmtree(folder.with_name(folder.name + suffix), ignore_errors=True)
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is, or is inside, a file or folder that `prepare_temporary_path` named."""
+    """Return whether a path is, or is inside, a file or folder that
+    `prepare_temporary_path` named.
+    """
     return any(_TEMPORARY_NAME.fullmatch(part) for part in path.parts)
 
 
 def _is_stale(file: Path, owner: str) -> bool:
-    """Return whether the owner of a temporary file has ended or, if this is unknown, whether the file is over a week old."""
+    """Return whether the owner of a temporary file has ended or, if this is unknown, whether the
+    file is over a week old.
+    """
     ended = has_ended(owner)
     if ended is not None:
         return ended
@@ -130,6 +149,6 @@ def check_free_space(folder: Path, required_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < required_bytes:
         raise DiskFullError(
-            f"{folder} has only {free / 2**20:.0f} MiB of free space, but {required_bytes / 2**20:.0f} MiB are required. "
-            "Free some space and run again."
+            f"{folder} has only {free / 2**20:.0f} MiB of free space, but "
+            f"{required_bytes / 2**20:.0f} MiB are required. Free some space and run again."
         )

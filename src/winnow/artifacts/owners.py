@@ -1,6 +1,7 @@
 """Names of processes that are unique across hosts and reused process ids.
 
-Temporary files carry the name of their process, so that other processes can remove the files of a process that was killed.
+Temporary files carry the name of their process, so that other processes can remove the files of a
+process that was killed.
 """
 
 import os
@@ -33,7 +34,9 @@ def has_ended(owner: str) -> bool | None:
 
 
 def read_start_time(pid: int) -> str:
-    """Return the start time of a process in clock ticks since boot, or "" if it has ended, even if its parent did not wait."""
+    """Return the start time of a process in clock ticks since boot, or "" if it has ended, even if
+    its parent did not wait.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

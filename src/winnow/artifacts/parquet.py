@@ -1,6 +1,8 @@
-"""Writing and reading of Parquet files whose columns follow a contract (see `winnow.artifacts.contracts`).
+"""Writing and reading of Parquet files whose columns follow a contract (see
+`winnow.artifacts.contracts`).
 
-Rows are checked when they are written and when they are read. Errors name the file, the row and the column.
+Rows are checked when they are written and when they are read. Errors name the file, the row and the
+column.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +25,8 @@ Row = Mapping[str, Any]
 
 
 def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 10_000) -> int:
-    """Write rows to one Parquet file, and return the number of rows. No file remains at `path` if an error occurs.
+    """Write rows to one Parquet file, and return the number of rows. No file remains at `path` if
+    an error occurs.
 
     Args:
         path: File to write.
@@ -46,7 +49,8 @@ def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 1
 
 
 class ArtifactWriter:
-    """A writer that accepts the rows of one artifact in any order. `finish` sorts them by id and writes the file.
+    """A writer that accepts the rows of one artifact in any order. `finish` sorts them by id and
+    writes the file.
 
     Rows are collected in a temporary file, which is lost if the process is killed.
 
@@ -75,15 +79,19 @@ class ArtifactWriter:
         if len(self._buffer) >= self.group:
             self._flush()
 
-    def finish(self, order: Sequence[str], convert: Callable[[pa.Table], pa.Table] = lambda table: table) -> int:
+    def finish(
+        self, order: Sequence[str], convert: Callable[[pa.Table], pa.Table] = lambda table: table
+    ) -> int:
         """Sort the rows, write the artifact, and return the number of rows.
 
         Args:
-            order: Ids of all rows in the order of the file. An id is the value of the contract's first unique column.
+            order: Ids of all rows in the order of the file. An id is the value of the contract's
+                first unique column.
             convert: Function that is applied to the sorted rows before they are written.
 
         Raises:
-            ArtifactError: If the number of rows is not the number of ids, or if an id is a duplicate.
+            ArtifactError: If the number of rows is not the number of ids, or if an id is a
+                duplicate.
 
         """
         self._flush()
@@ -92,15 +100,20 @@ class ArtifactWriter:
         if self.num_written != len(order):
             self.partial.unlink(missing_ok=True)
             raise ArtifactError(
-                f"{self.path} received {self.num_written} rows for {len(order)} questions. The file was not written."
+                f"{self.path} received {self.num_written} rows for {len(order)} questions. The "
+                "file was not written."
             )
         try:
-            table = pq.read_table(self.partial) if self._writer else self.contract.schema.empty_table()
+            table = (
+                pq.read_table(self.partial) if self._writer else self.contract.schema.empty_table()
+            )
             position_by_id = {row_id: position for position, row_id in enumerate(order)}
             row_ids = table[self.contract.unique_columns[0]].to_pylist()
             positions = pa.array([position_by_id[row_id] for row_id in row_ids], pa.int64())
             with atomic_write(self.path) as partial:
-                pq.write_table(convert(table.take(pc.sort_indices(positions))), partial, compression="zstd")
+                pq.write_table(
+                    convert(table.take(pc.sort_indices(positions))), partial, compression="zstd"
+                )
         finally:
             self.partial.unlink(missing_ok=True)
         check_unique(self.path, self.contract)
@@ -111,13 +124,17 @@ class ArtifactWriter:
             return
         if self._writer is None:
             self._writer = pq.ParquetWriter(self.partial, self.contract.schema, compression="zstd")
-        self._writer.write_table(_build_table(self._buffer, self.contract, self.path, self.num_written))
+        self._writer.write_table(
+            _build_table(self._buffer, self.contract, self.path, self.num_written)
+        )
         self.num_written += len(self._buffer)
         self._buffer = []
 
 
 def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row: int) -> pa.Table:
-    """Convert rows to a table, and check their values. `first_row` is the number of the first row, for error messages."""
+    """Convert rows to a table, and check their values. `first_row` is the number of the first row,
+    for error messages.
+    """
     columns = {}
     for name in contract.schema.names:
         values = [row[name] for row in batch]
@@ -125,7 +142,10 @@ def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row
         for offset, value in enumerate(values):
             if (value is None and not nullable) or (isinstance(value, float) and value != value):
                 row_number = first_row + offset
-                raise ArtifactError(f"{path}, row {row_number}, column {name}: received {value!r}; a value is required.")
+                raise ArtifactError(
+                    f"{path}, row {row_number}, column {name}: received {value!r}; a value is "
+                    "required."
+                )
         columns[name] = values
     table = pa.table(columns, schema=contract.schema)
     for name in contract.unique_columns:
@@ -134,26 +154,33 @@ def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row
 
 
 def _check_ids(ids: pa.ChunkedArray, path: Path, column: str, first_row: int) -> None:
-    """Raise ArtifactError for an id that is blank or has control characters, which files of ids and tables would lose."""
+    """Raise ArtifactError for an id that is blank or has control characters, which files of ids and
+    tables would lose.
+    """
     if not pa.types.is_string(ids.type):
         return
     is_blank = pc.equal(pc.utf8_trim_whitespace(ids), "")
-    index = pc.index(pc.or_(is_blank, pc.match_substring_regex(ids, _CONTROL_CHARACTERS)), True).as_py()
+    index = pc.index(
+        pc.or_(is_blank, pc.match_substring_regex(ids, _CONTROL_CHARACTERS)), True
+    ).as_py()
     if index >= 0:
         raise ArtifactError(
-            f"{path}, row {first_row + index}, column {column}: received {ids[index].as_py()!r}; an id must have a visible "
-            "character and no control characters. Correct the input."
+            f"{path}, row {first_row + index}, column {column}: received {ids[index].as_py()!r}; "
+            "an id must have a visible character and no control characters. Correct the input."
         )
 
 
-def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
+def read(
+    path: Path, contract: Contract, *, columns: Sequence[str] | None = None, filters: Any = None
+) -> pa.Table:
     """Read an artifact, and check its columns and values.
 
     Args:
         path: File to read.
         contract: Columns that the file must have.
         columns: Names of the columns to read. By default, all are read.
-        filters: Filter expression of `pyarrow.parquet.read_table` that selects the rows to read. By default, all are read.
+        filters: Filter expression of `pyarrow.parquet.read_table` that selects the rows to read. By
+            default, all are read.
 
     Raises:
         MissingArtifactError: If the file does not exist.
@@ -162,7 +189,9 @@ def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None
     """
     with _name_damage(path):
         _check_columns(path, contract)
-        table = pq.read_table(path, columns=list(columns) if columns else None, filters=filters, memory_map=True)
+        table = pq.read_table(
+            path, columns=list(columns) if columns else None, filters=filters, memory_map=True
+        )
     for name in table.column_names:
         column = table[name]
         if column.null_count and not contract.schema.field(name).nullable:
@@ -182,7 +211,9 @@ def stream(path: Path, contract: Contract, *, batch: int = 10_000) -> Iterator[d
         yield from part.to_pylist()
 
 
-def iter_batches(path: Path, size: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def iter_batches(
+    path: Path, size: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Parquet file in batches; raise ArtifactError if it is damaged."""
     with _name_damage(path):
         file = pq.ParquetFile(path, memory_map=True)
@@ -197,7 +228,9 @@ def iter_batches(path: Path, size: int, columns: Sequence[str] | None = None) ->
 
 
 def read_table(path: Path, filters: Any = None) -> pa.Table:
-    """Read the selected rows of a Parquet file without a contract; raise ArtifactError if it is damaged."""
+    """Read the selected rows of a Parquet file without a contract; raise ArtifactError if it is
+    damaged.
+    """
     with _name_damage(path):
         return pq.read_table(path, filters=filters)
 
@@ -212,8 +245,8 @@ def _name_damage(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:200]
         raise ArtifactError(
-            f"{path} is damaged ({reason}). Remove the folder {path.parent} and run the command that made it, or restore "
-            "the file."
+            f"{path} is damaged ({reason}). Remove the folder {path.parent} and run the command "
+            "that made it, or restore the file."
         ) from error
 
 
@@ -250,18 +283,21 @@ def check_unique(path: Path, contract: Contract) -> None:
     rows = [index for index, row in enumerate(keys.to_pylist()) if row == duplicate_key]
     path.unlink()
     raise ArtifactError(
-        f"{name} is a duplicate: rows {rows[0]} and {rows[1]}, counted from 0, of what was read for {path}. Ids must be "
-        "unique. Correct the input."
+        f"{name} is a duplicate: rows {rows[0]} and {rows[1]}, counted from 0, of what was read "
+        f"for {path}. Ids must be unique. Correct the input."
     )
 
 
 def _check_columns(path: Path, contract: Contract) -> None:
     if not path.is_file():
-        raise MissingArtifactError(f"There is no {contract.name} artifact at {path}. Run the stage that writes it first.")
+        raise MissingArtifactError(
+            f"There is no {contract.name} artifact at {path}. Run the stage that writes it first."
+        )
     missing = set(contract.schema.names) - set(pq.read_schema(path).names)
     if missing:
         raise ArtifactError(
-            f"{path} lacks the columns {sorted(missing)}, which a {contract.name} artifact must have. Rebuild the artifact."
+            f"{path} lacks the columns {sorted(missing)}, which a {contract.name} artifact must "
+            "have. Rebuild the artifact."
         )
 
 

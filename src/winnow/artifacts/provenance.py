@@ -1,6 +1,8 @@
-"""Provenance of artifacts: the manifest that records how each was made, and the digests of its content.
+"""Provenance of artifacts: the manifest that records how each was made, and the digests of its
+content.
 
-The manifest is a JSON file in the artifact's folder. It is written last, so that an artifact with a manifest is finished.
+The manifest is a JSON file in the artifact's folder. It is written last, so that an artifact with a
+manifest is finished.
 """
 
 import hashlib
@@ -23,12 +25,18 @@ FileRecord = Mapping[str, Any]
 MANIFEST = "manifest.json"
 """File name of the manifest."""
 CONTENT_DIGEST = "content.sha256"
-"""Name of a file that stands for its folder in the content digest, because a library names its other files at random."""
+"""Name of a file that stands for its folder in the content digest, because a library names its
+other files at random.
+"""
 _RUN_RECORDS = (MANIFEST, CURVES, "training.json")
-"""Names of files that are not part of an artifact's content, because they record details of the run such as its duration."""
+"""Names of files that are not part of an artifact's content, because they record details of the run
+such as its duration.
+"""
 
 
-def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int, started: float | None = None) -> None:
+def write_manifest(
+    folder: Path, *, key: str, settings: Mapping[str, Any], rows: int, started: float | None = None
+) -> None:
     """Write the manifest of an artifact, which marks it as finished.
 
     Args:
@@ -70,20 +78,31 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings to a mapping from dotted names to values. An empty mapping is a value, too."""
+    """Flatten nested settings to a mapping from dotted names to values. An empty mapping is a
+    value, too.
+    """
     if not isinstance(value, Mapping) or not value:
         return {prefix: value} if prefix else {}
-    children = ((f"{prefix}.{name}" if prefix else str(name), child) for name, child in value.items())
-    return {leaf_name: leaf for name, child in children for leaf_name, leaf in flatten(child, name).items()}
+    children = (
+        (f"{prefix}.{name}" if prefix else str(name), child) for name, child in value.items()
+    )
+    return {
+        leaf_name: leaf
+        for name, child in children
+        for leaf_name, leaf in flatten(child, name).items()
+    }
 
 
 def read_content_digest(folder: Path) -> str:
-    """Return the digest of an artifact's content from its manifest, or "" if the artifact is not finished."""
+    """Return the digest of an artifact's content from its manifest, or "" if the artifact is not
+    finished.
+    """
     return str(read_manifest(folder).get("content", ""))
 
 
 def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the code that made each artifact: its revision, and the library versions in which the artifacts differ.
+    """Describe the code that made each artifact: its revision, and the library versions in which
+    the artifacts differ.
 
     Args:
         manifests: Manifests of the artifacts (see `read_manifest`).
@@ -91,43 +110,61 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     all_versions = [manifest["versions"] for manifest in manifests]
     names = dict.fromkeys(name for installed in all_versions for name in installed)
-    varying = [name for name in names if len({installed.get(name) for installed in all_versions}) > 1]
+    varying = [
+        name for name in names if len({installed.get(name) for installed in all_versions}) > 1
+    ]
     return [
-        ", ".join([manifest["git"], *(f"{name} {manifest['versions'].get(name, 'absent')}" for name in varying)])
+        ", ".join(
+            [
+                manifest["git"],
+                *(f"{name} {manifest['versions'].get(name, 'absent')}" for name in varying),
+            ]
+        )
         for manifest in manifests
     ]
 
 
 def is_code_mixed(folders: Sequence[Path]) -> bool:
-    """Return whether artifacts rest on other code of the same modules, or on other versions of libraries.
+    """Return whether artifacts rest on other code of the same modules, or on other versions of
+    libraries.
 
-    Revisions alone do not count: a commit may have changed nothing that is behind them. They do for artifacts whose modules
-    were not recorded.
+    Revisions alone do not count: a commit may have changed nothing that is behind them. They do for
+    artifacts whose modules were not recorded.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if any(manifest["versions"] != manifests[0]["versions"] for manifest in manifests):
         return True
     if len({manifest["git"] for manifest in manifests}) < 2:
         return False
-    files = {_find_code_file(folder, str(one.get("modules", ""))) for folder, one in zip(folders, manifests, strict=True)}
+    files = {
+        _find_code_file(folder, str(one.get("modules", "")))
+        for folder, one in zip(folders, manifests, strict=True)
+    }
     digests: dict[str, str] = {}
     for file in files:
         recorded: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
-        if not recorded or any(digests.setdefault(name, digest) != digest for name, digest in recorded.items()):
+        if not recorded or any(
+            digests.setdefault(name, digest) != digest for name, digest in recorded.items()
+        ):
             return True
     return False
 
 
 def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
-    """Record the digests of Winnow's modules behind an artifact, its stage and its components, and return their digest.
+    """Record the digests of Winnow's modules behind an artifact, its stage and its components, and
+    return their digest.
 
-    They are in a file beside the folders of artifacts, which all artifacts of the same code share. A folder that no stage
-    names, such as one of the user's, has none.
+    They are in a file beside the folders of artifacts, which all artifacts of the same code share.
+    A folder that no stage names, such as one of the user's, has none.
     """
     stage = settings.get("stage")
     if not stage:
         return ""
-    targets = {str(value) for name, value in flatten_all(settings.get("inputs", settings)) if name == "_target_"}
+    targets = {
+        str(value)
+        for name, value in flatten_all(settings.get("inputs", settings))
+        if name == "_target_"
+    }
     starts = [*sorted(target.rpartition(".")[0] for target in targets), f"flows.{stage}"]
     digests = compute_module_digests(starts)
     key = compute_key(digests)
@@ -140,7 +177,9 @@ def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
 
 
 def _find_code_file(folder: Path, key: str) -> Path:
-    """Return the file with the digests of modules for the artifacts in the root of a folder such as data/predictions/cell."""
+    """Return the file with the digests of modules for the artifacts in the root of a folder such as
+    data/predictions/cell.
+    """
     return folder.resolve().parents[1] / "code" / f"{key}.json"
 
 
@@ -160,16 +199,21 @@ ComputeDigests = Callable[[tuple[str, ...]], Mapping[str, str]]
 """A function like `compute_module_digests`."""
 
 
-def find_changed_modules(folder: Path, revision: str, compute: ComputeDigests | None = None) -> list[str]:
+def find_changed_modules(
+    folder: Path, revision: str, compute: ComputeDigests | None = None
+) -> list[str]:
     """Return the modules of Winnow behind an artifact whose code differs from the one that made it.
 
-    Their revisions are the same, or the artifact would have another key. Comments and docstrings do not count. The list is
-    empty for an artifact whose modules were not recorded, by an earlier version or on another machine.
+    Their revisions are the same, or the artifact would have another key. Comments and docstrings do
+    not count. The list is empty for an artifact whose modules were not recorded, by an earlier
+    version or on another machine.
 
     Args:
         folder: Folder of the artifact.
-        revision: State of the code now (see `get_git_revision`), which made the artifact if its manifest names the same.
-        compute: Function that computes the digests of modules, or returns those that it has computed for other artifacts.
+        revision: State of the code now (see `get_git_revision`), which made the artifact if its
+            manifest names the same.
+        compute: Function that computes the digests of modules, or returns those that it has
+            computed for other artifacts.
 
     """
     manifest = read_manifest(folder)
@@ -185,7 +229,8 @@ def find_changed_modules(folder: Path, revision: str, compute: ComputeDigests | 
 def check_content(folder: Path) -> None:
     """Check that the files of a finished artifact are those that its stage wrote.
 
-    A file with the recorded size and modification time is assumed to be unchanged. Other files are compared by their SHA-256.
+    A file with the recorded size and modification time is assumed to be unchanged. Other files are
+    compared by their SHA-256.
 
     Raises:
         ArtifactError: If a file is missing or differs. The message names the first such file.
@@ -198,23 +243,33 @@ def check_content(folder: Path) -> None:
             stage = manifest["settings"].get("stage")
             command = f"`python -m flows.{stage}`" if stage else "its stage"
             raise ArtifactError(
-                f"{folder / name} {change} after {command} wrote it, so it no longer matches the recorded settings. "
-                f"Restore the file, or remove the folder {folder} and run {command} again."
+                f"{folder / name} {change} after {command} wrote it, so it no longer matches the "
+                f"recorded settings. Restore the file, or remove the folder {folder} and run "
+                f"{command} again."
             )
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
-    """Return the size, modification time in nanoseconds and SHA-256 of every file below a folder, by relative path.
+    """Return the size, modification time in nanoseconds and SHA-256 of every file below a folder,
+    by relative path.
 
     Temporary files, such as those that a killed process left behind, are not part of an artifact.
     """
-    files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file() and file.name not in _RUN_RECORDS)
+    files = sorted(
+        file.relative_to(folder)
+        for file in folder.rglob("*")
+        if file.is_file() and file.name not in _RUN_RECORDS
+    )
     return {str(file): _describe_file(folder / file) for file in files if not is_temporary(file)}
 
 
 def _describe_file(file: Path) -> FileRecord:
     state = file.stat()
-    return {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": compute_file_digest(file)}
+    return {
+        "size": state.st_size,
+        "mtime_ns": state.st_mtime_ns,
+        "sha256": compute_file_digest(file),
+    }
 
 
 def is_unchanged(file: Path, record: FileRecord) -> bool:
@@ -224,7 +279,9 @@ def is_unchanged(file: Path, record: FileRecord) -> bool:
     state = file.stat()
     if state.st_size != record["size"]:
         return False
-    return bool(state.st_mtime_ns == record["mtime_ns"] or compute_file_digest(file) == record["sha256"])
+    return bool(
+        state.st_mtime_ns == record["mtime_ns"] or compute_file_digest(file) == record["sha256"]
+    )
 
 
 def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
@@ -238,12 +295,16 @@ def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
 
 
 def compute_key(*parts: Any) -> str:
-    """Compute the first 12 hexadecimal digits of the SHA-256 of JSON-like values. The order of mappings has no effect."""
+    """Compute the first 12 hexadecimal digits of the SHA-256 of JSON-like values. The order of
+    mappings has no effect.
+    """
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def compute_file_digest(path: Path) -> str:
-    """Compute the hexadecimal SHA-256 of a file. The result is cached until its size or modification time changes."""
+    """Compute the hexadecimal SHA-256 of a file. The result is cached until its size or
+    modification time changes.
+    """
     state = path.stat()
     return _compute_digest(str(path.resolve()), state.st_size, state.st_mtime_ns)
 
@@ -255,8 +316,9 @@ def _compute_digest(path: str, size_bytes: int, mtime_ns: int) -> str:  # noqa: 
 
 
 _PACKAGES = (
-    "winnow", "torch", "transformers", "tokenizers", "openvino", "openvino-genai", "peft", "trl", "bitsandbytes", "bm25s",
-    "PyStemmer", "tantivy", "faiss-cpu", "faiss-gpu", "scikit-learn", "scipy", "numpy",
+    "winnow", "torch", "transformers", "tokenizers", "openvino", "openvino-genai", "peft", "trl",
+    "bitsandbytes", "bm25s", "PyStemmer", "tantivy", "faiss-cpu", "faiss-gpu", "scikit-learn",
+    "scipy", "numpy",
 )  # fmt: skip
 """Packages that can affect results."""
 
@@ -274,21 +336,25 @@ def get_installed_versions() -> dict[str, str]:
 
 @cache
 def get_running_revision() -> str:
-    """Return the state of the code when this process first asked for it, which a command does when it starts."""
+    """Return the state of the code when this process first asked for it, which a command does when
+    it starts.
+    """
     return get_git_revision()
 
 
 def get_git_revision() -> str:
     """Return the commit of the code, or "unknown" outside a checkout.
 
-    If files of src, flows or conf were changed since, "+" and a digest of their changes follow, so that two different edits
-    are two states of the code.
+    If files of src, flows or conf were changed since, "+" and a digest of their changes follow, so
+    that two different edits are two states of the code.
     """
     revision = _run_git("rev-parse", "--short=12", "HEAD")
     if not revision:
         return "unknown"
     changed = _run_git("diff", "HEAD", "--", *_CODE_FOLDERS)
-    untracked = _run_git("ls-files", "--others", "--exclude-standard", "--", *_CODE_FOLDERS).splitlines()
+    untracked = _run_git(
+        "ls-files", "--others", "--exclude-standard", "--", *_CODE_FOLDERS
+    ).splitlines()
     if not changed and not untracked:
         return revision
     digest = hashlib.sha256(changed.encode())

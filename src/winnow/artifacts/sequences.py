@@ -8,7 +8,9 @@ T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """A sequence whose items are built when they are used. Subclasses implement `__len__` and `read`."""
+    """A sequence whose items are built when they are used. Subclasses implement `__len__` and
+    `read`.
+    """
 
     @abstractmethod
     def read(self, index: int) -> T:
@@ -21,4 +23,8 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, index: int | slice) -> T | list[T]:
         """Return one item, counted from the end if the index is negative, or those of a slice."""
         selection = range(len(self))[index]
-        return self.read(selection) if isinstance(selection, int) else [self.read(number) for number in selection]
+        return (
+            self.read(selection)
+            if isinstance(selection, int)
+            else [self.read(number) for number in selection]
+        )

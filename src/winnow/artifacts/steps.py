@@ -1,4 +1,6 @@
-"""Storage of the steps of a cell beside its predictions: a row per question, and each distinct passage once."""
+"""Storage of the steps of a cell beside its predictions: a row per question, and each distinct
+passage once.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +29,9 @@ Origin = Literal["rankings", "search", "strategy"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionSteps:
-    """The steps of one question, why its plan ended, and the passages that the answer says led to its reply."""
+    """The steps of one question, why its plan ended, and the passages that the answer says led to
+    its reply.
+    """
 
     steps: tuple[Step, ...]
     stop: str
@@ -77,7 +81,9 @@ class StepsWriter:
             )
         used = outcome.result.used if isinstance(outcome.result, Answer) else ()
         numbers = [self._find_number(passage, searched) for passage in used]
-        self._rows.add({"question_id": question_id, "stop": outcome.stop, "used": numbers, "steps": rows})
+        self._rows.add(
+            {"question_id": question_id, "stop": outcome.stop, "used": numbers, "steps": rows}
+        )
 
     def finish(self, order: Sequence[str]) -> None:
         """Write the files, which do not depend on the order in which the plans ended.
@@ -87,13 +93,20 @@ class StepsWriter:
 
         """
         passages = sorted(
-            self._numbers, key=lambda passage: (passage.passage_id, passage.title, passage.text, passage.sources)
+            self._numbers,
+            key=lambda passage: (passage.passage_id, passage.title, passage.text, passage.sources),
         )
         numbers = [0] * len(passages)
         for number, passage in enumerate(passages):
             numbers[self._numbers[passage]] = number
-        parquet.write(self._folder / PASSAGES_FILE, contracts.STEP_PASSAGES, self._iter_passage_rows(passages))
-        self._rows.finish(order, lambda table: _renumber_passages(table, pa.array(numbers, pa.int32())))
+        parquet.write(
+            self._folder / PASSAGES_FILE,
+            contracts.STEP_PASSAGES,
+            self._iter_passage_rows(passages),
+        )
+        self._rows.finish(
+            order, lambda table: _renumber_passages(table, pa.array(numbers, pa.int32()))
+        )
 
     def _find_number(self, passage: Passage, searched: Collection[str]) -> int:
         """Return the number of a passage, which is the next one for a passage that is new."""
@@ -104,7 +117,9 @@ class StepsWriter:
     def _iter_passage_rows(self, passages: Sequence[Passage]) -> Iterator[dict[str, Any]]:
         for number, passage in enumerate(passages):
             is_ranked = self._ranked.get(passage.passage_id) == passage
-            origin: Origin = "rankings" if is_ranked else "search" if passage in self._searched else "strategy"
+            origin: Origin = (
+                "rankings" if is_ranked else "search" if passage in self._searched else "strategy"
+            )
             yield {
                 "number": number,
                 "passage_id": passage.passage_id,
@@ -116,7 +131,9 @@ class StepsWriter:
 
 
 def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
-    """Replace the passages' numbers in the rows of questions; `numbers` holds the new number of each former one."""
+    """Replace the passages' numbers in the rows of questions; `numbers` holds the new number of
+    each former one.
+    """
 
     def renumber(lists: pa.ListArray) -> pa.ListArray:
         return pa.ListArray.from_arrays(lists.offsets, numbers.take(lists.values), type=lists.type)
@@ -124,11 +141,18 @@ def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
     used, steps = table["used"].combine_chunks(), table["steps"].combine_chunks()
     fields = [*steps.type.value_type]
     columns = [steps.values.field(field.name) for field in fields]
-    columns = [renumber(column) if field.name == "passages" else column for field, column in zip(fields, columns, strict=True)]
+    columns = [
+        renumber(column) if field.name == "passages" else column
+        for field, column in zip(fields, columns, strict=True)
+    ]
     structs = pa.StructArray.from_arrays(columns, fields=fields)
     steps = pa.ListArray.from_arrays(steps.offsets, structs, type=steps.type)
     return pa.table(
-        {**dict(zip(table.column_names, table.columns, strict=True)), "used": renumber(used), "steps": steps},
+        {
+            **dict(zip(table.column_names, table.columns, strict=True)),
+            "used": renumber(used),
+            "steps": steps,
+        },
         schema=table.schema,
     )
 
@@ -158,8 +182,9 @@ class StoredSteps:
                 passage = Passage(passage_id, row["title"], row["text"], tuple(row["sources"]))
             if passage is None:
                 raise ArtifactError(
-                    f"{self.folder / PASSAGES_FILE}, row {row['number']}: the rankings lack the passage {passage_id!r}, which "
-                    "the prompts showed. Remove the folder and run `python -m flows.sweep` again."
+                    f"{self.folder / PASSAGES_FILE}, row {row['number']}: the rankings lack the "
+                    f"passage {passage_id!r}, which the prompts showed. Remove the folder and run "
+                    "`python -m flows.sweep` again."
                 )
             self._passages.append(passage)
 
@@ -170,14 +195,20 @@ class StoredSteps:
     def read(self, question_ids: Collection[str]) -> dict[str, QuestionSteps]:
         """Read the steps of the questions with these ids."""
         selection = pc.field("question_id").isin(pa.array(sorted(question_ids), pa.string()))
-        return dict(self.convert(parquet.read(self.folder / STEPS_FILE, contracts.STEPS, filters=selection)))
+        return dict(
+            self.convert(parquet.read(self.folder / STEPS_FILE, contracts.STEPS, filters=selection))
+        )
 
     def convert(self, rows: pa.Table) -> list[tuple[str, QuestionSteps]]:
         """Convert rows of `read_table` to ids of questions with their steps."""
         return [
             (
                 row["question_id"],
-                QuestionSteps(tuple(map(self._build_step, row["steps"])), row["stop"], self._get_passages(row["used"])),
+                QuestionSteps(
+                    tuple(map(self._build_step, row["steps"])),
+                    row["stop"],
+                    self._get_passages(row["used"]),
+                ),
             )
             for row in rows.to_pylist()
         ]
@@ -189,24 +220,41 @@ class StoredSteps:
         return tuple(self._passages[number] for number in numbers)
 
 
-def read_steps(folder: Path, ranked: Mapping[str, Passage], question_ids: Collection[str]) -> dict[str, QuestionSteps]:
-    """Read the steps of some questions of a cell by question id, which are none if the steps were not recorded."""
+def read_steps(
+    folder: Path, ranked: Mapping[str, Passage], question_ids: Collection[str]
+) -> dict[str, QuestionSteps]:
+    """Read the steps of some questions of a cell by question id, which are none if the steps were
+    not recorded.
+    """
     return StoredSteps(folder, ranked).read(question_ids) if has_steps(folder) else {}
 
 
 def count_models(folder: Path) -> dict[tuple[str, str], int]:
-    """Count the replies in the steps of a cell by role and by model, which is a server's name for it, or a local runtime.
+    """Count the replies in the steps of a cell by role and by model, which is a server's name for
+    it, or a local runtime.
 
-    Replies whose model is not known are left out, and so are cells without steps. For artifacts of other stages, the numbers
-    are those that `write_models` has written.
+    Replies whose model is not known are left out, and so are cells without steps. For artifacts of
+    other stages, the numbers are those that `write_models` has written.
     """
     if (folder / MODELS_FILE).is_file():
-        return {(role, model): count for role, model, count in json.loads((folder / MODELS_FILE).read_text())}
+        return {
+            (role, model): count
+            for role, model, count in json.loads((folder / MODELS_FILE).read_text())
+        }
     if not has_steps(folder):
         return {}
-    steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
+    steps = (
+        parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"]
+        .combine_chunks()
+        .flatten()
+    )
     table = pa.table({name: steps.field(name) for name in ("role", "model", "calls")})
-    counts = table.filter(pc.field("model") != "").group_by(["role", "model"]).aggregate([("calls", "sum")]).to_pylist()
+    counts = (
+        table.filter(pc.field("model") != "")
+        .group_by(["role", "model"])
+        .aggregate([("calls", "sum")])
+        .to_pylist()
+    )
     return {(row["role"], row["model"]): row["calls_sum"] for row in counts}
 
 
@@ -217,10 +265,16 @@ def write_models(folder: Path, models: Mapping[tuple[str, str], int]) -> None:
 
 
 def count_control_tokens(folder: Path) -> tuple[int, int]:
-    """Count the reader's replies in the steps of a cell that contained control tokens, and all of them."""
+    """Count the reader's replies in the steps of a cell that contained control tokens, and all of
+    them.
+    """
     if not has_steps(folder):
         return 0, 0
-    steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
+    steps = (
+        parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"]
+        .combine_chunks()
+        .flatten()
+    )
     table = pa.table({name: steps.field(name) for name in ("role", "kind", "finish", "calls")})
     is_reply = (pc.field("kind") == "generate") & (pc.field("finish") != TOO_LONG)
     replies = table.filter((pc.field("role") == READER) & is_reply)

@@ -19,7 +19,10 @@ from winnow.text.containment import has_answers
 
 def build_passage_rows(passages: Iterable[Passage]) -> Iterator[dict[str, Any]]:
     """Convert passages to rows of a corpus artifact."""
-    return ({"passage_id": passage.passage_id, "title": passage.title, "text": passage.text} for passage in passages)
+    return (
+        {"passage_id": passage.passage_id, "title": passage.title, "text": passage.text}
+        for passage in passages
+    )
 
 
 def read_passages(path: Path) -> Iterator[Passage]:
@@ -57,7 +60,9 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
     known = sorted({row["split"] for row in rows})
     unknown = set(splits) - set(known)
     if unknown:
-        raise ArtifactError(f"{path} has no split {sorted(unknown)}; it has {known}. Choose one of these.")
+        raise ArtifactError(
+            f"{path} has no split {sorted(unknown)}; it has {known}. Choose one of these."
+        )
     return [
         Question(
             row["question_id"],
@@ -74,11 +79,18 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
     ]
 
 
-def build_hit_rows(questions: Iterable[Question], rankings: Iterable[Iterable[Hit]]) -> Iterator[dict[str, Any]]:
+def build_hit_rows(
+    questions: Iterable[Question], rankings: Iterable[Iterable[Hit]]
+) -> Iterator[dict[str, Any]]:
     """Convert the hits of each question, best first, to rows with a rank."""
     for question, hits in zip(questions, rankings, strict=True):
         for rank, hit in enumerate(hits, start=1):
-            yield {"question_id": question.question_id, "rank": rank, "passage_id": hit.passage_id, "score": hit.score}
+            yield {
+                "question_id": question.question_id,
+                "rank": rank,
+                "passage_id": hit.passage_id,
+                "score": hit.score,
+            }
 
 
 def build_retrieval_rows(
@@ -127,7 +139,9 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 def read_prediction_table(path: Path) -> pa.Table:
     """Read the predictions of a cell as a table, of which `convert_predictions` converts rows."""
-    return parquet.read(path, contracts.PREDICTIONS).select([field.name for field in fields(Prediction)])
+    return parquet.read(path, contracts.PREDICTIONS).select(
+        [field.name for field in fields(Prediction)]
+    )
 
 
 def convert_predictions(rows: pa.Table | pa.RecordBatch) -> Iterator[Prediction]:
@@ -139,5 +153,7 @@ def convert_predictions(rows: pa.Table | pa.RecordBatch) -> Iterator[Prediction]
     parts = usage.flatten().flatten()
     entries = list(map(RoleUsage, *(part.to_pylist() for part in parts))) if len(parts[0]) else []
     ends = np.cumsum(usage.value_lengths().to_numpy(zero_copy_only=False)).tolist()
-    columns["usage"] = (tuple(entries[start:end]) for start, end in zip([0, *ends], ends, strict=False))
+    columns["usage"] = (
+        tuple(entries[start:end]) for start, end in zip([0, *ends], ends, strict=False)
+    )
     return map(Prediction, *(columns[field.name] for field in fields(Prediction)))

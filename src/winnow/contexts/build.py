@@ -1,4 +1,6 @@
-"""Build the contexts of a question from its ranking, which may be reranked by log-odds, and mark the gold passages."""
+"""Build the contexts of a question from its ranking, which may be reranked by log-odds, and mark
+the gold passages.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -10,10 +12,14 @@ from winnow.text.containment import has_answers
 
 RankBy = Literal["retriever", "estimator"]
 _KEPT_QUESTIONS = 256
-"""Number of questions whose contexts are kept, because the next cells of a sweep place the same ones."""
+"""Number of questions whose contexts are kept, because the next cells of a sweep place the same
+ones.
+"""
 
 
-def build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
+def build_ranked_contexts(
+    rankings: Rankings, question: Question, rank_by: RankBy = "retriever"
+) -> tuple[Context, ...]:
     """Build the contexts of a question from stored rankings, best first, with gold passages marked.
 
     Args:
@@ -31,10 +37,14 @@ def build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankB
     return contexts
 
 
-def _build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy) -> tuple[Context, ...]:
+def _build_ranked_contexts(
+    rankings: Rankings, question: Question, rank_by: RankBy
+) -> tuple[Context, ...]:
     hits = rankings.hits[question.question_id]
     log_odds = rankings.log_odds.get(question.question_id, {})
-    passages = rankings.get_passages([*(hit.passage_id for hit in hits), *question.gold_passage_ids])
+    passages = rankings.get_passages(
+        [*(hit.passage_id for hit in hits), *question.gold_passage_ids]
+    )
     return build_contexts(question, hits, passages, log_odds, rank_by)
 
 
@@ -53,9 +63,10 @@ def build_contexts(
         question: Question to which the contexts belong.
         hits: Hits of the retriever, best first.
         passages: Passages by id.
-        log_odds: Log-odds of the relevance estimator by passage id. They may cover only the first hits.
-        rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds first, sorted by their
-            log-odds, and keeps the order of the others.
+        log_odds: Log-odds of the relevance estimator by passage id. They may cover only the first
+            hits.
+        rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds
+            first, sorted by their log-odds, and keeps the order of the others.
 
     """
     if rank_by == "estimator":
@@ -63,7 +74,13 @@ def build_contexts(
         unscored = [hit for hit in hits if hit.passage_id not in log_odds]
         hits = [*sorted(scored, key=lambda hit: -log_odds[hit.passage_id]), *unscored]
     contexts = [
-        Context(passages[hit.passage_id], rank, hit.score, hit.has_answer, log_odds=log_odds.get(hit.passage_id))
+        Context(
+            passages[hit.passage_id],
+            rank,
+            hit.score,
+            hit.has_answer,
+            log_odds=log_odds.get(hit.passage_id),
+        )
         for rank, hit in enumerate(hits, start=1)
     ]
     retrieved_ids = {hit.passage_id for hit in hits}
@@ -71,5 +88,7 @@ def build_contexts(
         if passage_id not in retrieved_ids:
             passage = passages[passage_id]
             has_answer = any(has_answers([passage.text], question.answers))
-            contexts.append(Context(passage, 0, None, has_answer, log_odds=log_odds.get(passage_id)))
+            contexts.append(
+                Context(passage, 0, None, has_answer, log_odds=log_odds.get(passage_id))
+            )
     return mark_gold(question, contexts)

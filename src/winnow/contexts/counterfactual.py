@@ -1,4 +1,6 @@
-"""Counterfactual passages: a gold passage that states a false answer, for questions of what a reader believes."""
+"""Counterfactual passages: a gold passage that states a false answer, for questions of what a
+reader believes.
+"""
 
 import random
 import re
@@ -19,22 +21,26 @@ from winnow.text.normalization import normalize
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A placement that replaces the answer in the gold passage by that of another question, of the same kind.
+    """A placement that replaces the answer in the gold passage by that of another question, of the
+    same kind.
 
-    The substitute is drawn among the answers of the data set that have the same kind ("name", "year", "number" or "text";
-    see `classify_answer`; yes and no have none), as in the substitution by the corpus of Longpre et al. (2021). It neither
-    contains an accepted answer nor is contained in one, and is neither in the question nor in the passage. Of several gold
-    passages, the first one is changed that has the answer, and the others are left out. Every accepted answer is replaced in
-    title and text. All other passages with an accepted answer in text or title are left out, and the next ones take their
-    places.
+    The substitute is drawn among the answers of the data set that have the same kind ("name",
+    "year", "number" or "text"; see `classify_answer`; yes and no have none), as in the substitution
+    by the corpus of Longpre et al. (2021). It neither contains an accepted answer nor is contained
+    in one, and is neither in the question nor in the passage. Of several gold passages, the first
+    one is changed that has the answer, and the others are left out. Every accepted answer is
+    replaced in title and text. All other passages with an accepted answer in text or title are left
+    out, and the next ones take their places.
 
-    Where the passages have no gold one, or where some form of the answer is left in it (as one with other accents), nothing
-    is replaced, and the context has no `substitute`: metrics of conflicts are undefined for such a question.
+    Where the passages have no gold one, or where some form of the answer is left in it (as one with
+    other accents), nothing is replaced, and the context has no `substitute`: metrics of conflicts
+    are undefined for such a question.
 
     Args:
         order: Position of the gold passage; see `Placement`.
         seed: Seed of the draw, which also depends on the question.
-        answers: Answers among which substitutes are drawn; the accepted ones of the data set if there are none.
+        answers: Answers among which substitutes are drawn; the accepted ones of the data set if
+            there are none.
 
     """
 
@@ -60,14 +66,19 @@ class Counterfactual:
         return f"{self._placement.words}, with a false answer in it"
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, with a false answer in the gold passage.
+        """Select k contexts of a question, or fewer if the ranking is shorter, with a false answer
+        in the gold passage.
 
         Raises:
             ConfigError: If `order` is a position beyond k.
 
         """
-        changes = ((context, self._change(question, context)) for context in contexts if context.is_gold)
-        gold, changed = next(((one, change) for one, change in changes if change is not None), (None, None))
+        changes = (
+            (context, self._change(question, context)) for context in contexts if context.is_gold
+        )
+        gold, changed = next(
+            ((one, change) for one, change in changes if change is not None), (None, None)
+        )
         if changed is None:
             return self._placement.place(question, contexts, k)
         titles = has_answers([one.passage.title for one in contexts], question.answers)
@@ -79,30 +90,51 @@ class Counterfactual:
         return self._placement.place(question, kept, k)
 
     def _change(self, question: Question, gold: Context) -> Context | None:
-        """Return the gold context with a substitute in the place of the answer, or None if there is none that fits."""
+        """Return the gold context with a substitute in the place of the answer, or None if there is
+        none that fits.
+        """
         passage = gold.passage
         texts = (passage.title, passage.text)
         if not any(has_answers(texts, question.answers)):
             return None
         for substitute in self._iter_substitutes(question, passage):
             title, text = (_replace_answers(one, question.answers, substitute) for one in texts)
-            if any(has_answers((title, text), question.answers)) or not has_answer(f"{title}\n{text}", [substitute]):
+            if any(has_answers((title, text), question.answers)) or not has_answer(
+                f"{title}\n{text}", [substitute]
+            ):
                 continue
-            return replace(gold, passage=replace(passage, title=title, text=text), has_answer=False, substitute=substitute)
+            return replace(
+                gold,
+                passage=replace(passage, title=title, text=text),
+                has_answer=False,
+                substitute=substitute,
+            )
         return None
 
     def _iter_substitutes(self, question: Question, passage: Passage) -> Iterator[str]:
-        """Yield the answers of the same kind that may take the place of those of a question, in random order."""
+        """Yield the answers of the same kind that may take the place of those of a question, in
+        random order.
+        """
         own = list(question.answers)
         forms = [normalize(one) for one in own]
         kind = classify_answer(own[0])
         candidates = _group_by_kind(tuple(self.answers)).get(kind, ()) if kind != "yes/no" else ()
-        rng = random.Random(f"{self.seed}/counterfactual/{question.text}")  # the same for all searches of a question
+        rng = random.Random(
+            f"{self.seed}/counterfactual/{question.text}"
+        )  # the same for all searches of a question
         for answer in rng.sample(candidates, len(candidates)):
             texts, form = (question.text, passage.title, passage.text), normalize(answer)
-            if not form or any(form in one or one in form for one in forms):  # metrics look for it in an answer by its letters
+            if not form or any(
+                form in one or one in form for one in forms
+            ):  # metrics look for it in an answer by its letters
                 continue
-            if not any((has_answer(answer, own), *has_answers(own, [answer]), *has_answers(texts, [answer]))):
+            if not any(
+                (
+                    has_answer(answer, own),
+                    *has_answers(own, [answer]),
+                    *has_answers(texts, [answer]),
+                )
+            ):
                 yield answer
 
 
@@ -116,7 +148,9 @@ def _group_by_kind(answers: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 
 def _replace_answers(text: str, answers: Sequence[str], substitute: str) -> str:
-    """Replace every answer that stands in a text as whole words, whatever its case, the longest first."""
+    """Replace every answer that stands in a text as whole words, whatever its case, the longest
+    first.
+    """
     for answer in sorted(answers, key=len, reverse=True):
         words = r"\s+".join(re.escape(word) for word in answer.split())
         if words:

@@ -1,4 +1,6 @@
-"""Damage: a retriever that is made worse step by step, by replacing a share of the relevant contexts by irrelevant ones."""
+"""Damage: a retriever that is made worse step by step, by replacing a share of the relevant
+contexts by irrelevant ones.
+"""
 
 import random
 from collections.abc import Sequence
@@ -15,13 +17,16 @@ from winnow.records import Context, Question
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A rule that takes the top k contexts and replaces a share of the relevant ones by irrelevant ones from beyond k.
+    """A rule that takes the top k contexts and replaces a share of the relevant ones by irrelevant
+    ones from beyond k.
 
-    A context is relevant if it is a gold passage or contains an answer. What a smaller share replaces, a larger one replaces
-    too. A relevant context keeps its place if no irrelevant one is left.
+    A context is relevant if it is a gold passage or contains an answer. What a smaller share
+    replaces, a larger one replaces too. A relevant context keeps its place if no irrelevant one is
+    left.
 
     Args:
-        share: Share of the relevant contexts that are replaced, on average over questions; from 0 to 1.
+        share: Share of the relevant contexts that are replaced, on average over questions; from 0
+            to 1.
         seed: Seed of the choice.
 
     """
@@ -38,27 +43,43 @@ class Damage:
 
     @property
     def uses_gold(self) -> bool:
-        """Return whether a relevant context may be replaced, for which the labels say what is relevant."""
+        """Return whether a relevant context may be replaced, for which the labels say what is
+        relevant.
+        """
         return self.share > 0
 
     @property
     def words(self) -> str:
         """Return the rule in words, which follow those for the passages of a prompt."""
-        return f"with {100 * self.share:g} % of the relevant ones replaced" if self.share else "as retrieved"
+        return (
+            f"with {100 * self.share:g} % of the relevant ones replaced"
+            if self.share
+            else "as retrieved"
+        )
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""
+        """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant
+        ones.
+        """
         ranked = [context for context in contexts if context.rank > 0]
         spare = [context for context in ranked[k:] if not is_relevant(context)]
         draws = {
-            position: random.Random(f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}").random()
+            position: (
+                random.Random(
+                    f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}"
+                ).random()
+            )
             for position, context in enumerate(ranked[:k])
             if is_relevant(context)
         }
         replaced = sorted(
-            position for position in sorted(draws, key=draws.__getitem__)[: len(spare)] if draws[position] < self.share
+            position
+            for position in sorted(draws, key=draws.__getitem__)[: len(spare)]
+            if draws[position] < self.share
         )
         placed = ranked[:k]
         for position, context in zip(replaced, spare, strict=False):
             placed[position] = context
-        return PlacedContexts(tuple(placed), 0, determine_provenance(question, contexts)).with_gold_position()
+        return PlacedContexts(
+            tuple(placed), 0, determine_provenance(question, contexts)
+        ).with_gold_position()

@@ -1,7 +1,9 @@
-"""Distractors: which passages stand beside the gold passage, with their number and length held equal.
+"""Distractors: which passages stand beside the gold passage, with their number and length held
+equal.
 
-A longer prompt is harder to read, and so is one whose other passages compete with the gold passage. To tell the two apart,
-the passages without an answer are exchanged for those of another kind, of which the prompt has as many, with as many words.
+A longer prompt is harder to read, and so is one whose other passages compete with the gold passage.
+To tell the two apart, the passages without an answer are exchanged for those of another kind, of
+which the prompt has as many, with as many words.
 """
 
 import random
@@ -25,26 +27,29 @@ _DRAWS_PER_CONTEXT = 50
 
 @dataclass(frozen=True, slots=True)
 class Distractors:
-    """A rule that keeps the retrieved contexts, or replaces all but the gold passages by passages without an answer.
+    """A rule that keeps the retrieved contexts, or replaces all but the gold passages by passages
+    without an answer.
 
-    A gold passage keeps its rank, and one that is ranked below k is as one that was not retrieved; a placement then selects
-    and orders the contexts. Kinds differ in how close the distractors are to the question:
+    A gold passage keeps its rank, and one that is ranked below k is as one that was not retrieved;
+    a placement then selects and orders the contexts. Kinds differ in how close the distractors are
+    to the question:
 
     - "retrieved": no context is replaced, whether or not it contains an answer.
     - "hard": the best-ranked contexts that are neither gold nor contain an answer.
     - "easy": the worst-ranked of them.
     - "random": passages that were retrieved for other questions, drawn at random.
 
-    Distractors have at least `words` words and are cut to that number, so that those of all kinds are equally long. Hard ones
-    are from the better-ranked half of the contexts that qualify and easy ones from the other half, so that they never are the
-    same. Where a half has fewer than k, random ones take the places of those that are missing. A distractor has the rank of
-    the context that it replaces.
+    Distractors have at least `words` words and are cut to that number, so that those of all kinds
+    are equally long. Hard ones are from the better-ranked half of the contexts that qualify and
+    easy ones from the other half, so that they never are the same. Where a half has fewer than k,
+    random ones take the places of those that are missing. A distractor has the rank of the context
+    that it replaces.
 
     Args:
         kind: Kind of the distractors.
         words: Number of words of a distractor, or None for whole passages of any length.
-        share: Share of hard or easy ones among the k - 1 distractors beside a gold passage; random ones are the others. What
-            is hard with a smaller share is hard with a larger one, too.
+        share: Share of hard or easy ones among the k - 1 distractors beside a gold passage; random
+            ones are the others. What is hard with a smaller share is hard with a larger one, too.
         seed: Seed of the draw, which also depends on the question.
 
     """
@@ -59,16 +64,20 @@ class Distractors:
     def __post_init__(self) -> None:
         """Raise ConfigError for an unknown kind, and for distractors without a word."""
         if self.kind not in get_args(Kind):
-            raise ConfigError(f"distractors.rule.kind must be retrieved, hard, easy or random; received {self.kind!r}.")
+            raise ConfigError(
+                "distractors.rule.kind must be retrieved, hard, easy or random; received "
+                f"{self.kind!r}."
+            )
         if self.words is not None and (self.words < 1 or self.kind == "retrieved"):
             raise ConfigError(
-                "distractors.rule.words must be at least 1 or null, and null for kind=retrieved, which cuts no passage; "
-                f"received {self.words} for kind={self.kind}."
+                "distractors.rule.words must be at least 1 or null, and null for kind=retrieved, "
+                f"which cuts no passage; received {self.words} for kind={self.kind}."
             )
         if not 0 <= self.share <= 1 or (self.share < 1 and self.kind not in ("hard", "easy")):
             raise ConfigError(
-                "distractors.rule.share must be from 0 to 1, and 1 unless the kind is hard or easy, because the others are "
-                f"random; received {self.share} for kind={self.kind}."
+                "distractors.rule.share must be from 0 to 1, and 1 unless the kind is hard or "
+                f"easy, because the others are random; received {self.share} for "
+                f"kind={self.kind}."
             )
 
     @property
@@ -79,11 +88,13 @@ class Distractors:
     def replace_contexts(
         self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]
     ) -> tuple[Context, ...]:
-        """Return the contexts of a question with at most k distractors in place of those that are not gold.
+        """Return the contexts of a question with at most k distractors in place of those that are
+        not gold.
 
         Args:
             question: Question to which the contexts belong.
-            contexts: Contexts, best first, with gold passages marked. Contexts that were not retrieved have rank 0.
+            contexts: Contexts, best first, with gold passages marked. Contexts that were not
+                retrieved have rank 0.
             k: Number of contexts in the prompt.
             pool: Passages from which random distractors are drawn.
 
@@ -99,38 +110,51 @@ class Distractors:
             if context.is_gold:
                 selection.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
-                cut = replace(distractor.passage, text=cut_words(distractor.passage.text, self.words))
+                cut = replace(
+                    distractor.passage, text=cut_words(distractor.passage.text, self.words)
+                )
                 selection.append(replace(distractor, passage=cut, rank=context.rank))
         num_needed = min(k, sum(not context.is_gold for context in contexts))
         num_distractors = sum(not context.is_gold for context in selection)
         if num_distractors < num_needed:
             raise InputError(
-                f"Question {question.question_id!r} has only {num_distractors} of {num_needed} distractors in a pool of "
-                f"{len(pool)} passages. Lower k or distractors.rule.words, or take a larger corpus."
+                f"Question {question.question_id!r} has only {num_distractors} of {num_needed} "
+                f"distractors in a pool of {len(pool)} passages. Lower k or "
+                "distractors.rule.words, or take a larger corpus."
             )
         return tuple(selection)
 
-    def _select(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> list[Context]:
+    def _select(
+        self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]
+    ) -> list[Context]:
         """Return up to k distractors."""
         if self.kind == "random":
             return self._draw(question, contexts, k, pool)
         candidates = [
             context
             for context in contexts
-            if context.rank > 0 and not is_relevant(context) and self._qualifies(question, context.passage)
+            if context.rank > 0
+            and not is_relevant(context)
+            and self._qualifies(question, context.passage)
         ]
         middle = (len(candidates) + 1) // 2
-        selection = candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
+        selection = (
+            candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
+        )
         if self.share == 1:
             return [*selection, *self._draw(question, contexts, k - len(selection), pool)]
         others = max(k - 1, 0)
-        order = random.Random(f"{self.seed}/share/{question.question_id}").sample(range(others), others)
+        order = random.Random(f"{self.seed}/share/{question.question_id}").sample(
+            range(others), others
+        )
         places = set(order[: round(self.share * others)])
         of_kind, drawn = iter(selection), iter(self._draw(question, contexts, k, pool))
         chosen = [next(of_kind, None) if place in places else None for place in range(k)]
         return [context for one in chosen if (context := one or next(drawn, None)) is not None]
 
-    def _draw(self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]) -> list[Context]:
+    def _draw(
+        self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]
+    ) -> list[Context]:
         """Draw passages that were not retrieved for the question and do not contain an answer."""
         if not count:
             return []
@@ -147,6 +171,10 @@ class Distractors:
         return sample
 
     def _qualifies(self, question: Question, passage: Passage) -> bool:
-        """Return whether a passage is long enough, and neither its title nor its text contains an answer."""
+        """Return whether a passage is long enough, and neither its title nor its text contains an
+        answer.
+        """
         is_long = self.words is None or len(passage.text.split()) >= self.words
-        return is_long and not any(has_answer(text, question.answers) for text in (passage.title, passage.text))
+        return is_long and not any(
+            has_answer(text, question.answers) for text in (passage.title, passage.text)
+        )

@@ -1,6 +1,8 @@
-"""Mark the gold passages among the contexts of a question, and determine their provenance and which contexts are relevant.
+"""Mark the gold passages among the contexts of a question, and determine their provenance and which
+contexts are relevant.
 
-A gold passage is either annotated by the dataset or, by distant supervision, the first context that contains an answer.
+A gold passage is either annotated by the dataset or, by distant supervision, the first context that
+contains an answer.
 """
 
 from collections.abc import Sequence
@@ -10,10 +12,15 @@ from winnow.records import Context, Provenance, Question
 
 
 def mark_gold(question: Question, contexts: Sequence[Context]) -> tuple[Context, ...]:
-    """Mark the annotated gold passages or, if none are annotated, the first context that contains an answer."""
+    """Mark the annotated gold passages or, if none are annotated, the first context that contains
+    an answer.
+    """
     annotated_ids = set(question.gold_passage_ids)
     if annotated_ids:
-        return tuple(replace(context, is_gold=context.passage.passage_id in annotated_ids) for context in contexts)
+        return tuple(
+            replace(context, is_gold=context.passage.passage_id in annotated_ids)
+            for context in contexts
+        )
     first_match = next((context for context in contexts if context.has_answer), None)
     return tuple(replace(context, is_gold=context is first_match) for context in contexts)
 
@@ -24,7 +31,9 @@ def is_relevant(context: Context) -> bool:
 
 
 def determine_provenance(question: Question, contexts: Sequence[Context]) -> Provenance:
-    """Return whether the gold passages among the contexts are "annotated" or "distant", or "none" if there are none."""
+    """Return whether the gold passages among the contexts are "annotated" or "distant", or "none"
+    if there are none.
+    """
     if not any(context.is_gold for context in contexts):
         return "none"
     return "annotated" if question.gold_passage_ids else "distant"

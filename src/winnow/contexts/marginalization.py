@@ -1,6 +1,8 @@
-"""Answer marginalization: the probability of an answer is its weighted mean over the contexts (RE-RAG, eqs. 2 and 6).
+"""Answer marginalization: the probability of an answer is its weighted mean over the contexts
+(RE-RAG, eqs. 2 and 6).
 
-P(y) = sum over contexts of weight(context) * P_G(y | question, context), where P_G is the probability under the generator.
+P(y) = sum over contexts of weight(context) * P_G(y | question, context), where P_G is the
+probability under the generator.
 """
 
 import math
@@ -18,19 +20,28 @@ def log_softmax(values: Sequence[float]) -> list[float]:
 def logsumexp(values: Sequence[float]) -> float:
     """Compute the logarithm of the sum of exponentials of the values, without overflow."""
     largest = max(values)
-    return largest if math.isinf(largest) else largest + math.log(sum(math.exp(value - largest) for value in values))
+    return (
+        largest
+        if math.isinf(largest)
+        else largest + math.log(sum(math.exp(value - largest) for value in values))
+    )
 
 
 def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
-    """Map the normalized form of each distinct answer to its first spelling in the given answers."""
+    """Map the normalized form of each distinct answer to its first spelling in the
+    given answers.
+    """
     spellings: dict[str, str] = {}
     for answer in answers:
         spellings.setdefault(normalize(answer), answer)
     return spellings
 
 
-def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]) -> dict[str, float]:
-    """Compute log P of each distinct answer, keyed by its normalized form. The sum is over the contexts that produced it.
+def marginalize(
+    answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]
+) -> dict[str, float]:
+    """Compute log P of each distinct answer, keyed by its normalized form. The sum is over the
+    contexts that produced it.
 
     Args:
         answers: Answer from each context.
@@ -49,8 +60,11 @@ def select_most_probable(log_p: Mapping[str, float]) -> str:
     return max(log_p, key=lambda answer: log_p[answer])
 
 
-def select_most_probable_answer(answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]) -> str:
-    """Return the first spelling of the most probable answer, with contexts weighted by the softmax of their scores.
+def select_most_probable_answer(
+    answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]
+) -> str:
+    """Return the first spelling of the most probable answer, with contexts weighted by the softmax
+    of their scores.
 
     Args:
         answers: Answer from each context.

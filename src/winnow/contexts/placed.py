@@ -9,7 +9,9 @@ from winnow.records import Context, Provenance, Question
 
 @dataclass(frozen=True, slots=True)
 class PlacedContexts:
-    """The k contexts of one question in prompt order. The gold passage's position starts at 1; 0 means that it is absent."""
+    """The k contexts of one question in prompt order. The gold passage's position starts at 1; 0
+    means that it is absent.
+    """
 
     contexts: tuple[Context, ...]
     gold_position: int
@@ -17,12 +19,16 @@ class PlacedContexts:
 
     def with_gold_position(self) -> "PlacedContexts":
         """Return a copy with `gold_position` computed from the contexts."""
-        position = next((index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
+        position = next(
+            (index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0
+        )
         return replace(self, gold_position=position)
 
 
 class PlacementRule(Protocol):
-    """A rule that selects and orders the contexts of a prompt: which, in which order, and with which changes."""
+    """A rule that selects and orders the contexts of a prompt: which, in which order, and with
+    which changes.
+    """
 
     @property
     def uses_gold(self) -> bool:
@@ -35,5 +41,7 @@ class PlacementRule(Protocol):
         ...
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order."""
+        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in
+        prompt order.
+        """
         ...

@@ -1,4 +1,6 @@
-"""Weights of contexts in votes and marginalization: uniform, from retriever scores, or from the estimator's log-odds."""
+"""Weights of contexts in votes and marginalization: uniform, from retriever scores, or from the
+estimator's log-odds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +17,10 @@ class ContextWeighting:
     """A weighting of contexts by the softmax of their scores times `scale` (RE-RAG, eqs. 1 and 5).
 
     Args:
-        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the relevance estimator's
-            log-odds.
-        scale: Factor by which the scores are multiplied. Scores of BM25 and inner products differ by orders of magnitude.
+        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the
+            relevance estimator's log-odds.
+        scale: Factor by which the scores are multiplied. Scores of BM25 and inner products differ
+            by orders of magnitude.
 
     """
 
@@ -29,7 +32,9 @@ class ContextWeighting:
     def __post_init__(self) -> None:
         """Raise ConfigError if `by` is unknown."""
         if self.by not in ("none", "retriever", "estimator"):
-            raise ConfigError(f"weighting.by must be none, retriever or estimator; received {self.by!r}.")
+            raise ConfigError(
+                f"weighting.by must be none, retriever or estimator; received {self.by!r}."
+            )
 
     def apply(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
         """Return the contexts with their log-weights.
@@ -43,15 +48,24 @@ class ContextWeighting:
         if self.by == "none":
             return tuple(contexts)
         if self.by == "retriever":
-            lowest = min((context.get_retriever_score() for context in contexts if context.rank), default=0.0)
-            scores = [context.get_retriever_score() if context.rank else lowest for context in contexts]
+            lowest = min(
+                (context.get_retriever_score() for context in contexts if context.rank),
+                default=0.0,
+            )
+            scores = [
+                context.get_retriever_score() if context.rank else lowest for context in contexts
+            ]
         else:
             unscored = next((context for context in contexts if context.log_odds is None), None)
             if unscored:
                 raise ArtifactError(
-                    f"Passage {unscored.passage.passage_id!r} has no log-odds to be weighted by. Run `python -m flows.score` "
-                    "with the same settings. Set score.limit to include all questions, and score.depth to null or to a "
-                    "sufficient number of contexts."
+                    f"Passage {unscored.passage.passage_id!r} has no log-odds to be weighted by. "
+                    "Run `python -m flows.score` with the same settings. Set score.limit to "
+                    "include all questions, and score.depth to null or to a sufficient number of "
+                    "contexts."
                 )
             scores = [context.log_odds or 0.0 for context in contexts]
-        return tuple(replace(context, log_weight=self.scale * score) for context, score in zip(contexts, scores, strict=True))
+        return tuple(
+            replace(context, log_weight=self.scale * score)
+            for context, score in zip(contexts, scores, strict=True)
+        )

@@ -1,1 +1,3 @@
-"""Parsers of corpora, one module per public format. A parser is an iterable that yields passages one at a time."""
+"""Parsers of corpora, one module per public format. A parser is an iterable that yields passages
+one at a time.
+"""

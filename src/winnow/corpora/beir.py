@@ -16,7 +16,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
-    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text.
+    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text,
+    its title is the text.
 
     Documents with neither, of which FiQA has some, are empty passages, so that their ids exist.
     """
@@ -36,4 +37,8 @@ class BeirCorpus:
             num_empty += not text
             yield Passage(passage_id, title, text)
         if num_empty:
-            _log.warning("%d documents of %s have neither a text nor a title. They are empty passages.", num_empty, path)
+            _log.warning(
+                "%d documents of %s have neither a text nor a title. They are empty passages.",
+                num_empty,
+                path,
+            )

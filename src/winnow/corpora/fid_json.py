@@ -30,13 +30,16 @@ class FidCorpus:
         digests: dict[str, bytes] = {}
         for row in read_fid(Path(self.path)):
             for passage, _ in row.contexts:
-                digest = hashlib.blake2b(f"{passage.title}\n{passage.text}".encode(), digest_size=8).digest()
+                digest = hashlib.blake2b(
+                    f"{passage.title}\n{passage.text}".encode(), digest_size=8
+                ).digest()
                 if passage.passage_id not in digests:
                     digests[passage.passage_id] = digest
                     yield passage
                 elif digests[passage.passage_id] != digest:
                     raise InputError(
-                        f"{self.path}: the id {passage.passage_id!r} has two passages, the second at question "
-                        f"{row.question.question_id!r} ({passage.text[:60]!r}). Ids must be those of one corpus. If contexts "
-                        "are numbered within each question, remove their ids; they get ids of question and position then."
+                        f"{self.path}: the id {passage.passage_id!r} has two passages, the second "
+                        f"at question {row.question.question_id!r} ({passage.text[:60]!r}). Ids "
+                        "must be those of one corpus. If contexts are numbered within each "
+                        "question, remove their ids; they get ids of question and position then."
                     )

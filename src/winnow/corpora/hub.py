@@ -1,4 +1,6 @@
-"""Parser of a corpus that the `datasets` library streams from the Hugging Face Hub or from local files."""
+"""Parser of a corpus that the `datasets` library streams from the Hugging Face Hub or from local
+files.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +19,8 @@ class HubCorpus:
     """A parser that reads each row of a Hugging Face data set as a passage.
 
     Args:
-        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
+        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format
+            with `data_files`.
         split: Split to load.
         id_column: Column with the passage id.
         title_column: Column with the title.
@@ -33,7 +36,9 @@ class HubCorpus:
     id_column: str = "id"
     title_column: str = "title"
     text_column: str = "text"
-    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(default_factory=dict)
+    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(
+        default_factory=dict
+    )
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""
@@ -43,11 +48,15 @@ class HubCorpus:
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:
                 raise InputError(
-                    f"{source}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
-                    f"{sorted(row)}. Correct the column names in corpus.parser."
+                    f"{source}, row {row_number}: there is no column {', '.join(sorted(missing))}; "
+                    f"the row has {sorted(row)}. Correct the column names in corpus.parser."
                 )
             passage_id, text = (
                 require_text(row[column], source, row_number, name, unit="row")
                 for column, name in ((self.id_column, "id"), (self.text_column, "passage"))
             )
-            yield Passage(passage_id, read_title(row[self.title_column], source, row_number, unit="row"), text)
+            yield Passage(
+                passage_id,
+                read_title(row[self.title_column], source, row_number, unit="row"),
+                text,
+            )

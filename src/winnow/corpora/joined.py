@@ -10,7 +10,8 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class JoinedCorpus:
-    """The passages of several corpora, one corpus after another. The name of a passage's corpus begins its id: "nq/doc7".
+    """The passages of several corpora, one corpus after another. The name of a passage's corpus
+    begins its id: "nq/doc7".
 
     Args:
         parts: Parser of each corpus by name.
@@ -24,4 +25,6 @@ class JoinedCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages, corpus by corpus."""
         for name, parser in self.parts.items():
-            yield from (replace(passage, passage_id=f"{name}/{passage.passage_id}") for passage in parser)
+            yield from (
+                replace(passage, passage_id=f"{name}/{passage.passage_id}") for passage in parser
+            )

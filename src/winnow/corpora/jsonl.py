@@ -22,9 +22,10 @@ class JsonlCorpus:
         path: File of JSON lines, gzipped or not.
         text: Name of the column with the text.
         title: Name of the column with the title, or "" if passages have no titles.
-        title_line: Whether the first line of the text is its title, in double quotes or not, as in FlashRAG's corpora.
-        id: Name of the column with the id of the passage, or "" to number the lines. By default, it is id, _id, docid or
-            passage_id if the first line has such a column.
+        title_line: Whether the first line of the text is its title, in double quotes or not, as in
+            FlashRAG's corpora.
+        id: Name of the column with the id of the passage, or "" to number the lines. By default, it
+            is id, _id, docid or passage_id if the first line has such a column.
 
     """
 
@@ -39,15 +40,25 @@ class JsonlCorpus:
     def __post_init__(self) -> None:
         """Raise ConfigError if the title is said to be in two places."""
         if self.title and self.title_line:
-            raise ConfigError(f"corpus.parser: set title={self.title!r} or title_line=true, not both.")
+            raise ConfigError(
+                f"corpus.parser: set title={self.title!r} or title_line=true, not both."
+            )
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        id_column = find_id_column(path, _ID_COLUMNS, "corpus.parser.id") if self.id is None else self.id
-        optional_columns = {name: column for name, column in (("title", self.title), ("id", id_column)) if column}
-        for line_number, row in read_columns(path, {"text": self.text} | optional_columns, "corpus.parser"):
-            passage_id = require_text(row.get("id", line_number), path, line_number, id_column or "id")
+        id_column = (
+            find_id_column(path, _ID_COLUMNS, "corpus.parser.id") if self.id is None else self.id
+        )
+        optional_columns = {
+            name: column for name, column in (("title", self.title), ("id", id_column)) if column
+        }
+        for line_number, row in read_columns(
+            path, {"text": self.text} | optional_columns, "corpus.parser"
+        ):
+            passage_id = require_text(
+                row.get("id", line_number), path, line_number, id_column or "id"
+            )
             title = read_title(row.get("title"), path, line_number, column=self.title)
             text = require_text(row["text"], path, line_number, self.text)
             if self.title_line:
@@ -61,8 +72,9 @@ def _divide(text: str, path: Path, line_number: int) -> tuple[str, str]:
     title = title.strip()
     if not rest.strip():
         raise InputError(
-            f"{path}, line {line_number}: expected a title in the first line of the text, and the passage below it; received "
-            f"{text[:80]!r}. Set corpus.parser.title_line=false if passages have no titles."
+            f"{path}, line {line_number}: expected a title in the first line of the text, and the "
+            f"passage below it; received {text[:80]!r}. Set corpus.parser.title_line=false if "
+            "passages have no titles."
         )
     is_quoted = len(title) > 1 and title[0] == title[-1] == '"'
     return (title[1:-1] if is_quoted else title), rest.strip()

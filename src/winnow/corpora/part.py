@@ -1,4 +1,6 @@
-"""A random part of a corpus, so that an experiment can retrieve from one part and search in another."""
+"""A random part of a corpus, so that an experiment can retrieve from one part and search in
+another.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class CorpusPart:
-    """The passages of a corpus whose ids, hashed with a seed, belong to one of several parts of about equal size.
+    """The passages of a corpus whose ids, hashed with a seed, belong to one of several parts of
+    about equal size.
 
     Args:
         parser: Parser of the whole corpus.
@@ -35,7 +38,8 @@ class CorpusPart:
         """Raise ConfigError for a part that does not exist."""
         if not 0 <= self.number < self.of:
             raise ConfigError(
-                f"corpus.parser.number must be between 0 and of - 1; received number={self.number} and of={self.of}."
+                f"corpus.parser.number must be between 0 and of - 1; received number={self.number} "
+                f"and of={self.of}."
             )
 
     def __iter__(self) -> Iterator[Passage]:

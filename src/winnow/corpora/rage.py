@@ -13,7 +13,8 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class RageCorpus:
-    """A parser that reads each document as a passage. If a document has no text, its title is the text.
+    """A parser that reads each document as a passage. If a document has no text, its title is the
+    text.
 
     Args:
         path: Folder of RAGE's files.
@@ -26,4 +27,8 @@ class RageCorpus:
         """Yield the passages in file order."""
         file = find_table(Path(self.path), "corpus")
         for number, row in read_table(file, ("_id", "title", "text")):
-            yield Passage(row["_id"], row["title"], require_text(row["text"] or row["title"], file, number, "text"))
+            yield Passage(
+                row["_id"],
+                row["title"],
+                require_text(row["text"] or row["title"], file, number, "text"),
+            )

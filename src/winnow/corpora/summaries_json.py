@@ -1,4 +1,6 @@
-"""Parser of article summaries in one JSON object, {title: {title, extract, ...}}, as in the `vital` corpus."""
+"""Parser of article summaries in one JSON object, {title: {title, extract, ...}}, as in the `vital`
+corpus.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from winnow.records import Passage
 class SummariesJson:
     """A parser that reads the summary of each article as a passage.
 
-    The id of a passage is the position of the article in the file, starting at 0. The whole file is read into memory.
+    The id of a passage is the position of the article in the file, starting at 0. The whole file is
+    read into memory.
     """
 
     revision: ClassVar[int] = 1
@@ -27,14 +30,14 @@ class SummariesJson:
         articles = load_json(Path(self.path))
         if not isinstance(articles, dict):
             raise InputError(
-                f"{self.path}: expected a JSON object with one article per key; received a {type(articles).__name__}. Check "
-                "corpus.parser.path."
+                f"{self.path}: expected a JSON object with one article per key; received a "
+                f"{type(articles).__name__}. Check corpus.parser.path."
             )
         for position, (key, article) in enumerate(articles.items()):
             text = article.get("extract", "") if isinstance(article, dict) else ""
             if not isinstance(text, str) or not text.strip():
                 raise InputError(
-                    f"{self.path}, article {key!r}: expected a non-empty `extract`; received {article!r:.120}. Correct that "
-                    "article or remove it."
+                    f"{self.path}, article {key!r}: expected a non-empty `extract`; received "
+                    f"{article!r:.120}. Correct that article or remove it."
                 )
             yield Passage(str(position), str(article.get("title", key)), " ".join(text.split()))

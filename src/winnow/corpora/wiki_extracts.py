@@ -1,4 +1,6 @@
-"""Parser of the output of `WikiExtractor --json`: JSON lines with the id, title and text of a Wikipedia page."""
+"""Parser of the output of `WikiExtractor --json`: JSON lines with the id, title and text of a
+Wikipedia page.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +18,14 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
-    """A parser that splits each page into non-overlapping passages. Pages without text, such as redirects, have none.
+    """A parser that splits each page into non-overlapping passages. Pages without text, such as
+    redirects, have none.
 
     Args:
         path: File, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
-        words: Number of words in a passage, as in PlainText; the last passage of a page may be shorter. None makes each page a
-            passage.
+        words: Number of words in a passage, as in PlainText; the last passage of a page may be
+            shorter. None makes each page a passage.
 
     """
 
@@ -35,11 +38,16 @@ class WikiExtracts:
     def __post_init__(self) -> None:
         """Validate the passage length."""
         if self.words is not None and self.words < 1:
-            raise ConfigError(f"corpus.parser.words must be at least 1, or null for whole documents; received {self.words}.")
+            raise ConfigError(
+                "corpus.parser.words must be at least 1, or null for whole documents; received "
+                f"{self.words}."
+            )
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files below `path`, page by page."""
-        for file in find_files(Path(self.path), self.pattern, "corpus.parser.path and corpus.parser.pattern"):
+        for file in find_files(
+            Path(self.path), self.pattern, "corpus.parser.path and corpus.parser.pattern"
+        ):
             for _, page in read_json_lines(file, {"id": (str, int), "title": str, "text": str}):
                 for number, text in enumerate(split_words([page["text"]], self.words)):
                     yield Passage(f"{page['id']}#{number}", page["title"], text)

@@ -17,11 +17,13 @@ LETTERS = "ABCDEFGH"
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A parser of the published files: AllenAI's (choices within `question`), and the Hugging Face Hub's or Self-RAG's.
+    """A parser of the published files: AllenAI's (choices within `question`), and the Hugging Face
+    Hub's or Self-RAG's.
 
-    The text of a question ends with its choices, one per line, which are shown as A, B, C and so on even if the file numbers
-    them. The accepted answer is the text of the right choice. `meta` stores the choices by letter ("choices"), the letter of
-    the right one ("key"), and its label in the file ("file_key"), which differs for numbered choices.
+    The text of a question ends with its choices, one per line, which are shown as A, B, C and so on
+    even if the file numbers them. The accepted answer is the text of the right choice. `meta`
+    stores the choices by letter ("choices"), the letter of the right one ("key"), and its label in
+    the file ("file_key"), which differs for numbered choices.
     """
 
     revision: ClassVar[int] = 1
@@ -35,19 +37,36 @@ class Arc:
             try:
                 stem, choices = _read_choices(row)
             except (KeyError, TypeError, ValueError) as error:
-                expected = f"a question with choices, each with text and label ({type(error).__name__}: {error})"
-                raise InputError.from_line(path, line_number, received=str(row), expected=expected) from error
+                expected = (
+                    f"a question with choices, each with text and label ({type(error).__name__}: "
+                    f"{error})"
+                )
+                raise InputError.from_line(
+                    path, line_number, received=str(row), expected=expected
+                ) from error
             file_key = str(row["answerKey"]).strip()
             labels = [label for label, _ in choices]
-            if labels.count(file_key) != 1 or len(set(labels)) < len(labels) or not 1 < len(choices) <= len(LETTERS):
-                expected = f"an answerKey that is one of 2 to {len(LETTERS)} distinct labels, which are {labels}"
-                raise InputError.from_line(path, line_number, received=repr(file_key), expected=expected)
+            if (
+                labels.count(file_key) != 1
+                or len(set(labels)) < len(labels)
+                or not 1 < len(choices) <= len(LETTERS)
+            ):
+                expected = (
+                    f"an answerKey that is one of 2 to {len(LETTERS)} distinct labels, which are "
+                    f"{labels}"
+                )
+                raise InputError.from_line(
+                    path, line_number, received=repr(file_key), expected=expected
+                )
             texts = [require_text(text, path, line_number, "choice") for _, text in choices]
             by_letter = dict(zip(LETTERS, texts, strict=False))
             question = require_text(stem, path, line_number, "question")
             lines = [question, *(f"{letter}: {text}" for letter, text in by_letter.items())]
             right = labels.index(file_key)
-            meta = json.dumps({"choices": by_letter, "key": LETTERS[right], "file_key": file_key}, ensure_ascii=False)
+            meta = json.dumps(
+                {"choices": by_letter, "key": LETTERS[right], "file_key": file_key},
+                ensure_ascii=False,
+            )
             yield Question(
                 require_text(row["id"], path, line_number, "id"),
                 "\n".join(lines),

@@ -1,4 +1,6 @@
-"""Parser of BEIR queries with relevance judgments. The relevant documents become the gold passages."""
+"""Parser of BEIR queries with relevance judgments. The relevant documents become the
+gold passages.
+"""
 
 import logging
 import re
@@ -21,8 +23,8 @@ _log = logging.getLogger(__name__)
 class BeirQueries:
     """A parser of the queries that have at least one relevant document.
 
-    BEIR has no short answers. `answers` contains the query itself, so that exact match and F1 are meaningless. Recall is
-    measured with the gold passages.
+    BEIR has no short answers. `answers` contains the query itself, so that exact match and F1 are
+    meaningless. Recall is measured with the gold passages.
 
     Args:
         path: File of queries, in the format of queries.jsonl or queries.tsv.
@@ -52,11 +54,13 @@ class BeirQueries:
                 yield Question(query_id, text, (text,), tuple(relevant_ids[query_id]))
         if missing:
             message = (
-                f"{path} lacks {len(missing)} of the {len(relevant_ids)} queries with relevant documents in {self.qrels}, "
-                f"such as {min(missing)!r}."
+                f"{path} lacks {len(missing)} of the {len(relevant_ids)} queries with relevant "
+                f"documents in {self.qrels}, such as {min(missing)!r}."
             )
             if len(missing) == len(relevant_ids):
-                raise InputError(f"{message} Set dataset.parser.qrels to the judgments of these queries.")
+                raise InputError(
+                    f"{message} Set dataset.parser.qrels to the judgments of these queries."
+                )
             _log.warning("%s The results are of the others.", message)
 
     def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
@@ -71,11 +75,15 @@ class BeirQueries:
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
         """Return the ids of the relevant documents of each query, by query id.
 
-        Tabs separate ids with spaces, and ids may be quoted as in CSV. Lines that begin with # are comments.
+        Tabs separate ids with spaces, and ids may be quoted as in CSV. Lines that begin with # are
+        comments.
         """
         judgments: dict[str, dict[str, bool]] = {}
         for line_number, line in iter_lines(path):
-            fields = [unquote(field.strip()).strip() for field in (line.split("\t") if "\t" in line else line.split())]
+            fields = [
+                unquote(field.strip()).strip()
+                for field in (line.split("\t") if "\t" in line else line.split())
+            ]
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
             score = _SCORE.fullmatch(fields[-1])
@@ -86,8 +94,14 @@ class BeirQueries:
                 expected = "query, document, score (or TREC's four columns)"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)
             is_relevant = int(score[1]) > 0
-            if judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant) != is_relevant:
+            if (
+                judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant)
+                != is_relevant
+            ):
                 expected = f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)
-        relevant = {query: [name for name, is_relevant in own.items() if is_relevant] for query, own in judgments.items()}
+        relevant = {
+            query: [name for name, is_relevant in own.items() if is_relevant]
+            for query, own in judgments.items()
+        }
         return {query: names for query, names in relevant.items() if names}

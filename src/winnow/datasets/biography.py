@@ -19,9 +19,10 @@ _WHO = re.compile(r"^who (?:is|was) (.+?)\?$", re.IGNORECASE)
 class Biography:
     """A parser that reads each line as a person.
 
-    A line is a name, as in FactScore's lists; a question "Who is ...?", as in CRAG's; or, in a file named .jsonl, an object
-    with "topic", as in FactScore's and Self-RAG's files. The name is the id of the question. There are no short answers:
-    `answers` contains the name, so that exact match and F1 are meaningless.
+    A line is a name, as in FactScore's lists; a question "Who is ...?", as in CRAG's; or, in a file
+    named .jsonl, an object with "topic", as in FactScore's and Self-RAG's files. The name is the id
+    of the question. There are no short answers: `answers` contains the name, so that exact match
+    and F1 are meaningless.
 
     Args:
         path: File of names or of JSON lines.
@@ -55,4 +56,7 @@ class Biography:
             return
         for line_number, line in iter_lines(path):
             match = _WHO.match(line.strip())
-            yield line_number, require_text(match.group(1) if match else line, path, line_number, "name")
+            yield (
+                line_number,
+                require_text(match.group(1) if match else line, path, line_number, "name"),
+            )

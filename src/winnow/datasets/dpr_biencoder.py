@@ -1,4 +1,6 @@
-"""Parser of DPR's training files, such as biencoder-nq-dev.json: questions with passages that contain their answers."""
+"""Parser of DPR's training files, such as biencoder-nq-dev.json: questions with passages that
+contain their answers.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +19,9 @@ from winnow.records import Question
 class DprBiencoder:
     """A parser of the questions that have a positive passage.
 
-    The first positive passage is the gold passage; its title is stored in `meta`. Questions whose gold passage DPR could
-    not find in its Wikipedia dump have no positive passage. They are skipped, as in DPR's training.
+    The first positive passage is the gold passage; its title is stored in `meta`. Questions whose
+    gold passage DPR could not find in its Wikipedia dump have no positive passage. They are
+    skipped, as in DPR's training.
 
     Args:
         path: JSON file, gzipped or not.
@@ -32,19 +35,25 @@ class DprBiencoder:
     gold: bool = True
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield the questions in file order. The id of a question is its position in the file, starting at 1."""
+        """Yield the questions in file order. The id of a question is its position in the file,
+        starting at 1.
+        """
         path = Path(self.path)
         rows = load_json(path)
         if not isinstance(rows, list):
             raise InputError(
-                f"{path}: expected a list of questions, as in DPR's biencoder-*.json; received a {type(rows).__name__}. Check "
-                "dataset.parser.path."
+                f"{path}: expected a list of questions, as in DPR's biencoder-*.json; received a "
+                f"{type(rows).__name__}. Check dataset.parser.path."
             )
         for position, row in enumerate(rows, start=1):
             positives = row.get("positive_ctxs") if isinstance(row, dict) else None
             if not isinstance(positives, list):
                 raise InputError.from_line(
-                    path, position, received=str(row), expected="an object with a list `positive_ctxs`", unit="record"
+                    path,
+                    position,
+                    received=str(row),
+                    expected="an object with a list `positive_ctxs`",
+                    unit="record",
                 )
             if not positives:
                 continue
@@ -52,7 +61,11 @@ class DprBiencoder:
             gold_id = gold.get("passage_id", gold.get("psg_id")) if isinstance(gold, dict) else None
             if gold_id is None:
                 raise InputError.from_line(
-                    path, position, received=str(gold), expected="a positive passage with an id", unit="record"
+                    path,
+                    position,
+                    received=str(gold),
+                    expected="a positive passage with an id",
+                    unit="record",
                 )
             yield Question(
                 str(position),

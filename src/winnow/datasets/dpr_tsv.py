@@ -1,4 +1,6 @@
-"""Parser of DPR's question files: tab-separated questions and Python lists of answers, sometimes as quoted CSV fields."""
+"""Parser of DPR's question files: tab-separated questions and Python lists of answers, sometimes as
+quoted CSV fields.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,5 +25,9 @@ class DprQuestions:
         """Yield the questions in file order."""
         path = Path(self.path)
         for line_number, (text, answers) in read_tsv(path, 2, quoted=True):
-            parsed_answers = parse_answers(parse_list(answers, path, line_number, single=False), path, line_number)
-            yield Question(str(line_number), require_text(text, path, line_number, "question"), parsed_answers)
+            parsed_answers = parse_answers(
+                parse_list(answers, path, line_number, single=False), path, line_number
+            )
+            yield Question(
+                str(line_number), require_text(text, path, line_number, "question"), parsed_answers
+            )

@@ -1,4 +1,6 @@
-"""Parser of questions that the `datasets` library streams from the Hugging Face Hub or from local files."""
+"""Parser of questions that the `datasets` library streams from the Hugging Face Hub or from local
+files.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +22,16 @@ class HubQuestions:
     Column names with dots, such as "answer.aliases", refer to nested fields.
 
     Args:
-        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
+        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format
+            with `data_files`.
         split: Split to load.
         id_column: Column with the question id, or None to use row numbers as ids.
         question_column: Column with the question.
-        answers_column: Column with the answer or the list of answers, which may be written as a text.
+        answers_column: Column with the answer or the list of answers, which may be written as a
+            text.
         options: Further arguments of `datasets.load_dataset`.
-        gold_column: Column with the ids of the gold passages, a list or a single one, or None without annotation.
+        gold_column: Column with the ids of the gold passages, a list or a single one, or None
+            without annotation.
         meta_columns: Further columns, by which results can be grouped.
 
     """
@@ -38,7 +43,9 @@ class HubQuestions:
     id_column: str | None = None
     question_column: str = "question"
     answers_column: str = "answer"
-    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(default_factory=dict)
+    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(
+        default_factory=dict
+    )
     gold_column: str | None = None
     meta_columns: Sequence[str] = ()
 
@@ -49,7 +56,9 @@ class HubQuestions:
         for row_number, row in enumerate(rows, start=1):
             text = self._get_field(row, self.question_column, row_number)
             value = self._get_field(row, self.answers_column, row_number)
-            answers = parse_answers(parse_list(value, path, row_number, unit="row"), path, row_number, unit="row")
+            answers = parse_answers(
+                parse_list(value, path, row_number, unit="row"), path, row_number, unit="row"
+            )
             question_id = str(row_number)
             if self.id_column:
                 value = self._get_field(row, self.id_column, row_number)
@@ -60,16 +69,23 @@ class HubQuestions:
                 require_text(text, path, row_number, "question", unit="row"),
                 answers,
                 parse_ids(gold, path, row_number, self.gold_column or "", unit="row"),
-                meta=format_meta({column: self._get_field(row, column, row_number) for column in self.meta_columns}),
+                meta=format_meta(
+                    {
+                        column: self._get_field(row, column, row_number)
+                        for column in self.meta_columns
+                    }
+                ),
             )
 
     def _get_field(self, row: dict[str, Any], column: str, row_number: int) -> Any:
-        """Return the value of a column, which may be nested; raise InputError if the row does not have it."""
+        """Return the value of a column, which may be nested; raise InputError if the row does not
+        have it.
+        """
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:
             source = describe_source(self.path, self.options)
             raise InputError(
-                f"{source}, row {row_number}: there is no column {column!r}; the row has {sorted(row)}. Correct the column "
-                "names in dataset.parser."
+                f"{source}, row {row_number}: there is no column {column!r}; the row has "
+                f"{sorted(row)}. Correct the column names in dataset.parser."
             ) from error

@@ -13,12 +13,13 @@ from winnow.records import Question
 class JoinedDataset:
     """The questions of several data sets, whose splits are assigned within each.
 
-    The name of a question's data set begins its id and those of its gold passages: "nq/test3". A joined corpus of the
-    same names has these gold passages.
+    The name of a question's data set begins its id and those of its gold passages: "nq/test3". A
+    joined corpus of the same names has these gold passages.
 
     Args:
         parts: Parser of each data set by name.
-        split: Assignment of each data set's questions to splits: RAGE withholds 250 questions of NQ and 250 of HotpotQA.
+        split: Assignment of each data set's questions to splits: RAGE withholds 250 questions of NQ
+            and 250 of HotpotQA.
 
     """
 
@@ -32,4 +33,6 @@ class JoinedDataset:
         for name, parser in self.parts.items():
             for question in self.split.assign(parser):
                 gold = tuple(f"{name}/{passage_id}" for passage_id in question.gold_passage_ids)
-                yield replace(question, question_id=f"{name}/{question.question_id}", gold_passage_ids=gold)
+                yield replace(
+                    question, question_id=f"{name}/{question.question_id}", gold_passage_ids=gold
+                )

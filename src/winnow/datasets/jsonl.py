@@ -20,14 +20,15 @@ class JsonlQuestions:
     Args:
         path: File of JSON lines, gzipped or not.
         question: Name of the column with the question.
-        answers: Name of the column with the accepted answers: a list, also one that is written as a text, or a single text or
-            number.
-        id: Name of the column with the id of the question, or "" to number the lines. By default, it is id, _id, qid or
-            question_id if the first line has such a column.
-        gold: Name of the column with the ids of the gold passages, a list or a single one, or "" without annotation. A
-            question may have none.
+        answers: Name of the column with the accepted answers: a list, also one that is written as a
+            text, or a single text or number.
+        id: Name of the column with the id of the question, or "" to number the lines. By default,
+            it is id, _id, qid or question_id if the first line has such a column.
+        gold: Name of the column with the ids of the gold passages, a list or a single one, or ""
+            without annotation. A question may have none.
         meta: Names of further columns, by which results can be grouped.
-        split: Name of the column with the split of the question, which `Split(given=True)` keeps, or "".
+        split: Name of the column with the split of the question, which `Split(given=True)` keeps,
+            or "".
 
     """
 
@@ -44,13 +45,21 @@ class JsonlQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        id_column = find_id_column(path, _ID_COLUMNS, "dataset.parser.id") if self.id is None else self.id
-        optional = {name: column for name, column in (("id", id_column), ("gold", self.gold), ("split", self.split)) if column}
+        id_column = (
+            find_id_column(path, _ID_COLUMNS, "dataset.parser.id") if self.id is None else self.id
+        )
+        optional = {
+            name: column
+            for name, column in (("id", id_column), ("gold", self.gold), ("split", self.split))
+            if column
+        }
         columns = {"question": self.question, "answers": self.answers, **optional}
         columns |= {f"meta[{index}]": column for index, column in enumerate(self.meta)}
         for line_number, row in read_columns(path, columns, "dataset.parser"):
             values = parse_list(row["answers"], path, line_number)
-            question_id = require_text(row.get("id", line_number), path, line_number, id_column or "id")
+            question_id = require_text(
+                row.get("id", line_number), path, line_number, id_column or "id"
+            )
             text = require_text(row["question"], path, line_number, self.question)
             yield Question(
                 question_id,
@@ -58,5 +67,7 @@ class JsonlQuestions:
                 parse_answers(values, path, line_number),
                 parse_ids(row.get("gold"), path, line_number, self.gold),
                 require_text(row["split"], path, line_number, self.split) if self.split else "",
-                meta=format_meta({column: row[f"meta[{index}]"] for index, column in enumerate(self.meta)}),
+                meta=format_meta(
+                    {column: row[f"meta[{index}]"] for index, column in enumerate(self.meta)}
+                ),
             )

@@ -1,4 +1,6 @@
-"""Parser of NQ-open: JSON lines, each with a question and a list of answers. DPR's SQuAD file has the same format."""
+"""Parser of NQ-open: JSON lines, each with a question and a list of answers. DPR's SQuAD file has
+the same format.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

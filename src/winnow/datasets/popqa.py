@@ -19,12 +19,14 @@ from winnow.records import Question
 class PopQa:
     """A parser that reads each row as a question.
 
-    `meta` stores the relation (`prop`) and the popularity of the subject (`s_pop`), if the file has these columns.
+    `meta` stores the relation (`prop`) and the popularity of the subject (`s_pop`), if the file has
+    these columns.
 
     Args:
         path: PopQA's file.
-        views_below: Number of monthly views of the subject's page from which questions are left out, or None for all. 100
-            selects the long tail that Self-RAG and CRAG take (Self-RAG, section 4.1: fewer than 100 views, 1,399 questions).
+        views_below: Number of monthly views of the subject's page from which questions are left
+            out, or None for all. 100 selects the long tail that Self-RAG and CRAG take (Self-RAG,
+            section 4.1: fewer than 100 views, 1,399 questions).
 
     """
 
@@ -47,20 +49,39 @@ class PopQa:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
                     expected = "a header with id, question, possible_answers"
-                    raise InputError.from_line(path, line_number, received="\t".join(row), expected=expected)
+                    raise InputError.from_line(
+                        path, line_number, received="\t".join(row), expected=expected
+                    )
                 continue
             fields = dict(zip(columns, row, strict=True))
-            if self.views_below is not None and self._read_views(fields, path, line_number) >= self.views_below:
+            if (
+                self.views_below is not None
+                and self._read_views(fields, path, line_number) >= self.views_below
+            ):
                 continue
-            answers = parse_answers(parse_list(fields["possible_answers"], path, line_number, single=False), path, line_number)
+            answers = parse_answers(
+                parse_list(fields["possible_answers"], path, line_number, single=False),
+                path,
+                line_number,
+            )
             question_id = require_text(fields["id"], path, line_number, "id")
             meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
-            yield Question(question_id, require_text(fields["question"], path, line_number, "question"), answers, meta=meta)
+            yield Question(
+                question_id,
+                require_text(fields["question"], path, line_number, "question"),
+                answers,
+                meta=meta,
+            )
 
     def _read_views(self, fields: Mapping[str, str], path: Path, line_number: int) -> float:
         """Return the monthly views of the subject's page."""
         try:
             return float(fields["s_pop"])
         except (KeyError, ValueError):
-            expected = "the monthly views of the subject as s_pop, by which dataset.parser.views_below selects"
-            raise InputError.from_line(path, line_number, received=str(dict(fields)), expected=expected) from None
+            expected = (
+                "the monthly views of the subject as s_pop, by which dataset.parser.views_below "
+                "selects"
+            )
+            raise InputError.from_line(
+                path, line_number, received=str(dict(fields)), expected=expected
+            ) from None

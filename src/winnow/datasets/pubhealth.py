@@ -13,7 +13,9 @@ from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 LABELS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
-"""Labels of the published files, and the accepted answer of each. Self-RAG's and CRAG's files have FEVER's labels."""
+"""Labels of the published files, and the accepted answer of each. Self-RAG's and CRAG's files have
+FEVER's labels.
+"""
 _OTHER_LABELS = ("mixture", "unproven", "snopes", "NOT ENOUGH INFO")
 
 
@@ -21,8 +23,9 @@ _OTHER_LABELS = ("mixture", "unproven", "snopes", "NOT ENOUGH INFO")
 class PubHealth:
     """A parser that reads each line as a claim with the answer "true" or "false".
 
-    Claims that are neither (mixture, unproven) are left out, as in the papers that use PubHealth for two labels. `meta` stores
-    the label of the file ("label"). The field of the id is "claim_id" or "id"; without one, the lines are numbered.
+    Claims that are neither (mixture, unproven) are left out, as in the papers that use PubHealth
+    for two labels. `meta` stores the label of the file ("label"). The field of the id is "claim_id"
+    or "id"; without one, the lines are numbered.
     """
 
     revision: ClassVar[int] = 1
@@ -38,7 +41,11 @@ class PubHealth:
                 continue
             if label not in LABELS:
                 expected = f"a label among {', '.join((*LABELS, *_OTHER_LABELS))}"
-                raise InputError.from_line(path, line_number, received=repr(label), expected=expected)
-            claim_id = require_text(row.get("claim_id", row.get("id", line_number)), path, line_number, "id")
+                raise InputError.from_line(
+                    path, line_number, received=repr(label), expected=expected
+                )
+            claim_id = require_text(
+                row.get("claim_id", row.get("id", line_number)), path, line_number, "id"
+            )
             claim = require_text(row.get("claim", row.get("question")), path, line_number, "claim")
             yield Question(claim_id, claim, (LABELS[label],), meta=json.dumps({"label": label}))

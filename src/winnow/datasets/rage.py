@@ -1,4 +1,6 @@
-"""Parser of the queries of RAGE's files (see `winnow.formats.rage`). The relevant documents become the gold passages."""
+"""Parser of the queries of RAGE's files (see `winnow.formats.rage`). The relevant documents become
+the gold passages.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from winnow.records import Question
 class RageQueries:
     """A parser of the queries that have at least one relevant document.
 
-    As with BEIR's queries, `answers` contains the query itself: the citations of a reply are evaluated, not its answer.
+    As with BEIR's queries, `answers` contains the query itself: the citations of a reply are
+    evaluated, not its answer.
 
     Args:
         path: Folder of RAGE's files.

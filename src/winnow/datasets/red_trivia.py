@@ -19,8 +19,8 @@ from winnow.records import Question
 class RedTrivia:
     """A parser of the questions in several lists, each of which is a YAML file.
 
-    `meta` stores the name of the question's list. Repeated questions are skipped. All values are read as strings, because
-    YAML would turn the answer 007 into 7 and No into False.
+    `meta` stores the name of the question's list. Repeated questions are skipped. All values are
+    read as strings, because YAML would turn the answer 007 into 7 and No into False.
 
     Args:
         path: Folder of the YAML files.
@@ -42,22 +42,26 @@ class RedTrivia:
             try:
                 entries = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
             except (yaml.YAMLError, RecursionError) as error:
-                raise InputError(f"{path} is not valid YAML ({error}). Download it again.") from error
+                raise InputError(
+                    f"{path} is not valid YAML ({error}). Download it again."
+                ) from error
             if not isinstance(entries, dict):
                 raise InputError(
-                    f"{path}: expected a mapping of questions to lists of answers; received {str(entries)[:80]!r}. Check "
-                    "dataset.parser.path and dataset.parser.lists."
+                    f"{path}: expected a mapping of questions to lists of answers; received "
+                    f"{str(entries)[:80]!r}. Check dataset.parser.path and dataset.parser.lists."
                 )
             for entry_number, (question, answers) in enumerate(entries.items(), start=1):
                 if question == "AUTHOR" or question in question_keys:
                     continue
                 if not isinstance(answers, list):
                     raise InputError(
-                        f"{path}, entry {entry_number} ({question!r}): expected a list of answers; received {answers!r}. "
-                        "Correct that entry or remove it."
+                        f"{path}, entry {entry_number} ({question!r}): expected a list of answers; "
+                        f"received {answers!r}. Correct that entry or remove it."
                     )
                 question_keys.add(question)
                 meta = json.dumps({"list": name})
-                question_text = require_text(question, path, entry_number, "question", unit="record")
+                question_text = require_text(
+                    question, path, entry_number, "question", unit="record"
+                )
                 parsed_answers = parse_answers(answers, path, entry_number, unit="record")
                 yield Question(f"{name}-{entry_number}", question_text, parsed_answers, meta=meta)

@@ -21,8 +21,9 @@ class Split:
         seed: Seed of the random draw.
         all: Name of the split to which all questions belong, or empty to draw splits.
         given: Whether the parser has already assigned the splits, as for a folder of FiD files.
-        shuffle: Whether to put the questions of `all` or `given` in random order, so that the limits of later stages, which
-            take the first questions, draw a sample. A larger limit then contains the sample of a smaller one.
+        shuffle: Whether to put the questions of `all` or `given` in random order, so that the
+            limits of later stages, which take the first questions, draw a sample. A larger limit
+            then contains the sample of a smaller one.
 
     """
 
@@ -40,15 +41,18 @@ class Split:
         num_kinds = bool(self.all) + bool(self.test or self.dev) + self.given
         if min(self.test, self.dev) < 0 or num_kinds > 1:
             raise ConfigError(
-                "dataset.split needs either `test` and `dev` of at least 0 questions, or `all` alone, or `given` alone; "
-                f"received {self}. dataset.split.all='' takes away the `all` of a YAML."
+                "dataset.split needs either `test` and `dev` of at least 0 questions, or `all` "
+                f"alone, or `given` alone; received {self}. dataset.split.all='' takes away the "
+                "`all` of a YAML."
             )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their splits. The order is random if the splits are drawn or `shuffle` is set.
+        """Yield the questions with their splits. The order is random if the splits are drawn or
+        `shuffle` is set.
 
         Raises:
-            ConfigError: If the questions have other splits already and `given` is not set, or if none is left to train on.
+            ConfigError: If the questions have other splits already and `given` is not set, or if
+                none is left to train on.
 
         """
         if not self.given:
@@ -60,25 +64,33 @@ class Split:
         shuffled = self._shuffle(questions)
         if len(shuffled) <= self.test + self.dev:
             raise ConfigError(
-                f"dataset.split: test={self.test} and dev={self.dev} leave no training question, because the data set has "
-                f"only {len(shuffled)} questions. Lower dataset.split.test or dataset.split.dev."
+                f"dataset.split: test={self.test} and dev={self.dev} leave no training question, "
+                f"because the data set has only {len(shuffled)} questions. Lower "
+                "dataset.split.test or dataset.split.dev."
             )
         for index, question in enumerate(shuffled):
-            split = "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
+            split = (
+                "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
+            )
             yield replace(question, split=split)
 
     def _check_unassigned(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions, and raise ConfigError at the first one that has another split already."""
+        """Yield the questions, and raise ConfigError at the first one that has another split
+        already.
+        """
         for question in questions:
             if question.split not in ("", self.all):
                 raise ConfigError(
-                    f"dataset.split would replace the split {question.split!r} that the data set has for question "
-                    f"{question.question_id!r}. Set dataset.split.all='' and dataset.split.given=true to keep it."
+                    f"dataset.split would replace the split {question.split!r} that the data set "
+                    f"has for question {question.question_id!r}. Set dataset.split.all='' and "
+                    "dataset.split.given=true to keep it."
                 )
             yield question
 
     def _shuffle(self, questions: Iterable[Question]) -> list[Question]:
-        """Return the questions in random order, which depends on the seed and on their ids alone."""
+        """Return the questions in random order, which depends on the seed and on their
+        ids alone.
+        """
         shuffled = sorted(questions, key=lambda question: question.question_id)
         random.Random(self.seed).shuffle(shuffled)
         return shuffled

@@ -15,7 +15,9 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """A parser of the questions, which skips the unanswerable ones of version 2. `meta` stores the article's title."""
+    """A parser of the questions, which skips the unanswerable ones of version 2. `meta` stores the
+    article's title.
+    """
 
     revision: ClassVar[int] = 1
 
@@ -26,21 +28,36 @@ class Squad:
         path = Path(self.path)
         content = load_json(path)
         if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-            raise InputError(f"{path}: expected a JSON object with a list `data`, as in SQuAD. Check dataset.parser.path.")
+            raise InputError(
+                f"{path}: expected a JSON object with a list `data`, as in SQuAD. Check "
+                "dataset.parser.path."
+            )
         for article_number, article in enumerate(content["data"], start=1):
             try:
                 rows = [row for paragraph in article["paragraphs"] for row in paragraph["qas"]]
                 fields = [
-                    (str(row["id"]), row["question"], [answer["text"] for answer in row["answers"]])
+                    (
+                        str(row["id"]),
+                        row["question"],
+                        [answer["text"] for answer in row["answers"]],
+                    )
                     for row in rows
                     if not row.get("is_impossible")
                 ]
                 meta = json.dumps({"title": article.get("title", "")})
             except (KeyError, TypeError, AttributeError) as error:
-                expected = f"an article with paragraphs, qas, id, question and answers ({type(error).__name__}: {error})"
+                expected = (
+                    "an article with paragraphs, qas, id, question and answers "
+                    f"({type(error).__name__}: {error})"
+                )
                 raise InputError.from_line(
                     path, article_number, received=str(article), expected=expected, unit="record"
                 ) from error
             for question_id, question, answers in fields:
                 text = require_text(question, path, article_number, "question", unit="record")
-                yield Question(question_id, text, parse_answers(answers, path, article_number, unit="record"), meta=meta)
+                yield Question(
+                    question_id,
+                    text,
+                    parse_answers(answers, path, article_number, unit="record"),
+                    meta=meta,
+                )

@@ -1,4 +1,6 @@
-"""Parser of TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an answer and its aliases."""
+"""Parser of TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an
+answer and its aliases.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +16,8 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class TriviaQa:
-    """A parser of the questions. The accepted answers are Answer.Value and all aliases; the training target is Answer.Value.
+    """A parser of the questions. The accepted answers are Answer.Value and all aliases; the
+    training target is Answer.Value.
 
     The whole file is read into memory.
     """
@@ -29,19 +32,27 @@ class TriviaQa:
         content = load_json(path)
         if not isinstance(content, dict) or not isinstance(content.get("Data"), list):
             raise InputError(
-                f"{path}: expected a JSON object with a list `Data`, as in TriviaQA's unfiltered files. Check "
-                "dataset.parser.path."
+                f"{path}: expected a JSON object with a list `Data`, as in TriviaQA's unfiltered "
+                "files. Check dataset.parser.path."
             )
         for position, row in enumerate(content["Data"], start=1):
             if not isinstance(row, dict) or not {"QuestionId", "Question", "Answer"} <= row.keys():
                 raise InputError.from_line(
-                    path, position, received=str(row), expected="QuestionId, Question and Answer", unit="record"
+                    path,
+                    position,
+                    received=str(row),
+                    expected="QuestionId, Question and Answer",
+                    unit="record",
                 )
             answer = row["Answer"]
             if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
                 expected = "an Answer with Value and a list of Aliases"
-                raise InputError.from_line(path, position, received=str(answer), expected=expected, unit="record")
+                raise InputError.from_line(
+                    path, position, received=str(answer), expected=expected, unit="record"
+                )
             answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
             text = require_text(row["Question"], path, position, "question", unit="record")
             parsed_answers = parse_answers(answers, path, position, unit="record")
-            yield Question(str(row["QuestionId"]), text, parsed_answers, target=str(answers[0]).strip())
+            yield Question(
+                str(row["QuestionId"]), text, parsed_answers, target=str(answers[0]).strip()
+            )

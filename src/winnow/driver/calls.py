@@ -1,7 +1,8 @@
-"""State of the driver: calls that have no result yet, the plans that wait for them, and the queue of each engine.
+"""State of the driver: calls that have no result yet, the plans that wait for them, and the queue
+of each engine.
 
-A plan is the generator that requests the model calls for one question (see `winnow.records.Plan`). Several plans may wait for
-the same call.
+A plan is the generator that requests the model calls for one question (see `winnow.records.Plan`).
+Several plans may wait for the same call.
 """
 
 import enum
@@ -35,7 +36,9 @@ from winnow.steps import Step, describe_round
 
 @dataclass(slots=True, eq=False)
 class RoleCounts:
-    """What a plan has used of one role so far: calls, tokens, time, and replies that were cut or empty (`RoleUsage`)."""
+    """What a plan has used of one role so far: calls, tokens, time, and replies that were cut or
+    empty (`RoleUsage`).
+    """
 
     calls: int = 0
     tokens_in: int = 0
@@ -53,7 +56,9 @@ class RoleCounts:
         self.seconds += usage.seconds
 
     def add_reply(self, reply: Generation) -> None:
-        """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has no text."""
+        """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has
+        no text.
+        """
         self.add(reply.usage)
         if reply.finish == "length":
             self.cut += 1
@@ -70,7 +75,8 @@ class ActivePlan:
         plan: Generator that yields requests and receives their results.
         engines: Name of the set of engines that serves the plan.
         waiting: Number of requests of the current round that have no result yet.
-        requests: Requests of the current round as they are served, which may have fewer passages than at first.
+        requests: Requests of the current round as they are served, which may have fewer passages
+            than at first.
         results: Results of the current round, in the order of its requests.
         counts: Calls, tokens and time by role.
         dropped: Number of passages dropped from prompts to make them fit.
@@ -109,10 +115,19 @@ class ActivePlan:
         self.counts[role].calls += 1
 
     def list_usage(self) -> tuple[RoleUsage, ...]:
-        """Return the calls, tokens and time that the plan has used so far, by role in the order of the first requests."""
+        """Return the calls, tokens and time that the plan has used so far, by role in the order of
+        the first requests.
+        """
         return tuple(
             RoleUsage(
-                role, used.calls, used.tokens_in, used.tokens_out, used.seconds, used.cut, used.empty, used.tokens_reasoning
+                role,
+                used.calls,
+                used.tokens_in,
+                used.tokens_out,
+                used.seconds,
+                used.cut,
+                used.empty,
+                used.tokens_reasoning,
             )
             for role, used in self.counts.items()
         )
@@ -136,7 +151,9 @@ class Waiter(Struct, eq=False):
 
 
 class CallState(enum.Enum):
-    """State of a call. ELSEWHERE means that another process has reserved the call in the ledger and makes it."""
+    """State of a call. ELSEWHERE means that another process has reserved the call in the ledger and
+    makes it.
+    """
 
     QUEUED = enum.auto()
     SUBMITTED = enum.auto()
@@ -165,12 +182,16 @@ class Call(Struct, eq=False):
 
 @dataclass(slots=True, eq=False)
 class EngineQueue:
-    """The queue of an engine, and the number of its calls in flight, which are submitted but not finished."""
+    """The queue of an engine, and the number of its calls in flight, which are submitted but not
+    finished.
+    """
 
     engine: Engine
     identity: str
     waiting: list[tuple[Any, int, Call]] = field(default_factory=list)
-    """Heap of the waiting calls: sort key, number of the call among those that were added, and the call."""
+    """Heap of the waiting calls: sort key, number of the call among those that were added, and the
+    call.
+    """
     num_added: int = 0
     in_flight: int = 0
     since: float = 0.0
@@ -185,10 +206,11 @@ class EngineQueue:
         heapq.heappush(self.waiting, (self._compute_sort_key(call.request), self.num_added, call))
 
     def _compute_sort_key(self, request: Request) -> Any:
-        """Return the key by which the waiting calls are sorted: the longest ones first, or in the order of their texts.
+        """Return the key by which the waiting calls are sorted: the longest ones first, or in the
+        order of their texts.
 
-        In the order of their texts, the prompts of a question with the same first passages follow each other, and so does a
-        later prompt of a plan that begins like its first one.
+        In the order of their texts, the prompts of a question with the same first passages follow
+        each other, and so does a later prompt of a plan that begins like its first one.
         """
         texts = list_texts(request)
         return texts if self.engine.reuses_prefixes else -sum(map(len, texts))
@@ -196,7 +218,8 @@ class EngineQueue:
     def take(self) -> list[Call]:
         """Remove from the queue as many calls as the engine has capacity for, and return them.
 
-        While calls are in flight, none is taken until a quarter of the capacity is free, so that fewer commits are needed.
+        While calls are in flight, none is taken until a quarter of the capacity is free, so that
+        fewer commits are needed.
         """
         free_slots = self.engine.capacity - self.in_flight
         batch: list[Call] = []
@@ -210,7 +233,9 @@ class EngineQueue:
 
 
 class EngineQueues:
-    """The queues of all engines, which are found by the set of engines that serves a plan, kind of request and role."""
+    """The queues of all engines, which are found by the set of engines that serves a plan, kind of
+    request and role.
+    """
 
     def __init__(self, engines: Engines | Mapping[Hashable, Engines]) -> None:
         """Create a queue for each distinct engine. A single set of engines serves every plan."""
@@ -218,7 +243,10 @@ class EngineQueues:
         self._is_single = not any(isinstance(one, Mapping) for one in sets.values())
         self._sets: Mapping[Hashable, Engines] = {None: sets} if self._is_single else sets
         distinct = {id(engine): engine for one in self._sets.values() for engine in one.values()}
-        self._queues = {number: EngineQueue(engine, get_ledger_identity(engine)) for number, engine in distinct.items()}
+        self._queues = {
+            number: EngineQueue(engine, get_ledger_identity(engine))
+            for number, engine in distinct.items()
+        }
         self._by_request = {
             name: {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in one.items()}
             for name, one in self._sets.items()
@@ -229,10 +257,15 @@ class EngineQueues:
         return iter(self._queues.values())
 
     def find(self, name: Hashable, request: Request) -> EngineQueue:
-        """Return the queue of the engine in the named set that serves a request; raise ConfigError if there is none."""
+        """Return the queue of the engine in the named set that serves a request; raise ConfigError
+        if there is none.
+        """
         name = None if self._is_single else name
         if name not in self._by_request:
-            raise ConfigError(f"A job names the set of engines {name!r}, and the driver has {list(self._by_request)}.")
+            raise ConfigError(
+                f"A job names the set of engines {name!r}, and the driver has "
+                f"{list(self._by_request)}."
+            )
         queue = self._by_request[name].get((type(request), request.role))
         if queue is None:
             raise ConfigError(describe_missing_engine(request, self._sets[name]))
@@ -240,19 +273,25 @@ class EngineQueues:
 
 
 def add_origin(result: Result | TooLong, seconds: float, software: str) -> Result | TooLong:
-    """Return the result of a model with what computed it and, if tokens were counted, its share of the time of its batch.
+    """Return the result of a model with what computed it and, if tokens were counted, its share of
+    the time of its batch.
 
     Args:
         result: Result of any request.
         seconds: Share of the time.
-        software: Library and version of a local engine, which results have in place of the name of a server's model.
+        software: Library and version of a local engine, which results have in place of the name of
+            a server's model.
 
     """
     if isinstance(result, Generation):
         usage = structs.replace(result.usage, seconds=seconds)
         return structs.replace(result, usage=usage, model=result.model or software)
     if isinstance(result, Score):
-        usage = structs.replace(result.usage, seconds=seconds) if result.usage.tokens_in else result.usage
+        usage = (
+            structs.replace(result.usage, seconds=seconds)
+            if result.usage.tokens_in
+            else result.usage
+        )
         return structs.replace(result, usage=usage, model=result.model or software)
     return result
 
@@ -273,9 +312,13 @@ def describe_missing_engine(request: Request, engines: Engines) -> str:
     hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
     if isinstance(request, Likelihood):
         hint = (
-            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine, or a server with "
-            "reader.engine.dialect=vllm. With another API, use strategy=marginal_generated."
+            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this "
+            "machine, or a server with reader.engine.dialect=vllm. With another API, use "
+            "strategy=marginal_generated."
         )
     elif isinstance(request, FusedGenerate):
         hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."
-    return f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run serves only {known}. {hint}"
+    return (
+        f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run "
+        f"serves only {known}. {hint}"
+    )

@@ -1,10 +1,12 @@
 """The driver, which runs thousands of plans at once and has each distinct request served once.
 
-A plan is a generator that yields model requests and receives their results (see `winnow.records.Plan`). The driver looks
-each request up in the ledger, the store of finished calls, and merges it with an equal request that is in flight. It submits
-the other requests to the engine of their kind and role, and commits each result before a plan receives it. Processes share
-work through claims: a process makes only the calls that it has reserved in the ledger. The number of plans in memory is
-limited. No engine waits for another one, because servers are polled while local models compute.
+A plan is a generator that yields model requests and receives their results (see
+`winnow.records.Plan`). The driver looks each request up in the ledger, the store of finished calls,
+and merges it with an equal request that is in flight. It submits the other requests to the engine
+of their kind and role, and commits each result before a plan receives it. Processes share work
+through claims: a process makes only the calls that it has reserved in the ledger. The number of
+plans in memory is limited. No engine waits for another one, because servers are polled while local
+models compute.
 """
 
 import gc
@@ -17,7 +19,15 @@ from typing import Any, Generic
 
 from msgspec import structs
 
-from winnow.driver.calls import ActivePlan, Call, CallState, EngineQueue, EngineQueues, Waiter, add_origin
+from winnow.driver.calls import (
+    ActivePlan,
+    Call,
+    CallState,
+    EngineQueue,
+    EngineQueues,
+    Waiter,
+    add_origin,
+)
 from winnow.driver.stats import ProgressCallback, RunStats
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.keys import compute_request_key
@@ -41,11 +51,15 @@ from winnow.steps import Outcome, describe_stop
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
 _LOOK_UP_SIZE = 500
-"""Number of new requests after which they are looked up. Replaying is faster if they fit in the processor's cache."""
+"""Number of new requests after which they are looked up. Replaying is faster if they fit in the
+processor's cache.
+"""
 _WAIT_SECONDS = 1.0
 """Time to wait for results if a single engine is busy."""
 _POLL_SECONDS = 0.05
-"""Time to wait for results if several engines are busy, or if other processes make calls for this run."""
+"""Time to wait for results if several engines are busy, or if other processes make calls for this
+run.
+"""
 _OTHERS_SECONDS = 0.2
 """Time to wait if other processes make all remaining calls."""
 _DRAIN_SECONDS = 30.0
@@ -69,7 +83,9 @@ class Job(Generic[T]):
 
 
 class Driver:
-    """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind of request and role."""
+    """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind
+    of request and role.
+    """
 
     def __init__(
         self,
@@ -82,11 +98,12 @@ class Driver:
         """Create a driver.
 
         Args:
-            engines: Engines by kind of request and role, or several such sets by the names that jobs have. An engine may
-                belong to several sets.
+            engines: Engines by kind of request and role, or several such sets by the names that
+                jobs have. An engine may belong to several sets.
             ledger: Open store of finished calls.
             max_active: Maximum number of plans in memory at once.
-            on_progress: Function that is called with the counts of the run after each finished plan and call.
+            on_progress: Function that is called with the counts of the run after each finished plan
+                and call.
 
         """
         self.ledger, self.max_active = ledger, max_active
@@ -94,7 +111,9 @@ class Driver:
         self.stats = RunStats()
         self._open_calls: dict[bytes, Call] = {}
         self._calls_by_request: dict[int, Call] = {}
-        """Open calls by the `id` of their requests, so that the key of a finished call is not computed again."""
+        """Open calls by the `id` of their requests, so that the key of a finished call is not
+        computed again.
+        """
         self._new_waiters: list[Waiter] = []
         self._queues = EngineQueues(engines)
         self._calls_elsewhere: list[Call] = []
@@ -108,7 +127,9 @@ class Driver:
         return [queue.engine for queue in self._queues]
 
     def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
-        """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The order is not fixed."""
+        """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The
+        order is not fixed.
+        """
         with _reduce_garbage_collection():
             try:
                 yield from self._run(iter(jobs))
@@ -119,7 +140,11 @@ class Driver:
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
         while True:
-            while not exhausted and self._active_count < self.max_active and len(self._new_waiters) < _LOOK_UP_SIZE:
+            while (
+                not exhausted
+                and self._active_count < self.max_active
+                and len(self._new_waiters) < _LOOK_UP_SIZE
+            ):
                 job = next(jobs, None)
                 if job is None:
                     exhausted = True
@@ -136,7 +161,9 @@ class Driver:
                 continue
             if not self._active_count:
                 for queue in self._queues:
-                    queue.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
+                    queue.engine.collect(
+                        0.0
+                    )  # nothing is pending: the call confirms that all results are stored
                 return
             self._submit_and_collect()
 
@@ -153,15 +180,26 @@ class Driver:
                 results = []
         except StopIteration as stop:
             end = describe_stop(active.steps, stop.value)
-            outcome = Outcome(active.tag, stop.value, active.list_usage(), active.dropped, tuple(active.steps), end)
+            outcome = Outcome(
+                active.tag,
+                stop.value,
+                active.list_usage(),
+                active.dropped,
+                tuple(active.steps),
+                end,
+            )
             self._outcomes.append(outcome)
             return
         active.begin_round(requests)
         self.stats.requests += len(requests)
-        self._new_waiters += [Waiter(active, slot, request) for slot, request in enumerate(requests)]
+        self._new_waiters += [
+            Waiter(active, slot, request) for slot, request in enumerate(requests)
+        ]
 
     def _look_up(self) -> None:
-        """Answer new requests from the ledger, merge them with calls in flight or queue them, until there are no new ones."""
+        """Answer new requests from the ledger, merge them with calls in flight or queue them, until
+        there are no new ones.
+        """
         while self._new_waiters:
             batch, self._new_waiters = self._new_waiters, []
             keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
@@ -180,7 +218,9 @@ class Driver:
                     self._enqueue(queue, key, waiter)
 
     def _enqueue(self, queue: EngineQueue, key: bytes, waiter: Waiter) -> None:
-        """Queue a request as a new call; drop a passage first if its prompt exceeds the model's context length."""
+        """Queue a request as a new call; drop a passage first if its prompt exceeds the model's
+        context length.
+        """
         request = waiter.request
         if (reason := queue.engine.explain_refusal(request)) is not None:
             raise ConfigError(f"{queue.identity} cannot serve {waiter.active.tag}: {reason}")
@@ -192,7 +232,9 @@ class Driver:
         queue.add(call)
 
     def _drop_passage(self, waiter: Waiter, reason: str) -> None:
-        """Replace a request that is too long by the same request with one passage fewer, or tell a plan that asked for it."""
+        """Replace a request that is too long by the same request with one passage fewer, or tell a
+        plan that asked for it.
+        """
         request = waiter.request
         shorter = request.drop_passage() if isinstance(request, Generate) else None
         if shorter is None and isinstance(request, Generate) and request.may_be_too_long:
@@ -200,27 +242,37 @@ class Driver:
             return
         if shorter is None:
             raise PromptTooLongError(
-                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}), and no further passage "
-                "can be dropped from it. Shorten the prompt, or use a model with a longer context."
+                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}), "
+                "and no further passage can be dropped from it. Shorten the prompt, or use a "
+                "model with a longer context."
             )
         self._new_waiters.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
 
     def _deliver(self, waiter: Waiter, result: Result | TooLong) -> None:
-        """Give a result to the plan that waits for it, and resume the plan once it has all results of its round."""
+        """Give a result to the plan that waits for it, and resume the plan once it has all results
+        of its round.
+        """
         active = waiter.active
         if isinstance(result, Generation):
             active.counts[waiter.request.role].add_reply(result)
             if waiter.dropped and isinstance(waiter.request, Generate):
                 active.dropped += waiter.dropped
-                result = structs.replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+                result = structs.replace(
+                    result, dropped=waiter.dropped, passages=waiter.request.passages
+                )
         elif isinstance(result, Score):
             active.counts[waiter.request.role].add(result.usage)
         elif isinstance(result, TooLong):
             active.counts[waiter.request.role].calls -= 1  # no model read it
-        elif isinstance(result, Failed) and isinstance(waiter.request, Generate | Estimate) and not waiter.request.may_fail:
+        elif (
+            isinstance(result, Failed)
+            and isinstance(waiter.request, Generate | Estimate)
+            and not waiter.request.may_fail
+        ):
             raise CallRefusedError(
-                f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
-                "`winnow ledger prune --failed` deletes refused calls, so that they are requested again."
+                f"A call of {active.tag} was refused in an earlier run or for another plan: "
+                f"{result.reason} `winnow ledger prune --failed` deletes refused calls, so that "
+                "they are requested again."
             )
         active.requests[waiter.slot], active.results[waiter.slot] = waiter.request, result
         active.waiting -= 1
@@ -229,13 +281,19 @@ class Driver:
             self._resume(active, active.results)
 
     def _drain(self) -> None:
-        """Store the results of calls that are in flight on servers after an error; wait for at most `_DRAIN_SECONDS`.
+        """Store the results of calls that are in flight on servers after an error; wait for at most
+        `_DRAIN_SECONDS`.
 
-        The servers are asked in turn, so that one that hangs does not keep the results of the others.
+        The servers are asked in turn, so that one that hangs does not keep the results of the
+        others.
         """
         deadline = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < deadline:
-            queues = [queue for queue in self._queues if queue.engine.remote and queue.in_flight and not queue.failed]
+            queues = [
+                queue
+                for queue in self._queues
+                if queue.engine.remote and queue.in_flight and not queue.failed
+            ]
             if not queues:
                 return
             for queue in queues:
@@ -275,7 +333,9 @@ class Driver:
             queue.since = time.monotonic()
 
     def _collect(self, queue: EngineQueue, timeout: float) -> bool:
-        """Store all finished results of an engine and deliver the requested ones; return whether there were any."""
+        """Store all finished results of an engine and deliver the requested ones; return whether
+        there were any.
+        """
         finished = self._store(queue, timeout)
         for call, result in finished or ():
             if isinstance(result, TooLong):
@@ -285,8 +345,12 @@ class Driver:
                 self._deliver_to_all(call, result)
         return finished is not None
 
-    def _store(self, queue: EngineQueue, timeout: float) -> list[tuple[Call, Result | TooLong]] | None:
-        """Store all finished results of an engine; return those that plans wait for, with their calls, or None without any."""
+    def _store(
+        self, queue: EngineQueue, timeout: float
+    ) -> list[tuple[Call, Result | TooLong]] | None:
+        """Store all finished results of an engine; return those that plans wait for, with their
+        calls, or None without any.
+        """
         start = time.monotonic()
         try:
             results = queue.engine.collect(timeout)
@@ -297,15 +361,23 @@ class Driver:
             seconds_per_call, queue.since = (now - began) / len(results), now
             software = queue.engine.software
             keyed = [
-                (self._find_key(queue, request), request, add_origin(result, seconds_per_call, software))
+                (
+                    self._find_key(queue, request),
+                    request,
+                    add_origin(result, seconds_per_call, software),
+                )
                 for request, result in results
             ]
             rows = [
-                (key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)
+                (key, request, result, seconds_per_call)
+                for key, request, result in keyed
+                if not isinstance(result, TooLong)
             ]
             self.ledger.put(queue.identity, rows)
         except Exception:
-            queue.failed = True  # to collect again would tell the engine that these results are stored
+            queue.failed = (
+                True  # to collect again would tell the engine that these results are stored
+            )
             raise
         finished: list[tuple[Call, Result | TooLong]] = []
         for key, _, result in keyed:
@@ -323,9 +395,15 @@ class Driver:
         return finished
 
     def _find_key(self, queue: EngineQueue, request: Request) -> bytes:
-        """Return the key of a finished request. It is computed for a request of an earlier run, which a server may return."""
+        """Return the key of a finished request. It is computed for a request of an earlier run,
+        which a server may return.
+        """
         call = self._calls_by_request.get(id(request))
-        return call.key if call is not None and call.request is request else compute_request_key(queue.identity, request)
+        return (
+            call.key
+            if call is not None and call.request is request
+            else compute_request_key(queue.identity, request)
+        )
 
     def _close_call(self, key: bytes) -> Call | None:
         """Remove a call from the open ones and return it, or None if it is not open."""
@@ -342,7 +420,9 @@ class Driver:
             self.stats.usage[role] = self.stats.usage.get(role, Usage()) + result.usage
 
     def _poll_elsewhere(self) -> None:
-        """Deliver the results of calls that other processes made, and queue the calls that they gave up."""
+        """Deliver the results of calls that other processes made, and queue the calls that they
+        gave up.
+        """
         waiting = [call for call in self._calls_elsewhere if call.state is CallState.ELSEWHERE]
         stored = self.ledger.get([call.key for call in waiting])
         for call in waiting:
@@ -367,7 +447,8 @@ class Driver:
 
 @contextmanager
 def _reduce_garbage_collection() -> Iterator[None]:
-    """Make Python search for reference cycles less often, because the objects of plans are hardly ever part of one.
+    """Make Python search for reference cycles less often, because the objects of plans are hardly
+    ever part of one.
 
     With the default threshold, a run that finds every call in the ledger takes 1.5 times as long.
     """

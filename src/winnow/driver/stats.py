@@ -36,4 +36,6 @@ class RunStats:
 
 
 ProgressCallback = Callable[[RunStats], None]
-"""A function that is called with the counts of the run after each finished plan and each finished call."""
+"""A function that is called with the counts of the run after each finished plan and each finished
+call.
+"""

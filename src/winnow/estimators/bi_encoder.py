@@ -1,4 +1,6 @@
-"""A relevance estimator that needs no training: the scaled cosine similarity of question and passage vectors."""
+"""A relevance estimator that needs no training: the scaled cosine similarity of question and
+passage vectors.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,8 @@ from winnow.records import Passage
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """A relevance estimator whose log-odds are the scaled cosine similarity. Each distinct passage is encoded only once.
+    """A relevance estimator whose log-odds are the scaled cosine similarity. Each distinct passage
+    is encoded only once.
 
     Args:
         encoder: Encoder of questions and passages. Its vectors must have unit length.
@@ -41,12 +44,17 @@ class BiEncoder:
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Compute the (pairs,) float32 log-odds of the question-passage pairs."""
-        new_passages = list(dict.fromkeys(passage for _, passage in pairs if passage not in self._vectors))
-        for passage, vector in zip(new_passages, self.encoder.encode_passages(new_passages), strict=True):
+        new_passages = list(
+            dict.fromkeys(passage for _, passage in pairs if passage not in self._vectors)
+        )
+        for passage, vector in zip(
+            new_passages, self.encoder.encode_passages(new_passages), strict=True
+        ):
             self._vectors[passage] = vector.astype(np.float16)
         questions = list(dict.fromkeys(question for question, _ in pairs))
         question_vectors = dict(zip(questions, self.encoder.encode_queries(questions), strict=True))
         cosines = [
-            float(question_vectors[question] @ self._vectors[passage].astype(np.float32)) for question, passage in pairs
+            float(question_vectors[question] @ self._vectors[passage].astype(np.float32))
+            for question, passage in pairs
         ]
         return np.array(cosines, dtype=np.float32) * self.scale

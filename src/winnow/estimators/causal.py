@@ -1,4 +1,6 @@
-"""A decoder-only relevance estimator, which predicts "true" or "false" after a question and a passage."""
+"""A decoder-only relevance estimator, which predicts "true" or "false" after a question and a
+passage.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class CausalEstimator(WordEstimator):
-    """A decoder-only estimator that scores pairs by the logits of the last position, the only ones it computes.
+    """A decoder-only estimator that scores pairs by the logits of the last position, the only ones
+    it computes.
 
     The model may also be a GGUF file. Only runtime "torch" is supported; "auto" means the same.
 
     Args:
-        template: Templates of question and passage. `suffix` ends the input, so that the model continues with a label word.
+        template: Templates of question and passage. `suffix` ends the input, so that the model
+            continues with a label word.
         label_words: Words for relevant and not relevant passages, each a single token.
 
     """
@@ -34,11 +38,14 @@ class CausalEstimator(WordEstimator):
     label_words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the runtime is OpenVINO, whose attention returns NaN for rows padded on the left."""
+        """Raise ConfigError if the runtime is OpenVINO, whose attention returns NaN for rows padded
+        on the left.
+        """
         super().__post_init__()
         if self.runtime == "openvino":
             raise ConfigError(
-                "A causal estimator supports runtime=torch only; received 'openvino'. Set estimator.engine.runtime=torch."
+                "A causal estimator supports runtime=torch only; received 'openvino'. Set "
+                "estimator.engine.runtime=torch."
             )
         self.runtime = "torch"
 

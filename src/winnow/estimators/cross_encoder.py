@@ -1,4 +1,5 @@
-"""A cross-encoder: a relevance estimator with a BERT-like encoder that reads question and passage together.
+"""A cross-encoder: a relevance estimator with a BERT-like encoder that reads question and passage
+together.
 
 The suffixes of tensor names are dimensions: B for pairs, T for tokens and D for features.
 """
@@ -27,25 +28,29 @@ class CrossEncoder(PairEstimator):
 
     Args:
         template: Templates of question and passage.
-        head: Function that computes the log-odds from the output of the encoder.
-            "classes" is a classifier over the first token. The log-odds are the difference of its two logits, or its only
-            logit, as in rerankers from the Hugging Face Hub, or those of the class `relevant_class` against all others. Its
-            weights are random if the model folder has none.
-            "pooled" is `scale` times the cosine similarity of two mean vectors: that of the question's tokens and that of the
-            passage's tokens, after they have attended to each other. A sentence encoder needs no new weights for it.
+        head: Function that computes the log-odds from the output of the encoder. "classes" is a
+            classifier over the first token. The log-odds are the difference of its two logits, or
+            its only logit, as in rerankers from the Hugging Face Hub, or those of the class
+            `relevant_class` against all others. Its weights are random if the model folder has
+            none. "pooled" is `scale` times the cosine similarity of two mean vectors: that of the
+            question's tokens and that of the passage's tokens, after they have attended to each
+            other. A sentence encoder needs no new weights for it.
         scale: Factor of the cosine similarity in the pooled head.
-        separate_layers: Number of layers, counted from the first, in which question and passage do not attend to each other.
-            With the pooled head and all layers separate, the score is the sentence encoder's scaled cosine similarity. With
-            fewer separate layers, the score starts close to it, and training teaches the other layers to read question and
-            passage together. PreTTR (MacAvaney et al. 2020) has such layers for speed.
-        relevant_class: Name of the class of relevant pairs in the model's configuration, such as "entailment", or "" for the
-            second of two classes.
+        separate_layers: Number of layers, counted from the first, in which question and passage do
+            not attend to each other. With the pooled head and all layers separate, the score is the
+            sentence encoder's scaled cosine similarity. With fewer separate layers, the score
+            starts close to it, and training teaches the other layers to read question and passage
+            together. PreTTR (MacAvaney et al. 2020) has such layers for speed.
+        relevant_class: Name of the class of relevant pairs in the model's configuration, such as
+            "entailment", or "" for the second of two classes.
 
     """
 
     revision: ClassVar[int] = 1
 
-    template: PairTemplate = field(default_factory=lambda: PairTemplate("{question}", "{title}. {text}"))
+    template: PairTemplate = field(
+        default_factory=lambda: PairTemplate("{question}", "{title}. {text}")
+    )
     head: Literal["classes", "pooled"] = "classes"
     scale: Annotated[float, Gt(0)] = 20.0
     separate_layers: int = 0
@@ -54,36 +59,44 @@ class CrossEncoder(PairEstimator):
     def __post_init__(self) -> None:
         """Validate the head and the number of separate layers.
 
-        The classifier allows no separate layers, because its first token must attend to the passage.
+        The classifier allows no separate layers, because its first token must attend to the
+        passage.
         """
         super().__post_init__()
         if self.head not in ("classes", "pooled"):
-            raise ConfigError(f"estimator.engine.head must be classes or pooled; received {self.head!r}.")
+            raise ConfigError(
+                f"estimator.engine.head must be classes or pooled; received {self.head!r}."
+            )
         if self.separate_layers < 0 or (self.separate_layers and self.head == "classes"):
             raise ConfigError(
-                "estimator.engine.separate_layers must be at least 0, and must be 0 with head=classes; received "
-                f"separate_layers={self.separate_layers} and head={self.head}."
+                "estimator.engine.separate_layers must be at least 0, and must be 0 with "
+                f"head=classes; received separate_layers={self.separate_layers} and "
+                f"head={self.head}."
             )
         if self.template.suffix:
             raise ConfigError(
-                f"estimator.engine.template.suffix={self.template.suffix!r} has no effect on a cross-encoder. Put the text "
-                "into template.passage."
+                f"estimator.engine.template.suffix={self.template.suffix!r} has no effect on a "
+                "cross-encoder. Put the text into template.passage."
             )
         if self.head == "pooled" and (self.relevant_class or self.template.passage_first):
             raise ConfigError(
-                "estimator.engine.relevant_class and estimator.engine.template.passage_first need head=classes; received "
-                f"{self.relevant_class!r} and {self.template.passage_first} with head=pooled."
+                "estimator.engine.relevant_class and estimator.engine.template.passage_first need "
+                f"head=classes; received {self.relevant_class!r} and "
+                f"{self.template.passage_first} with head=pooled."
             )
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
-        lm = load_encoder(self.path, self.loading_dtype, self.device, classes=2 if self.head == "classes" else 0)
+        lm = load_encoder(
+            self.path, self.loading_dtype, self.device, classes=2 if self.head == "classes" else 0
+        )
         model_type, num_layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
         if self.separate_layers and (model_type != "bert" or self.separate_layers > num_layers):
             raise ModelError(
-                f"estimator.engine.separate_layers={self.separate_layers} needs a BERT model with as many layers or more, but "
-                f"{self.path} is a {model_type} model with {num_layers} layers. Set estimator.engine.separate_layers to 0 or, "
-                f"for a BERT model, to at most {num_layers}."
+                f"estimator.engine.separate_layers={self.separate_layers} needs a BERT model with "
+                f"as many layers or more, but {self.path} is a {model_type} model with "
+                f"{num_layers} layers. Set estimator.engine.separate_layers to 0 or, for a BERT "
+                f"model, to at most {num_layers}."
             )
         if self.head == "classes":
             from winnow.modeling.first_token import skip_unread_tokens
@@ -92,31 +105,46 @@ class CrossEncoder(PairEstimator):
         return lm
 
     def build_pair_tokenizer(self) -> PairTokenizer:
-        """Create a tokenizer for the input [CLS] question [SEP] passage [SEP], or the two texts in the reverse order."""
+        """Create a tokenizer for the input [CLS] question [SEP] passage [SEP], or the two texts in
+        the reverse order.
+        """
         tokenizer = self.lm.tokenizer
-        cls_id = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
-        sep_id = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+        cls_id = (
+            tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+        )
+        sep_id = (
+            tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+        )
         if cls_id is None or sep_id is None:
             raise ModelError(
-                f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end tokens. Choose another encoder."
+                f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end "
+                "tokens. Choose another encoder."
             )
         start, end = int(cls_id), int(sep_id)
-        middle = [end, start] if self.separate_layers else [end]  # a passage that is encoded separately has a start token
+        middle = (
+            [end, start] if self.separate_layers else [end]
+        )  # a passage that is encoded separately has a start token
         return PairTokenizer(tokenizer, self.template, self.max_length, [start], middle, [end])
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad the token ids, and build their attention mask and the mask of the passage's tokens, both (B, T)."""
+        """Pad the token ids, and build their attention mask and the mask of the passage's tokens,
+        both (B, T).
+        """
         import torch
 
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
-        num_start_tokens = int(self.separate_layers > 0)  # the passage's own start token also belongs to the passage
+        num_start_tokens = int(
+            self.separate_layers > 0
+        )  # the passage's own start token also belongs to the passage
         passage_starts = torch.tensor(list(starts))[:, None] - num_start_tokens
         passage_mask = (torch.arange(ids.shape[1]) >= passage_starts).long() * mask
         device = self.lm.device
         return ids.to(device), mask.to(device), passage_mask.to(device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the logits of the classifier (B, classes) or, for the pooled head, the last layer's vectors (B, T, D)."""
+        """Compute the logits of the classifier (B, classes) or, for the pooled head, the last
+        layer's vectors (B, T, D).
+        """
         ids, mask, passage_mask = inputs
         if self.separate_layers:
             return self._encode_separately(ids, mask, passage_mask)
@@ -124,11 +152,15 @@ class CrossEncoder(PairEstimator):
         if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
             model_inputs["token_type_ids"] = passage_mask
         output = self.lm.model(**model_inputs)
-        encoded: torch.Tensor = output.logits if self.head == "classes" else output.last_hidden_state
+        encoded: torch.Tensor = (
+            output.logits if self.head == "classes" else output.last_hidden_state
+        )
         return encoded
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Compute the log-odds from the output of the encoder. There are no other tokens, so their probability is 0."""
+        """Compute the log-odds from the output of the encoder. There are no other tokens, so their
+        probability is 0.
+        """
         import torch
 
         _, mask, passage_mask = inputs
@@ -154,32 +186,44 @@ class CrossEncoder(PairEstimator):
 
     @cached_property
     def _relevant_index(self) -> int:
-        """Return the index of `relevant_class`; raise ModelError if the model has no class of this name."""
-        names = {str(name).lower(): int(index) for index, name in (self.lm.model.config.id2label or {}).items()}
+        """Return the index of `relevant_class`; raise ModelError if the model has no class of this
+        name.
+        """
+        names = {
+            str(name).lower(): int(index)
+            for index, name in (self.lm.model.config.id2label or {}).items()
+        }
         if self.relevant_class.lower() not in names or len(names) < 2:
             raise ModelError(
-                f"{self.path} has the classes {', '.join(names)}, and estimator.engine.relevant_class={self.relevant_class!r} "
-                "must be one of at least two. Set it to the class of pairs that are relevant."
+                f"{self.path} has the classes {', '.join(names)}, and "
+                f"estimator.engine.relevant_class={self.relevant_class!r} must be one of at least "
+                "two. Set it to the class of pairs that are relevant."
             )
         return names[self.relevant_class.lower()]
 
-    def _encode_separately(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, passage_BT: torch.Tensor) -> torch.Tensor:
+    def _encode_separately(
+        self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, passage_BT: torch.Tensor
+    ) -> torch.Tensor:
         """Run the layers one by one.
 
-        In the first `separate_layers` of them, a mask keeps question and passage from attending to each other.
+        In the first `separate_layers` of them, a mask keeps question and passage from attending to
+        each other.
         """
         import torch
 
         model: Any = self.lm.model
         indices = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         question_length = (mask_BT - passage_BT).sum(dim=1, keepdim=True)
-        positions = (indices - passage_BT * question_length) * mask_BT  # positions start at 0 again in the passage
+        positions = (
+            indices - passage_BT * question_length
+        ) * mask_BT  # positions start at 0 again in the passage
         hidden = model.embeddings(input_ids=ids_BT, position_ids=positions)
         joint = mask_BT.bool()[:, None, None, :]
         separate = joint & (passage_BT[:, None, :, None] == passage_BT[:, None, None, :])
         lowest = torch.finfo(torch.bfloat16).min
         masks = [  # additive masks, because eager attention accepts no others
-            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, lowest) for visible in (separate, joint)
+            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, lowest)
+            for visible in (separate, joint)
         ]
         for index, layer in enumerate(model.encoder.layer):
             hidden = layer(hidden, masks[index >= self.separate_layers])

@@ -1,6 +1,8 @@
-"""The engine of relevance estimators, which serves the estimates that strategies and stages request.
+"""The engine of relevance estimators, which serves the estimates that strategies and stages
+request.
 
-Each estimate is computed once and stored in the ledger, so that later requests for it are answered from there.
+Each estimate is computed once and stored in the ledger, so that later requests for it are answered
+from there.
 """
 
 from collections.abc import Sequence
@@ -18,11 +20,11 @@ class EstimatorEngine:
 
     Args:
         estimator: Estimator that computes the log-odds.
-        identity: Identity under which the ledger stores estimates: the name of the estimator, the digest of its weights and
-            every other setting that determines a score.
+        identity: Identity under which the ledger stores estimates: the name of the estimator, the
+            digest of its weights and every other setting that determines a score.
         capacity: Maximum number of queued pairs, which the estimator batches by length.
-        commit: Number of pairs that are scored and then stored in the ledger together. If the process is killed, at most
-            the scores of these pairs are lost.
+        commit: Number of pairs that are scored and then stored in the ledger together. If the
+            process is killed, at most the scores of these pairs are lost.
 
     """
 
@@ -74,14 +76,21 @@ class EstimatorEngine:
         if not batch:
             return []
         pairs = [
-            (request.question, Passage(passage_id=request.text, title=request.title, text=request.text)) for request in batch
+            (
+                request.question,
+                Passage(passage_id=request.text, title=request.title, text=request.text),
+            )
+            for request in batch
         ]
         try:
             scores = self.estimator.score(pairs).tolist()
         except NoScoreError:
             if not any(request.may_fail for request in batch):
                 raise
-            return [(request, self._score_alone(request, pair)) for request, pair in zip(batch, pairs, strict=True)]
+            return [
+                (request, self._score_alone(request, pair))
+                for request, pair in zip(batch, pairs, strict=True)
+            ]
         return [(request, Score(value)) for request, value in zip(batch, scores, strict=True)]
 
     def _score_alone(self, request: Estimate, pair: tuple[str, Passage]) -> Score | Failed:
@@ -97,5 +106,7 @@ class EstimatorEngine:
 def _require_estimate(request: Request) -> Estimate:
     """Return the request; raise ConfigError if it is of another kind."""
     if not isinstance(request, Estimate):
-        raise ConfigError(f"An estimator serves Estimate requests; received {type(request).__name__}.")
+        raise ConfigError(
+            f"An estimator serves Estimate requests; received {type(request).__name__}."
+        )
     return request

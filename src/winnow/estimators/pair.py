@@ -1,8 +1,8 @@
 """Base classes of relevance estimators that read question and passage together in one model.
 
-They score each distinct pair once, in batches limited by their number of tokens. Training uses the same functions, with
-gradients. If OpenVINO runs them, the scores are the same up to rounding. The suffixes of tensor names are dimensions: B for
-pairs, T for tokens and V for the vocabulary.
+They score each distinct pair once, in batches limited by their number of tokens. Training uses the
+same functions, with gradients. If OpenVINO runs them, the scores are the same up to rounding. The
+suffixes of tensor names are dimensions: B for pairs, T for tokens and V for the vocabulary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
 Batch: TypeAlias = "tuple[torch.Tensor, ...]"
-"""Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further tensors that a model needs."""
+"""Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further
+tensors that a model needs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class PairScores:
 
     Attributes:
         log_odds: Log-odds (pairs,) of "true" against "false".
-        other_probability: Total probability (pairs,) of all tokens other than "true" and "false" (RE-RAG eq. 11). It is
-            zero for a classifier.
+        other_probability: Total probability (pairs,) of all tokens other than "true" and "false"
+            (RE-RAG eq. 11). It is zero for a classifier.
 
     """
 
@@ -57,8 +59,10 @@ class PairEstimator(PairModel):
     Subclasses implement `load`, `build_pair_tokenizer`, `collate`, `encode` and `compute_log_odds`.
 
     Args:
-        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
-        runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed, except in float16).
+        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too
+            little memory.
+        runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed,
+            except in float16).
 
     """
 
@@ -69,15 +73,20 @@ class PairEstimator(PairModel):
         """Validate the maximum numbers of tokens."""
         if min(self.max_length, self.batch_tokens) < 1:
             raise ConfigError(
-                "estimator.engine.max_length and estimator.engine.batch_tokens must be at least 1; received "
-                f"max_length={self.max_length} and batch_tokens={self.batch_tokens}."
+                "estimator.engine.max_length and estimator.engine.batch_tokens must be at least "
+                f"1; received max_length={self.max_length} and batch_tokens={self.batch_tokens}."
             )
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the values "auto" of dtype and runtime resolved for this machine."""
+        """Return the settings with the values "auto" of dtype and runtime resolved for this
+        machine.
+        """
         settings = super().resolve_settings(settings)
-        runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
+        runtime, device = (
+            str(settings.get("runtime", cls.runtime)),
+            str(settings.get("device", "auto")),
+        )
         return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"])}
 
     @property
@@ -88,13 +97,17 @@ class PairEstimator(PairModel):
 
     @property
     def loading_dtype(self) -> str:
-        """Return the precision in which the weights are loaded. It is float32 for OpenVINO, which converts them itself."""
+        """Return the precision in which the weights are loaded. It is float32 for OpenVINO, which
+        converts them itself.
+        """
         return "float32" if self._uses_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Compute the (pairs,) float32 log-odds of the question-passage pairs. Equal pairs are scored once.
+        """Compute the (pairs,) float32 log-odds of the question-passage pairs. Equal pairs are
+        scored once.
 
-        With OpenVINO, the weights are compiled in the first call; later changes to them have no effect.
+        With OpenVINO, the weights are compiled in the first call; later changes to them have no
+        effect.
 
         Raises:
             NoScoreError: If a score is NaN.
@@ -116,16 +129,20 @@ class PairEstimator(PairModel):
 
         def score_batch(indices: Sequence[int]) -> torch.Tensor:
             with torch.inference_mode():
-                inputs = self.collate([rows[index] for index in indices], [starts[index] for index in indices])
-                return self._log_odds(inputs).to(torch.float32, copy=True)  # OpenVINO uses its memory again
+                inputs = self.collate(
+                    [rows[index] for index in indices], [starts[index] for index in indices]
+                )
+                return self._log_odds(inputs).to(
+                    torch.float32, copy=True
+                )  # OpenVINO uses its memory again
 
         for indices, log_odds in self._budget.run_rows(score_batch, [len(row) for row in rows]):
             scores[list(indices)] = log_odds.cpu().numpy()
         if np.isnan(scores).any():
             question, passage = distinct_pairs[int(np.isnan(scores).argmax())]
             raise NoScoreError(
-                f"{self.path} gave NaN for question {question!r} and passage {passage.passage_id!r}. Set "
-                "estimator.engine.dtype=float32."
+                f"{self.path} gave NaN for question {question!r} and passage "
+                f"{passage.passage_id!r}. Set estimator.engine.dtype=float32."
             )
         return scores[[row_of_pair[pair] for pair in pairs]] if pairs else scores
 
@@ -134,7 +151,8 @@ class PairEstimator(PairModel):
 
         Args:
             rows: Token ids of each pair.
-            starts: Position of the first token of the second text in each pair (see `PairTokenizer.get_second_start`).
+            starts: Position of the first token of the second text in each pair (see
+                `PairTokenizer.get_second_start`).
 
         """
         inputs = self.collate(rows, starts)
@@ -142,11 +160,15 @@ class PairEstimator(PairModel):
 
     @abstractmethod
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad the token ids of a batch and move them to the device of the model. The arguments are those of `estimate`."""
+        """Pad the token ids of a batch and move them to the device of the model. The arguments are
+        those of `estimate`.
+        """
 
     @abstractmethod
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Run the layers of the model. The function must be traceable: valid for any batch size and length."""
+        """Run the layers of the model. The function must be traceable: valid for any batch size and
+        length.
+        """
 
     @abstractmethod
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
@@ -161,7 +183,9 @@ class PairEstimator(PairModel):
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
+        suffice.
+        """
         return MemoryBudget(self.batch_tokens, "estimator.engine.batch_tokens")
 
     @cached_property
@@ -169,25 +193,29 @@ class PairEstimator(PairModel):
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
     def _check_sizes(self) -> None:
-        """Raise an error if token ids or positions could exceed the embedding tables. OpenVINO itself would not raise one."""
+        """Raise an error if token ids or positions could exceed the embedding tables. OpenVINO
+        itself would not raise one.
+        """
         if self.max_length > self.lm.context_length:
             raise ConfigError(
-                f"estimator.engine.max_length={self.max_length} exceeds the {self.lm.context_length} tokens that {self.path} "
-                "reads. Lower estimator.engine.max_length."
+                f"estimator.engine.max_length={self.max_length} exceeds the "
+                f"{self.lm.context_length} tokens that {self.path} reads. Lower "
+                "estimator.engine.max_length."
             )
         embeddings: Any = self.lm.model.get_input_embeddings()
         vocabulary_size = embeddings.weight.shape[0]
         if self._uses_openvino and len(self.lm.tokenizer) > vocabulary_size:
             raise ModelError(
-                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, but the model has embeddings for only "
-                f"{vocabulary_size}. Set estimator.engine.runtime=torch."
+                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, but the model "
+                f"has embeddings for only {vocabulary_size}. Set estimator.engine.runtime=torch."
             )
 
     @cached_property
     def _compiled(self) -> tuple[CompiledFunction, CompiledFunction]:
         """Compile `encode` and `compute_log_odds` with OpenVINO, the latter always in float32.
 
-        The functions are traced with one batch and checked with another of different size and lengths.
+        The functions are traced with one batch and checked with another of different size and
+        lengths.
         """
         from winnow.modeling.openvino import CompiledFunction
 
@@ -197,7 +225,9 @@ class PairEstimator(PairModel):
             for lengths in ((8, 6), (longest, min(7, longest), longest // 2 + 1))
         )
         model, name = self.lm.model, self.path
-        encode = CompiledFunction(model, self.encode, example, check, resolve_dtype(self.dtype, "cpu"), name)
+        encode = CompiledFunction(
+            model, self.encode, example, check, resolve_dtype(self.dtype, "cpu"), name
+        )
         head_example, head_check = ((self.encode(*batch), *batch) for batch in (example, check))
 
         def head(*inputs: torch.Tensor) -> torch.Tensor:
@@ -211,7 +241,8 @@ class WordEstimator(PairEstimator):
     """Base class of estimators that generate a word.
 
     Args:
-        label_words: Words for relevant and not relevant passages, in this order. Each must be a single token.
+        label_words: Words for relevant and not relevant passages, in this order. Each must be a
+            single token.
 
     """
 
@@ -220,7 +251,9 @@ class WordEstimator(PairEstimator):
     @cached_property
     def _word_ids(self) -> tuple[int, int]:
         """Return the token ids of the two label words."""
-        true_id, false_id = (get_single_token_id(self.lm.tokenizer, word, _WORDS_HINT) for word in self.label_words)
+        true_id, false_id = (
+            get_single_token_id(self.lm.tokenizer, word, _WORDS_HINT) for word in self.label_words
+        )
         return true_id, false_id
 
     def score_logits(self, logits_BV: torch.Tensor) -> PairScores:
@@ -229,10 +262,11 @@ class WordEstimator(PairEstimator):
 
 
 def compute_word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) -> PairScores:
-    """Compute the scores from the logits over the vocabulary at one position (RE-RAG eqs. 3, 4 and 11).
+    """Compute the scores from the logits over the vocabulary at one position (RE-RAG eqs. 3, 4 and
+    11).
 
-    With the relevance RE of eq. 3, the log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of the two logits. The
-    difference stays finite when RE rounds to 0 or 1.
+    With the relevance RE of eq. 3, the log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of
+    the two logits. The difference stays finite when RE rounds to 0 or 1.
 
     Args:
         logits_BV: Logits of every token.

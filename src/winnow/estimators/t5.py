@@ -1,4 +1,6 @@
-"""RE-RAG's relevance estimator: a T5 that generates "true" or "false" as its first token (eq. 3, as in monoT5)."""
+"""RE-RAG's relevance estimator: a T5 that generates "true" or "false" as its first token (eq. 3, as
+in monoT5).
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 class T5Estimator(WordEstimator):
     """A T5 that scores pairs with one pass of the encoder and one step of the decoder.
 
-    `dtype` applies to the layers of the encoder, which take most of the time. The decoder and the embeddings, and therefore
-    the residual stream, stay in float32. The rank correlation with the scores of a float32 model is then 0.9999. With all
-    weights in bfloat16, it is 0.998.
+    `dtype` applies to the layers of the encoder, which take most of the time. The decoder and the
+    embeddings, and therefore the residual stream, stay in float32. The rank correlation with the
+    scores of a float32 model is then 0.9999. With all weights in bfloat16, it is 0.998.
     """
 
     revision: ClassVar[int] = 2
@@ -48,7 +50,8 @@ class T5Estimator(WordEstimator):
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Compute the output of the encoder (B, T, D).
 
-        For models whose decoder differs from T5's, compute the logits of the first decoder step (B, V) instead.
+        For models whose decoder differs from T5's, compute the logits of the first decoder step (B,
+        V) instead.
         """
         import torch
 
@@ -57,18 +60,28 @@ class T5Estimator(WordEstimator):
         ids, mask = inputs
         model: Any = self.lm.model
         if first_step.has_t5_decoder(model):
-            encoded: torch.Tensor = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            encoded: torch.Tensor = model.encoder(
+                input_ids=ids, attention_mask=mask
+            ).last_hidden_state
             return encoded
-        start = torch.full((ids.shape[0], 1), model.config.decoder_start_token_id, device=ids.device)
-        logits: torch.Tensor = model(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False).logits
+        start = torch.full(
+            (ids.shape[0], 1), model.config.decoder_start_token_id, device=ids.device
+        )
+        logits: torch.Tensor = model(
+            input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False
+        ).logits
         return logits[:, 0]
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Compute the scores from the logits of the two label words at the first decoder position."""
+        """Compute the scores from the logits of the two label words at the first
+        decoder position.
+        """
         from winnow.modeling import first_step
 
         model: Any = self.lm.model
         if not first_step.has_t5_decoder(model):
             return self.score_logits(encoded)
-        hidden = first_step.compute_first_hidden(model, encoded.to(model.shared.weight.dtype), inputs[1])
+        hidden = first_step.compute_first_hidden(
+            model, encoded.to(model.shared.weight.dtype), inputs[1]
+        )
         return self.score_logits(model.lm_head(hidden))

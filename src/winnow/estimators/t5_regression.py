@@ -1,4 +1,6 @@
-"""CRAG's retrieval evaluator: a T5 with a regression head of one output without bounds (Yan et al. 2024, released code)."""
+"""CRAG's retrieval evaluator: a T5 with a regression head of one output without bounds (Yan et al.
+2024, released code).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class T5Regression(PairEstimator):
-    """An estimator whose score is the output of a T5 that was trained to regress -1 (irrelevant) and 1 (relevant).
+    """An estimator whose score is the output of a T5 that was trained to regress -1 (irrelevant)
+    and 1 (relevant).
 
-    The score is not log-odds: it needs an evaluator with `scale: none`. The published evaluator can be loaded; the head of a
-    T5 without one has random weights, until `winnow.training.evaluator` trains it. The padding of a batch is masked.
+    The score is not log-odds: it needs an evaluator with `scale: none`. The published evaluator can
+    be loaded; the head of a T5 without one has random weights, until `winnow.training.evaluator`
+    trains it. The padding of a batch is masked.
     """
 
     def load(self) -> LanguageModel:
@@ -29,13 +33,16 @@ class T5Regression(PairEstimator):
         lm = load_encoder(self.path, self.loading_dtype, self.device, classes=1)
         if lm.model.config.num_labels != 1:
             raise ModelError(
-                f"{self.path} is a classifier of {lm.model.config.num_labels} classes, but a regression has one output. "
-                "Choose a T5 with a regression head, or one without a head, which is then trained."
+                f"{self.path} is a classifier of {lm.model.config.num_labels} classes, but a "
+                "regression has one output. Choose a T5 with a regression head, or one without a "
+                "head, which is then trained."
             )
         return lm
 
     def build_pair_tokenizer(self) -> PairTokenizer:
-        """Create a tokenizer that ends each pair with the end-of-sequence token, at which the head reads."""
+        """Create a tokenizer that ends each pair with the end-of-sequence token, at which the head
+        reads.
+        """
         return build_seq2seq_tokenizer(self)
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)

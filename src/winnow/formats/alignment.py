@@ -1,4 +1,6 @@
-"""A guard for files whose lines belong to the lines of another file: it finds files that are shifted by some rows."""
+"""A guard for files whose lines belong to the lines of another file: it finds files that are
+shifted by some rows.
+"""
 
 import math
 import re
@@ -16,10 +18,10 @@ _MIN_ROWS = 5
 def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) -> None:
     """Check that the n-th text belongs to the n-th question.
 
-    The fit of a text to a question is the share of the question's words that the text contains, where rare words count more
-    (inverse document frequency over the questions). The texts are refused if they fit the questions a few rows away better
-    than their own: by a mean difference of more than three standard errors. CRAG's released file for ARC-Challenge is shifted
-    by one row.
+    The fit of a text to a question is the share of the question's words that the text contains,
+    where rare words count more (inverse document frequency over the questions). The texts are
+    refused if they fit the questions a few rows away better than their own: by a mean difference of
+    more than three standard errors. CRAG's released file for ARC-Challenge is shifted by one row.
 
     Args:
         path: File of the texts, for error messages.
@@ -32,8 +34,8 @@ def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) 
     """
     if len(questions) != len(texts):
         raise InputError(
-            f"{path} has {len(texts)} rows, but there are {len(questions)} questions. Rows are joined by their number, so "
-            "that both must be equal. Use files of one release."
+            f"{path} has {len(texts)} rows, but there are {len(questions)} questions. Rows are "
+            "joined by their number, so that both must be equal. Use files of one release."
         )
     words = [frozenset(_WORD.findall(text.lower())) for text in questions]
     contents = [frozenset(_WORD.findall(text.lower())) for text in texts]
@@ -42,7 +44,11 @@ def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) 
 
     def compute_fit(row: int, shift: int) -> float:
         total = sum(weights[word] for word in words[row])
-        return sum(weights[word] for word in words[row] & contents[row + shift]) / total if total else 0.0
+        return (
+            sum(weights[word] for word in words[row] & contents[row + shift]) / total
+            if total
+            else 0.0
+        )
 
     own_fits = [compute_fit(row, 0) for row in range(len(words))]
     for shift in sorted((s for s in range(-_MAX_SHIFT, _MAX_SHIFT + 1) if s), key=abs):
@@ -54,6 +60,7 @@ def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) 
             if mean > 3 * deviation / math.sqrt(len(gains)):
                 direction = "before" if shift > 0 else "after"
                 raise InputError(
-                    f"{path} is shifted: its texts fit the question {abs(shift)} row(s) {direction} their own better than "
-                    f"their own (by {mean:.0%} of the question's words, over {len(gains)} rows). Correct the file."
+                    f"{path} is shifted: its texts fit the question {abs(shift)} row(s) "
+                    f"{direction} their own better than their own (by {mean:.0%} of the "
+                    f"question's words, over {len(gains)} rows). Correct the file."
                 )

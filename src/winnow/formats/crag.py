@@ -1,8 +1,8 @@
 """The files that CRAG's authors publish: contexts as text, without ids and without answers.
 
-There are two forms. A file of pairs has a line "question [SEP] title // text" for each context, in some files with a tab and
-a label behind it, which is left out. A file of knowledge has one line per question of another file. Both are joined with
-questions by the question's text, never by position.
+There are two forms. A file of pairs has a line "question [SEP] title // text" for each context, in
+some files with a tab and a label behind it, which is left out. A file of knowledge has one line per
+question of another file. Both are joined with questions by the question's text, never by position.
 """
 
 import re
@@ -19,7 +19,9 @@ from winnow.records import Passage
 _SEPARATOR = " [SEP] "
 _TITLE_END = " // "
 _LABEL = re.compile(r"\t+-?[01]$")
-"""Label of relevance that some files of pairs have behind a context; no reader or evaluator may see it."""
+"""Label of relevance that some files of pairs have behind a context; no reader or evaluator may see
+it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +42,31 @@ def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[Cra
         questions: File of the questions, one per line, or "" for a file of pairs.
 
     Raises:
-        InputError: If a line has another form, if the knowledge is shifted against the questions, or if adjacent rows of the
-            same question cannot be told apart.
+        InputError: If a line has another form, if the knowledge is shifted against the questions,
+            or if adjacent rows of the same question cannot be told apart.
 
     """
-    return _read_knowledge(Path(path), Path(questions)) if questions else _split_equal_questions(Path(path))
+    return (
+        _read_knowledge(Path(path), Path(questions))
+        if questions
+        else _split_equal_questions(Path(path))
+    )
 
 
 def normalize_question(text: str) -> str:
-    """Return the first line of a question with single spaces and in lower case, by which rows are joined."""
+    """Return the first line of a question with single spaces and in lower case, by which rows are
+    joined.
+    """
     return " ".join(text.strip().partition("\n")[0].lower().split())
 
 
 def _split_equal_questions(path: Path) -> Iterator[CragRow]:
-    """Yield the rows of a file of pairs; a row with a multiple of the contexts of most is several questions of one text.
+    """Yield the rows of a file of pairs; a row with a multiple of the contexts of most is several
+    questions of one text.
 
     Raises:
-        InputError: If the contexts of these questions differ, because it is not known where each begins.
+        InputError: If the contexts of these questions differ, because it is not known where each
+            begins.
 
     """
     rows = list(_read_pairs(path))
@@ -65,12 +75,15 @@ def _split_equal_questions(path: Path) -> Iterator[CragRow]:
         if usual < 2 or len(row.passages) == usual or len(row.passages) % usual:
             yield row
             continue
-        parts = [row.passages[start : start + usual] for start in range(0, len(row.passages), usual)]
+        parts = [
+            row.passages[start : start + usual] for start in range(0, len(row.passages), usual)
+        ]
         if len({tuple((passage.title, passage.text) for passage in part) for part in parts}) > 1:
             raise InputError(
-                f"{path} has {len(row.passages)} lines in a row of the question {row.question!r}, but {usual} of most others. "
-                "These seem to be several questions of the same text, whose lines cannot be told apart. Move them apart, or "
-                "provide contexts with ids as FiD JSON (retriever=provided)."
+                f"{path} has {len(row.passages)} lines in a row of the question {row.question!r}, "
+                f"but {usual} of most others. These seem to be several questions of the same "
+                "text, whose lines cannot be told apart. Move them apart, or provide contexts "
+                "with ids as FiD JSON (retriever=provided)."
             )
         yield from (CragRow(row.question, part) for part in parts)
 
@@ -82,7 +95,9 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
         text, separator, context = line.partition(_SEPARATOR)
         title, title_end, body = context.partition(_TITLE_END)
         if not separator or not context.strip() or not text.strip():
-            raise InputError.from_line(path, line_number, received=line, expected='"question [SEP] title // text"')
+            raise InputError.from_line(
+                path, line_number, received=line, expected='"question [SEP] title // text"'
+            )
         title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
         body = _LABEL.sub("", body)
         if passages and normalize_question(text) != normalize_question(question):
@@ -95,8 +110,12 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
 
 
 def _read_knowledge(path: Path, questions: Path) -> Iterator[CragRow]:
-    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and may be empty."""
-    texts = [(number, line.removeprefix("#").strip()) for number, line in iter_lines(path, blank=True)]
+    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and
+    may be empty.
+    """
+    texts = [
+        (number, line.removeprefix("#").strip()) for number, line in iter_lines(path, blank=True)
+    ]
     rows = [line.strip() for _, line in iter_lines(questions, blank=True)]
     while rows and not rows[-1]:
         rows.pop()

@@ -1,7 +1,8 @@
-"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with question, answers and ctxs.
+"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with
+question, answers and ctxs.
 
-A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets (`winnow.formats.multihop`) and of ALCE
-(`winnow.formats.alce`) are converted.
+A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets
+(`winnow.formats.multihop`) and of ALCE (`winnow.formats.alce`) are converted.
 """
 
 import json
@@ -31,7 +32,8 @@ class FidRow:
 
     Attributes:
         question: Question with its answers.
-        contexts: Pairs of a passage and its score, best first. The score is None if the file contains none.
+        contexts: Pairs of a passage and its score, best first. The score is None if the file
+            contains none.
 
     """
 
@@ -42,17 +44,25 @@ class FidRow:
 def read_fid(path: Path) -> Iterator[FidRow]:
     """Yield the rows of a FiD file, or of a folder with one file per split.
 
-    A .jsonl file is read line by line, and a .json file as a whole. In a folder, the name of each file (train.json, dev.json
-    or test.json in FiD's data) is the split of its questions, and a prefix of the ids that consist of digits.
+    A .jsonl file is read line by line, and a .json file as a whole. In a folder, the name of each
+    file (train.json, dev.json or test.json in FiD's data) is the split of its questions, and a
+    prefix of the ids that consist of digits.
 
     Raises:
         InputError: If a row is malformed, or if a folder contains no FiD file.
 
     """
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if ".json" in file.name and not file.name.startswith("."))
+        files = sorted(
+            file
+            for file in path.iterdir()
+            if ".json" in file.name and not file.name.startswith(".")
+        )
         if not files:
-            raise InputError(f"The folder {path} contains no FiD file, such as train.json or train.jsonl. Check the path.")
+            raise InputError(
+                f"The folder {path} contains no FiD file, such as train.json or train.jsonl. Check "
+                "the path."
+            )
         for file in files:
             yield from _read_file(file, file.name.partition(".")[0])
     else:
@@ -67,17 +77,26 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
     else:
         content = load_json(path)
         if not isinstance(content, list):
-            raise InputError(f"{path}: expected a list of questions with contexts; received {str(content)[:80]!r}.")
+            raise InputError(
+                f"{path}: expected a list of questions with contexts; received "
+                f"{str(content)[:80]!r}."
+            )
         rows = enumerate(content, start=1)
     num_rows = num_incomplete = 0
     for row_number, row in rows:
-        parsed = _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record", split)
-        num_rows, num_incomplete = num_rows + 1, num_incomplete + (f'"{MISSING}"' in parsed.question.meta)
+        parsed = _parse_row(
+            path, row_number, row, "line" if name.endswith(".jsonl") else "record", split
+        )
+        num_rows, num_incomplete = (
+            num_rows + 1,
+            num_incomplete + (f'"{MISSING}"' in parsed.question.meta),
+        )
         yield parsed
     if num_incomplete:
         _log.warning(
-            "%s: the passages of %d of %d questions lack titles that support the answer. Recall is of the supporting passages "
-            "that the file has; `breakdown=metadata breakdown.field=%s` shows the others apart.",
+            "%s: the passages of %d of %d questions lack titles that support the answer. Recall is "
+            "of the supporting passages that the file has; `breakdown=metadata "
+            "breakdown.field=%s` shows the others apart.",
             path,
             num_incomplete,
             num_rows,
@@ -86,16 +105,26 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
 
 
 def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> FidRow:
-    """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
+    """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at
+    1.
+    """
     row = _convert(path, row_number, row, unit)
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.from_line(
-            path, row_number, received=str(row), expected="an object with question, answers and ctxs", unit=unit
+            path,
+            row_number,
+            received=str(row),
+            expected="an object with question, answers and ctxs",
+            unit=unit,
         )
     target = str(row.get("target") or "").strip()
     answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
     given_id = row.get("id")
-    question_id = str(row_number - 1) if given_id is None else require_text(given_id, path, row_number, "id", unit=unit)
+    question_id = (
+        str(row_number - 1)
+        if given_id is None
+        else require_text(given_id, path, row_number, "id", unit=unit)
+    )
     if split and question_id.isdigit():
         question_id = f"{split}-{question_id}"
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
@@ -104,40 +133,72 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
-            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
-        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
-        own_id = next((entry[name] for name in _ID_FIELDS if entry.get(name) not in (None, "")), f"{question_id}-{index}")
+            raise InputError.from_line(
+                path, row_number, received=str(entry), expected=expected, unit=unit
+            )
+        text = require_text(
+            entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit
+        )
+        own_id = next(
+            (entry[name] for name in _ID_FIELDS if entry.get(name) not in (None, "")),
+            f"{question_id}-{index}",
+        )
         passage_id = require_text(own_id, path, row_number, f"id of context {index}", unit=unit)
         if any(passage_id == known.passage_id for known, _ in contexts):
-            expected = f"distinct contexts; the id {passage_id!r} occurs twice, the second time as context {index}"
-            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
-        passage = Passage(passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text)
+            expected = (
+                f"distinct contexts; the id {passage_id!r} occurs twice, the second time as "
+                f"context {index}"
+            )
+            raise InputError.from_line(
+                path, row_number, received=str(entry), expected=expected, unit=unit
+            )
+        passage = Passage(
+            passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text
+        )
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
         try:
             is_gold = parse_flag(entry.get("is_gold") or False, "is_gold")
         except ValueError as error:
             expected = f"true or false as is_gold of context {index} ({error})"
-            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit) from None
+            raise InputError.from_line(
+                path, row_number, received=str(entry), expected=expected, unit=unit
+            ) from None
         gold_ids += [passage.passage_id] if is_gold else []
     meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
     gold_passage_ids = tuple(dict.fromkeys(gold_ids))
-    question = Question(question_id, question_text, answers, gold_passage_ids, split=split, meta=meta, target=target)
+    question = Question(
+        question_id,
+        question_text,
+        answers,
+        gold_passage_ids,
+        split=split,
+        meta=meta,
+        target=target,
+    )
     return FidRow(question, tuple(contexts))
 
 
 def _convert(path: Path, row_number: int, row: Any, unit: str) -> Any:
-    """Convert a row of another format, and return any other row unchanged; raise InputError if it is malformed."""
+    """Convert a row of another format, and return any other row unchanged; raise InputError if it
+    is malformed.
+    """
     if not isinstance(row, dict) or "ctxs" in row:
         return row
     try:
         return convert_multihop_row(row) or convert_alce_row(row) or row
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        expected = f"a row of HotpotQA, 2WikiMultihopQA, MuSiQue or ALCE ({type(error).__name__}: {error})"
-        raise InputError.from_line(path, row_number, received=str(row), expected=expected, unit=unit) from None
+        expected = (
+            f"a row of HotpotQA, 2WikiMultihopQA, MuSiQue or ALCE ({type(error).__name__}: {error})"
+        )
+        raise InputError.from_line(
+            path, row_number, received=str(row), expected=expected, unit=unit
+        ) from None
 
 
 def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str) -> float | None:
-    """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means that there is no score."""
+    """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means
+    that there is no score.
+    """
     if value is None or value == "":
         return None
     try:
@@ -146,12 +207,16 @@ def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str)
         score = math.nan
     if math.isnan(score):
         expected = f"a number as the score of context {index}, or none"
-        raise InputError.from_line(path, row_number, received=repr(value), expected=expected, unit=unit)
+        raise InputError.from_line(
+            path, row_number, received=repr(value), expected=expected, unit=unit
+        )
     return score
 
 
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
-    """Write questions with their contexts as a FiD JSON list, and return the number of questions."""
+    """Write questions with their contexts as a FiD JSON list, and return the number of
+    questions.
+    """
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write("[")

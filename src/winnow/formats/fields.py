@@ -1,4 +1,6 @@
-"""Values of fields: texts, ids, lists of answers, and flags. Errors report the file, the line number and the value."""
+"""Values of fields: texts, ids, lists of answers, and flags. Errors report the file, the line
+number and the value.
+"""
 
 import ast
 import io
@@ -19,12 +21,19 @@ _LIST = 'a list of answers such as ["Paris", "City of Paris"]'
 
 
 def parse_list(
-    value: object, path: Path, line: int, *, unit: str = "line", expected: str = _LIST, single: bool = True
+    value: object,
+    path: Path,
+    line: int,
+    *,
+    unit: str = "line",
+    expected: str = _LIST,
+    single: bool = True,
 ) -> list[Any]:
     """Return the items of a list, of a list that is written as a text, or of a single value.
 
-    A text in brackets is a list in JSON's notation or in Python's (texts and numbers between commas), as in the TSV files of
-    DPR and PopQA, and in columns that pandas saved. Any other text is a single value.
+    A text in brackets is a list in JSON's notation or in Python's (texts and numbers between
+    commas), as in the TSV files of DPR and PopQA, and in columns that pandas saved. Any other text
+    is a single value.
 
     Args:
         value: Value of the field.
@@ -35,7 +44,8 @@ def parse_list(
         single: Whether a single value is accepted.
 
     Raises:
-        InputError: If a text in brackets is not a list, or if the value is a single one and these are not accepted.
+        InputError: If a text in brackets is not a list, or if the value is a single one and these
+            are not accepted.
 
     """
     if isinstance(value, list | tuple):
@@ -54,25 +64,34 @@ def parse_list(
 
 
 def _parse_python_list(text: str) -> list[Any]:
-    """Parse a list in Python's notation; raise ValueError for anything else, and for texts that no comma separates."""
+    """Parse a list in Python's notation; raise ValueError for anything else, and for texts that no
+    comma separates.
+    """
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise ValueError("it is not a list in Python's notation") from error
     kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.COMMENT)]
-    if not isinstance(value, list) or any(pair == (tokenize.STRING,) * 2 for pair in pairwise(kinds)):
+    if not isinstance(value, list) or any(
+        pair == (tokenize.STRING,) * 2 for pair in pairwise(kinds)
+    ):
         raise ValueError("a comma is missing")
     return [_join_surrogates(item) for item in value]
 
 
 def _join_surrogates(item: object) -> object:
-    """Return a text whose pairs of surrogates are single characters; raise ValueError if it has half a pair."""
-    return item.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(item, str) else item
+    """Return a text whose pairs of surrogates are single characters; raise ValueError if it has
+    half a pair.
+    """
+    return (
+        item.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(item, str) else item
+    )
 
 
 def parse_flag(value: object, field_name: str) -> bool:
-    """Return a boolean, which may be written as a number or a text: true, "False", 1, 0.0, "0" or "yes".
+    """Return a boolean, which may be written as a number or a text: true, "False", 1, 0.0, "0" or
+    "yes".
 
     Raises:
         ValueError: If the value is anything else. The message names the field.
@@ -97,7 +116,8 @@ def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") 
         unit: What the number counts; see `InputError.from_line`.
 
     Raises:
-        InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
+        InputError: If the answers are not a list of strings or numbers, or if all of them are
+            empty.
 
     """
     if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
@@ -105,24 +125,36 @@ def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") 
         raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
     answers = dict.fromkeys(text for value in values if (text := _format(value)))
     if not answers:
-        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
+        raise InputError.from_line(
+            path,
+            line,
+            received=str(list(values)),
+            expected="at least one non-empty answer",
+            unit=unit,
+        )
     return tuple(answers)
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value, and true are neither."""
+    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value,
+    and true are neither.
+    """
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _format(value: object) -> str:
-    """Return a text without spaces around it, or a number. pandas writes 12 as 12.0 where the column lacks other values."""
+    """Return a text without spaces around it, or a number. pandas writes 12 as 12.0 where the
+    column lacks other values.
+    """
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value).strip()  # type: ignore[call-overload]
 
 
-def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
+def require_text(
+    value: object, path: Path, line: int, field_name: str, *, unit: str = "line"
+) -> str:
     """Return a string or number as stripped text.
 
     Args:
@@ -138,18 +170,27 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
     """
     text = _format(value) if _is_text(value) else ""
     if not text:
-        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
+        raise InputError.from_line(
+            path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit
+        )
     return text
 
 
-def read_title(value: object, path: Path, line: int, *, column: str = "title", unit: str = "line") -> str:
-    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see `require_text`."""
+def read_title(
+    value: object, path: Path, line: int, *, column: str = "title", unit: str = "line"
+) -> str:
+    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see
+    `require_text`.
+    """
     is_blank = value is None or (isinstance(value, str) and not value.strip())
     return "" if is_blank else require_text(value, path, line, column, unit=unit)
 
 
-def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:
-    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates. None is not an id.
+def parse_ids(
+    value: object, path: Path, line: int, field_name: str, *, unit: str = "line"
+) -> tuple[str, ...]:
+    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates.
+    None is not an id.
 
     Args:
         value: Value of the field.
@@ -164,7 +205,9 @@ def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: st
     """
     expected = f"an id or a list of ids as {field_name}"
     values = [] if value is None else parse_list(value, path, line, unit=unit, expected=expected)
-    return tuple(dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values))
+    return tuple(
+        dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values)
+    )
 
 
 def format_meta(fields: Mapping[str, Any]) -> str:

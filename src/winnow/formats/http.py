@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse a Retry-After header (seconds, milliseconds or a date) into seconds; return None if there is no valid one."""
+    """Parse a Retry-After header (seconds, milliseconds or a date) into seconds; return None if
+    there is no valid one.
+    """
     try:
         if (value := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(value) / 1000)

@@ -1,4 +1,6 @@
-"""Loading of datasets with the `datasets` library, from the Hugging Face hub or from local files."""
+"""Loading of datasets with the `datasets` library, from the Hugging Face hub or from
+local files.
+"""
 
 import csv
 import glob
@@ -17,11 +19,13 @@ _SIMPLE_OPTIONS = frozenset({"data_files", "delimiter", "sep", "quotechar"})
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Stream the rows of a dataset.
 
-    Values of CSV files that `data_files` names here are texts as they are in the file: "007" is not a number, and "NA" a text.
-    With other options than a separator, and for files without distinct column names, the library decides.
+    Values of CSV files that `data_files` names here are texts as they are in the file: "007" is not
+    a number, and "NA" a text. With other options than a separator, and for files without distinct
+    column names, the library decides.
 
     Args:
-        path: Name on the hub ("owner/name@<commit>"), a local folder, or a file format such as "json".
+        path: Name on the hub ("owner/name@<commit>"), a local folder, or a file format such as
+            "json".
         split: Split to load.
         options: Additional arguments of `datasets.load_dataset`.
 
@@ -36,8 +40,8 @@ def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator
     except Exception as error:  # the library passes on what any of its formats raises
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(
-            f"{describe_source(path, options)}, split {split}, cannot be read ({reason}). Check the name, the split and the "
-            "files."
+            f"{describe_source(path, options)}, split {split}, cannot be read ({reason}). Check "
+            "the name, the split and the files."
         ) from error
 
 
@@ -62,7 +66,9 @@ def _stream_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[
 
 
 def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the columns of local CSV files, or none if their first line does not simply name them."""
+    """Return the names of the columns of local CSV files, or none if their first line does not
+    simply name them.
+    """
     files = options.get("data_files")
     while isinstance(files, Mapping | list | tuple) and files:
         files = next(iter(files.values())) if isinstance(files, Mapping) else files[0]
@@ -72,7 +78,9 @@ def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
         return ()
     try:
         with open_text(Path(paths[0])) as file:
-            columns = next(csv.reader(file, delimiter=separator, quotechar=options.get("quotechar", '"')), [])
+            columns = next(
+                csv.reader(file, delimiter=separator, quotechar=options.get("quotechar", '"')), []
+            )
     except (UnicodeDecodeError, OSError, EOFError, csv.Error):
         return ()  # the library names what is wrong
     return columns if all(columns) and len(set(columns)) == len(columns) else ()

@@ -1,8 +1,9 @@
-"""Rows of multi-hop data sets, whose questions come with annotated passages: HotpotQA, 2WikiMultihopQA and MuSiQue.
+"""Rows of multi-hop data sets, whose questions come with annotated passages: HotpotQA,
+2WikiMultihopQA and MuSiQue.
 
-A row is converted to FiD's form (`winnow.formats.fid_json`), in which `is_gold` marks the passages that support the answer.
-HotpotQA and 2WikiMultihopQA are read in two forms: lists of pairs, as in their own files, and columns, as on the Hugging Face
-Hub.
+A row is converted to FiD's form (`winnow.formats.fid_json`), in which `is_gold` marks the passages
+that support the answer. HotpotQA and 2WikiMultihopQA are read in two forms: lists of pairs, as in
+their own files, and columns, as on the Hugging Face Hub.
 """
 
 import hashlib
@@ -12,18 +13,23 @@ from typing import Any
 from winnow.formats.fields import parse_flag
 
 MISSING = "missing_titles"
-"""Field of the metadata with the number of titles that support the answer and are not among the passages of the question."""
+"""Field of the metadata with the number of titles that support the answer and are not among the
+passages of the question.
+"""
 _UNANSWERABLE = "#unanswerable"
-"""End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and without the answer."""
+"""End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and
+without the answer.
+"""
 
 
 def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Convert a row to FiD's form, or return None if it is of no format that is known here.
 
-    The id of a passage is its title with a digest of its text, so that a passage that several questions have is one passage.
-    Fields by which results can be grouped become `meta`: type and level of HotpotQA, the number of supporting titles that
-    its passages lack (in its full-wiki setting, whose passages were retrieved), the number of hops of MuSiQue and, of a
-    question whose paragraphs lack the answer, `answerable`.
+    The id of a passage is its title with a digest of its text, so that a passage that several
+    questions have is one passage. Fields by which results can be grouped become `meta`: type and
+    level of HotpotQA, the number of supporting titles that its passages lack (in its full-wiki
+    setting, whose passages were retrieved), the number of hops of MuSiQue and, of a question whose
+    paragraphs lack the answer, `answerable`.
 
     Args:
         row: Row of the data set.
@@ -40,11 +46,14 @@ def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _convert_hotpotqa(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row of HotpotQA or 2WikiMultihopQA, whose supporting facts are sentences of passages, named by their title."""
+    """Convert a row of HotpotQA or 2WikiMultihopQA, whose supporting facts are sentences of
+    passages, named by their title.
+    """
     titles = {title for title, _ in _read_pairs(row["supporting_facts"], "sent_id")}
     pairs = _read_pairs(row["context"], "sentences")
     contexts = [
-        build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles) for title, sentences in pairs
+        build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles)
+        for title, sentences in pairs
     ]
     meta = {name: row[name] for name in ("type", "level") if name in row}
     num_missing = len(titles.difference(title for title, _ in pairs))
@@ -63,11 +72,17 @@ def _read_pairs(value: Any, second: str) -> Sequence[tuple[str, Any]]:
 def _convert_musique(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a row of MuSiQue, whose paragraphs say whether they support the answer."""
     contexts = [
-        build_context(entry["title"], entry["paragraph_text"], is_gold=parse_flag(entry["is_supporting"], "is_supporting"))
+        build_context(
+            entry["title"],
+            entry["paragraph_text"],
+            is_gold=parse_flag(entry["is_supporting"], "is_supporting"),
+        )
         for entry in row["paragraphs"]
     ]
     answers = [row["answer"], *row.get("answer_aliases", ())]
-    meta: dict[str, Any] = {"hops": len(row["question_decomposition"])} if row.get("question_decomposition") else {}
+    meta: dict[str, Any] = (
+        {"hops": len(row["question_decomposition"])} if row.get("question_decomposition") else {}
+    )
     question_id = row["id"]
     if not parse_flag(row.get("answerable", True), "answerable"):
         question_id, meta = f"{question_id}{_UNANSWERABLE}", {**meta, "answerable": False}
@@ -81,12 +96,20 @@ def build_row(
     contexts: Sequence[dict[str, Any]],
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Build a row in FiD's form. A passage that the question has twice is kept once, and gold if either is."""
+    """Build a row in FiD's form. A passage that the question has twice is kept once, and gold if
+    either is.
+    """
     distinct: dict[str, dict[str, Any]] = {}
     for context in contexts:
         first = distinct.setdefault(context["id"], context)
         first["is_gold"] = first["is_gold"] or context["is_gold"]
-    return {"id": question_id, "question": question, "answers": answers, "ctxs": list(distinct.values()), "meta": meta}
+    return {
+        "id": question_id,
+        "question": question,
+        "answers": answers,
+        "ctxs": list(distinct.values()),
+        "meta": meta,
+    }
 
 
 def build_context(title: str, text: str, *, is_gold: bool) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Reader and writer of RAGE's files: a corpus, queries, and which documents are relevant, irrelevant and seemingly relevant.
+"""Reader and writer of RAGE's files: a corpus, queries, and which documents are relevant,
+irrelevant and seemingly relevant.
 
-A folder has the tables `corpus` (_id, title, text), `queries` (_id, text), `relevant`, `irrelevant` and `seemingly_relevant`
-(query-id, corpus-id), each as .jsonl or .parquet, as in the data sets othr-nlp/rage_nq and othr-nlp/rage_hotpotqa on the hub.
+A folder has the tables `corpus` (_id, title, text), `queries` (_id, text), `relevant`, `irrelevant`
+and `seemingly_relevant` (query-id, corpus-id), each as .jsonl or .parquet, as in the data sets
+othr-nlp/rage_nq and othr-nlp/rage_hotpotqa on the hub.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +24,9 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class RelevanceMap:
-    """Ids of the relevant, irrelevant and seemingly relevant documents of one query, the most similar first where known."""
+    """Ids of the relevant, irrelevant and seemingly relevant documents of one query, the most
+    similar first where known.
+    """
 
     relevant: tuple[str, ...] = ()
     irrelevant: tuple[str, ...] = ()
@@ -35,14 +39,16 @@ def find_table(folder: Path, name: str) -> Path:
     table_file = next((file for file in files if file.is_file()), None)
     if table_file is None:
         raise InputError(
-            f"{folder} has none of the files {', '.join(file.name for file in files)}. RAGE's tables are corpus, queries, "
-            f"{', '.join(KINDS)}, one file each."
+            f"{folder} has none of the files {', '.join(file.name for file in files)}. RAGE's "
+            f"tables are corpus, queries, {', '.join(KINDS)}, one file each."
         )
     return table_file
 
 
 def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one is not a text."""
+    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one
+    is not a text.
+    """
     if file.suffix != ".parquet":
         yield from read_json_lines(file, dict.fromkeys(columns, str))
         return
@@ -52,7 +58,9 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
     try:
         names = read_schema(file).names
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file} is not a Parquet file or is damaged ({' '.join(str(error).split())[:200]}).") from error
+        raise InputError(
+            f"{file} is not a Parquet file or is damaged ({' '.join(str(error).split())[:200]})."
+        ) from error
     missing = [name for name in columns if name not in names]
     if missing:
         raise InputError(f"{file} lacks the columns {missing}; it has {names}.")
@@ -61,7 +69,9 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
         for row in batch.to_pylist():
             number += 1
             if any(not isinstance(row[name], str) for name in columns):
-                raise InputError(f"{file}, row {number}: expected texts in {list(columns)}; received {row}.")
+                raise InputError(
+                    f"{file}, row {number}: expected texts in {list(columns)}; received {row}."
+                )
             yield number, row
 
 
@@ -72,17 +82,23 @@ def read_maps(folder: Path) -> dict[str, RelevanceMap]:
         for _, row in read_table(find_table(folder, kind), ("query-id", "corpus-id")):
             ids.setdefault(row["query-id"], {}).setdefault(kind, []).append(row["corpus-id"])
     return {
-        query_id: RelevanceMap(**{kind: tuple(dict.fromkeys(found)) for kind, found in kinds.items()})
+        query_id: RelevanceMap(
+            **{kind: tuple(dict.fromkeys(found)) for kind, found in kinds.items()}
+        )
         for query_id, kinds in ids.items()
     }
 
 
 def write_rage_files(
-    folder: Path, questions: Sequence[Question], passages: Iterable[Passage], maps: Mapping[str, RelevanceMap]
+    folder: Path,
+    questions: Sequence[Question],
+    passages: Iterable[Passage],
+    maps: Mapping[str, RelevanceMap],
 ) -> None:
     """Write a corpus, questions and their maps as JSON lines.
 
-    Accepted answers of a question are written to the column "short_answers" of its relevant documents.
+    Accepted answers of a question are written to the column "short_answers" of its relevant
+    documents.
 
     Args:
         folder: Folder of the files.
@@ -92,15 +108,21 @@ def write_rage_files(
 
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_json_lines(folder / "corpus.jsonl", ({"_id": p.passage_id, "title": p.title, "text": p.text} for p in passages))
     write_json_lines(
-        folder / "queries.jsonl", ({"_id": question.question_id, "text": question.text} for question in questions)
+        folder / "corpus.jsonl",
+        ({"_id": p.passage_id, "title": p.title, "text": p.text} for p in passages),
+    )
+    write_json_lines(
+        folder / "queries.jsonl",
+        ({"_id": question.question_id, "text": question.text} for question in questions),
     )
     for kind in KINDS:
         write_json_lines(folder / f"{kind}.jsonl", _iter_pairs(kind, questions, maps))
 
 
-def _iter_pairs(kind: str, questions: Sequence[Question], maps: Mapping[str, RelevanceMap]) -> Iterator[dict[str, Any]]:
+def _iter_pairs(
+    kind: str, questions: Sequence[Question], maps: Mapping[str, RelevanceMap]
+) -> Iterator[dict[str, Any]]:
     for question in questions:
         answers = [answer for answer in question.answers if answer != question.text]
         for passage_id in getattr(maps[question.question_id], kind):

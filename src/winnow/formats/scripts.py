@@ -1,9 +1,14 @@
-"""Words of texts, also in scripts whose words no spaces divide: Chinese, Japanese, Thai, Lao, Khmer and Burmese."""
+"""Words of texts, also in scripts whose words no spaces divide: Chinese, Japanese, Thai, Lao, Khmer
+and Burmese.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 
-CHARACTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+CHARACTERS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff"
+)
 """Ranges of their characters, for a set of a regular expression."""
 LANGUAGES = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
 _CHARACTER = re.compile(f"[{CHARACTERS}]")
@@ -22,7 +27,9 @@ def count_unspaced(texts: Iterable[str]) -> int:
 
 
 def split_unspaced(word: str) -> list[str]:
-    """Return the characters of a script without spaces, and what is between them: ["東", "京", "2020", "年"]."""
+    """Return the characters of a script without spaces, and what is between them: ["東", "京",
+    "2020", "年"].
+    """
     return [word] if word.isascii() else _PIECE.findall(word)
 
 
@@ -31,8 +38,8 @@ def split_words(lines: Iterable[str], words_per_text: int | None) -> Iterator[st
 
     Args:
         lines: Lines, whose words are joined by single spaces.
-        words_per_text: Number of words, or None for all of them in one text. A character of a script without spaces counts as
-            a word; other words are not divided.
+        words_per_text: Number of words, or None for all of them in one text. A character of a
+            script without spaces counts as a word; other words are not divided.
 
     """
     pieces: list[str] = []

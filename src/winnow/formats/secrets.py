@@ -1,4 +1,6 @@
-"""Removal of secrets from texts that come from outside, such as error messages of servers, which may repeat a key."""
+"""Removal of secrets from texts that come from outside, such as error messages of servers, which
+may repeat a key.
+"""
 
 import base64
 import re
@@ -7,23 +9,33 @@ from urllib.parse import quote
 MASK = "[key]"
 """Text in place of a secret."""
 _MIN_PIECE = 12
-"""Number of characters from which a piece of a secret is masked. Shorter ones may be in a text by chance."""
-_PREFIX = re.compile(r"(sk-(ant-api\d\d-|or-v\d-|proj-|svcacct-)?|hf_|gsk_|xai-|pplx-|AIza|Bearer )")
+"""Number of characters from which a piece of a secret is masked. Shorter ones may be in a text by
+chance.
+"""
+_PREFIX = re.compile(
+    r"(sk-(ant-api\d\d-|or-v\d-|proj-|svcacct-)?|hf_|gsk_|xai-|pplx-|AIza|Bearer )"
+)
 """Prefix that all keys of a provider have, which tells nothing."""
 
 
 def mask_secret(text: str, secret: str) -> str:
-    """Replace a secret in a text by "[key]": all of it, URL-encoded or in base64, and each piece of 12 characters or more.
+    """Replace a secret in a text by "[key]": all of it, URL-encoded or in base64, and each piece of
+    12 characters or more.
 
     Args:
-        text: Text to be shown or logged. Mask it before it is cut, so that no cut leaves a shorter piece.
+        text: Text to be shown or logged. Mask it before it is cut, so that no cut leaves a shorter
+            piece.
         secret: Secret, or "" for none.
 
     """
     if not secret:
         return text
     encoded = base64.b64encode(secret.encode()).decode()
-    for form in (secret, quote(secret, safe=""), encoded.rstrip("=")[:-1] if len(secret) >= _MIN_PIECE else encoded):
+    for form in (
+        secret,
+        quote(secret, safe=""),
+        encoded.rstrip("=")[:-1] if len(secret) >= _MIN_PIECE else encoded,
+    ):
         text = text.replace(form, MASK)
     body = _PREFIX.sub("", secret, count=1)
     pieces = {body[start : start + _MIN_PIECE] for start in range(len(body) - _MIN_PIECE + 1)}

@@ -1,4 +1,6 @@
-"""Readers and writers of text files: JSON Lines, TSV and plain text. Errors report the file and the line number."""
+"""Readers and writers of text files: JSON Lines, TSV and plain text. Errors report the file and the
+line number.
+"""
 
 import gzip
 import io
@@ -33,8 +35,8 @@ def open_text(path: Path) -> IO[str]:
     """
     if not path.is_file():
         raise InputError(
-            f"File not found: {path}. Check the path; `python -m flows.acquire dry_run=true` with the same settings lists "
-            "what can be downloaded and what must be yours."
+            f"File not found: {path}. Check the path; `python -m flows.acquire dry_run=true` with "
+            "the same settings lists what can be downloaded and what must be yours."
         )
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8-sig", newline="")
@@ -42,7 +44,8 @@ def open_text(path: Path) -> IO[str]:
 
 
 def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
-    """Return the sorted files below a folder that match a glob pattern. If the path is a file, return only this file.
+    """Return the sorted files below a folder that match a glob pattern. If the path is a file,
+    return only this file.
 
     Hidden files, and those in hidden folders such as `.ipynb_checkpoints`, are left out.
 
@@ -52,7 +55,8 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
         settings: What to check if there is no such file, for the error message.
 
     Raises:
-        InputError: If no file matches, or if the pattern leaves the folder, whose files identify what is made of them.
+        InputError: If no file matches, or if the pattern leaves the folder, whose files identify
+            what is made of them.
 
     """
     if ".." in Path(pattern).parts or Path(pattern).is_absolute():
@@ -60,7 +64,11 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     if root.is_file():
         return [root]
     found = sorted(file for file in root.rglob(pattern) if file.is_file())
-    files = [file for file in found if not any(part.startswith(".") for part in file.relative_to(root).parts)]
+    files = [
+        file
+        for file in found
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
+    ]
     if not files:
         raise InputError(f"No file in {root} matches {pattern!r}. Check {settings}.")
     return files
@@ -85,11 +93,14 @@ def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
                     yield number, line.rstrip("\r\n")
     except _READ_ERRORS as error:
         raise InputError(
-            f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or save it as UTF-8."
+            f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or "
+            "save it as UTF-8."
         ) from error
 
 
-def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(
+    path: Path, fields: Mapping[str, type | tuple[type, ...]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line number and the object of each line that is not blank.
 
     Args:
@@ -105,8 +116,12 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise InputError.from_line(path, number, received=line, expected=f"{expected} ({error})") from error
-        if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
+            raise InputError.from_line(
+                path, number, received=line, expected=f"{expected} ({error})"
+            ) from error
+        if not isinstance(row, dict) or any(
+            not isinstance(row.get(name), kind) for name, kind in fields.items()
+        ):
             raise InputError.from_line(path, number, received=line, expected=expected)
         yield number, row
 
@@ -122,8 +137,11 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
-def read_columns(path: Path, columns: Mapping[str, str], setting: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and the configured columns of each JSON line, by the names that the parser gives them.
+def read_columns(
+    path: Path, columns: Mapping[str, str], setting: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number and the configured columns of each JSON line, by the names that the
+    parser gives them.
 
     Args:
         path: File of JSON lines.
@@ -131,21 +149,24 @@ def read_columns(path: Path, columns: Mapping[str, str], setting: str) -> Iterat
         setting: Dotted name of the parser's settings, for the error message.
 
     Raises:
-        InputError: If a line is not a JSON object, or if it lacks a column. The message lists the columns that it has.
+        InputError: If a line is not a JSON object, or if it lacks a column. The message lists the
+            columns that it has.
 
     """
     for line_number, row in read_json_lines(path, {}):
         for name, column in columns.items():
             if column not in row:
                 raise InputError(
-                    f"{path}, line {line_number} has no column {column!r}. Its columns are {', '.join(map(repr, row))}. Set "
-                    f"{setting}.{name} to the right one, or correct the line."
+                    f"{path}, line {line_number} has no column {column!r}. Its columns are "
+                    f"{', '.join(map(repr, row))}. Set {setting}.{name} to the right one, or "
+                    "correct the line."
                 )
         yield line_number, {name: row[column] for name, column in columns.items()}
 
 
 def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
-    """Return the first of these columns that the first JSON line has, and log which it is; "" if it has none.
+    """Return the first of these columns that the first JSON line has, and log which it is; "" if it
+    has none.
 
     Args:
         path: File of JSON lines.
@@ -156,17 +177,25 @@ def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
     first: Mapping[str, Any] = next((row for _, row in read_json_lines(path, {})), {})
     column = next((name for name in names if name in first), "")
     if column:
-        _LOGGER.info("%s: ids are from the column %r. With %s='' they are the numbers of the lines.", path, column, setting)
+        _LOGGER.info(
+            "%s: ids are from the column %r. With %s='' they are the numbers of the lines.",
+            path,
+            column,
+            setting,
+        )
     return column
 
 
-def read_tsv(path: Path, num_columns: int | None = None, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
+def read_tsv(
+    path: Path, num_columns: int | None = None, *, quoted: bool = False
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the fields of each row of a tab-separated file.
 
     Args:
         path: Tab-separated file.
         num_columns: Required number of fields per row. By default, that of the first row.
-        quoted: Whether fields may be quoted as in CSV. A quotation mark whose quotation the field does not close is text.
+        quoted: Whether fields may be quoted as in CSV. A quotation mark whose quotation the field
+            does not close is text.
 
     Raises:
         InputError: If a row does not have `num_columns` fields.
@@ -182,9 +211,11 @@ def read_tsv(path: Path, num_columns: int | None = None, *, quoted: bool = False
 
 
 def _split_quoted(line: str, num_columns: int | None) -> list[str]:
-    """Split a line whose fields may be quoted. Tabs within quotations are text if that gives the right number of fields.
+    """Split a line whose fields may be quoted. Tabs within quotations are text if that gives the
+    right number of fields.
 
-    The module csv reads an unclosed quotation to the end of the file, and drops marks such as those of '"Hello" is a song'.
+    The module csv reads an unclosed quotation to the end of the file, and drops marks such as those
+    of '"Hello" is a song'.
     """
     row = line.split("\t")
     if num_columns is not None and len(row) > num_columns:
@@ -208,7 +239,9 @@ def read_text(path: Path) -> str:
         with open_text(path) as stream:
             return stream.read()
     except _READ_ERRORS as error:
-        raise InputError(f"{path} is truncated or corrupt ({error}). Download it again, or save it as UTF-8.") from error
+        raise InputError(
+            f"{path} is truncated or corrupt ({error}). Download it again, or save it as UTF-8."
+        ) from error
 
 
 def load_json(path: Path) -> Any:
@@ -229,8 +262,8 @@ def parse_json(text: str) -> Any:
     """Parse JSON whose texts can be encoded as UTF-8.
 
     Raises:
-        ValueError: If the text is not JSON, is nested too deeply, or contains half a surrogate pair or a number with too many
-            digits.
+        ValueError: If the text is not JSON, is nested too deeply, or contains half a surrogate pair
+            or a number with too many digits.
 
     """
     try:

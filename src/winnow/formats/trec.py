@@ -1,4 +1,6 @@
-"""TREC's formats of rankings (run files, which Pyserini and trec_eval read and write) and of relevance judgments (qrels)."""
+"""TREC's formats of rankings (run files, which Pyserini and trec_eval read and write) and of
+relevance judgments (qrels).
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +17,8 @@ _NUM_COLUMNS = 6
 
 
 def read_trec_run(path: Path) -> dict[str, list[Hit]]:
-    """Read a run file, or all files of a folder: lines of question id, "Q0", passage id, rank, score and tag.
+    """Read a run file, or all files of a folder: lines of question id, "Q0", passage id, rank,
+    score and tag.
 
     Passages are ordered by score, as trec_eval orders them, and those with equal scores by rank.
 
@@ -23,7 +26,8 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
         The hits of each question by question id, best first.
 
     Raises:
-        InputError: If a line is malformed, if a question has a passage twice, or if two files rank passages for a question.
+        InputError: If a line is malformed, if a question has a passage twice, or if two files rank
+            passages for a question.
 
     """
     if path.is_dir():
@@ -44,7 +48,9 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
     return {
         question_id: [
             Hit(passage_id, score)
-            for passage_id, (score, _) in sorted(hits.items(), key=lambda item: (-item[1][0], item[1][1]))
+            for passage_id, (score, _) in sorted(
+                hits.items(), key=lambda item: (-item[1][0], item[1][1])
+            )
         ]
         for question_id, hits in rows.items()
     }
@@ -58,8 +64,9 @@ def _read_trec_runs(files: Sequence[Path]) -> dict[str, list[Hit]]:
         for question_id, hits in read_trec_run(file).items():
             if question_id in rankings:
                 raise InputError(
-                    f"{source[question_id]} and {file} both rank passages for question {question_id!r}. A folder has the runs "
-                    "of one retriever, one per split; remove one of the files, or name a single file."
+                    f"{source[question_id]} and {file} both rank passages for question "
+                    f"{question_id!r}. A folder has the runs of one retriever, one per split; "
+                    "remove one of the files, or name a single file."
                 )
             rankings[question_id], source[question_id] = hits, file
     return rankings
@@ -74,11 +81,13 @@ def _parse_entry(rank: str, score: str) -> tuple[float, int] | None:
     return parsed if math.isfinite(parsed[0]) else None
 
 
-def write_trec_run(path: Path, rankings: Iterable[tuple[str, Sequence[Hit]]], tag: str = "winnow") -> int:
+def write_trec_run(
+    path: Path, rankings: Iterable[tuple[str, Sequence[Hit]]], tag: str = "winnow"
+) -> int:
     """Write a run file, and return its number of lines.
 
-    Tools order a run by score (trec_eval those with equal scores by id). Rankings whose hits have no score, or whose scores
-    rise with the rank, get the reciprocal rank as the score.
+    Tools order a run by score (trec_eval those with equal scores by id). Rankings whose hits have
+    no score, or whose scores rise with the rank, get the reciprocal rank as the score.
 
     Args:
         path: File to write.
@@ -92,7 +101,9 @@ def write_trec_run(path: Path, rankings: Iterable[tuple[str, Sequence[Hit]]], ta
     num_lines = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
         for question_id, hits in rankings:
-            for rank, (hit, score) in enumerate(zip(hits, _choose_scores(hits), strict=True), start=1):
+            for rank, (hit, score) in enumerate(
+                zip(hits, _choose_scores(hits), strict=True), start=1
+            ):
                 ids = " Q0 ".join(_check_id(one) for one in (question_id, hit.passage_id))
                 file.write(f"{ids} {rank} {score!r} {tag}\n")
                 num_lines += 1
@@ -102,7 +113,9 @@ def write_trec_run(path: Path, rankings: Iterable[tuple[str, Sequence[Hit]]], ta
 def _choose_scores(hits: Sequence[Hit]) -> list[float]:
     scores = [hit.score for hit in hits]
     known = [score for score in scores if score is not None]
-    is_falling = len(known) == len(scores) and all(first >= second for first, second in pairwise(known))
+    is_falling = len(known) == len(scores) and all(
+        first >= second for first, second in pairwise(known)
+    )
     return known if is_falling else [1 / rank for rank in range(1, len(scores) + 1)]
 
 
@@ -126,7 +139,8 @@ def write_qrels(path: Path, relevant: Mapping[str, Sequence[str]]) -> int:
 def _check_id(text: str) -> str:
     if not text or text.split() != [text]:
         raise ConfigError(
-            f"The id {text!r} is empty or contains white space, which TREC's formats cannot represent. Export FiD's JSON "
-            "(export.format=fid), or use a corpus and a data set with other ids."
+            f"The id {text!r} is empty or contains white space, which TREC's formats cannot "
+            "represent. Export FiD's JSON (export.format=fid), or use a corpus and a data set "
+            "with other ids."
         )
     return text

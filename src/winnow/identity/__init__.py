@@ -1,1 +1,3 @@
-"""The identity of components: what their parameters mean, which code they run, and which repositories they name."""
+"""The identity of components: what their parameters mean, which code they run, and which
+repositories they name.
+"""

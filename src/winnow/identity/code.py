@@ -1,10 +1,11 @@
 """The code of a component: its declared revision, or a digest of every module that it runs.
 
-The digest covers the module of the class and, transitively, the modules that it imports outside the standard library and
-installed distributions. A module of Winnow counts by the revisions that its classes declare, or by its code if they declare
-none. The digest does not cover what is imported by a computed name (importlib), data files that are read at run time,
-installed distributions, or the environment. Comments, docstrings, formatting, and the names, places and order of imported
-modules are not part of it.
+The digest covers the module of the class and, transitively, the modules that it imports outside the
+standard library and installed distributions. A module of Winnow counts by the revisions that its
+classes declare, or by its code if they declare none. The digest does not cover what is imported by
+a computed name (importlib), data files that are read at run time, installed distributions, or the
+environment. Comments, docstrings, formatting, and the names, places and order of imported modules
+are not part of it.
 """
 
 import ast
@@ -20,7 +21,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from winnow.errors import ConfigError
-from winnow.identity.modules import find_source, identify_without_source, is_in_standard_library, is_in_winnow
+from winnow.identity.modules import (
+    find_source,
+    identify_without_source,
+    is_in_standard_library,
+    is_in_winnow,
+)
 
 if TYPE_CHECKING:
     from winnow.protocols import Engine
@@ -34,13 +40,15 @@ _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 
 
 def get_revision(component: type) -> int | str:
-    """Return the declared revision of a class or, if it declares none, a digest of the code that it runs.
+    """Return the declared revision of a class or, if it declares none, a digest of the code that it
+    runs.
 
-    A declared revision is not inherited, because a subclass may compute something else. It counts only within Winnow, whose
-    tests guard it.
+    A declared revision is not inherited, because a subclass may compute something else. It counts
+    only within Winnow, whose tests guard it.
 
     Raises:
-        ConfigError: If the class is in no source file, for example because it was defined in a notebook.
+        ConfigError: If the class is in no source file, for example because it was defined in a
+            notebook.
 
     """
     declared = component.__dict__.get("revision")
@@ -57,10 +65,11 @@ def get_revision(component: type) -> int | str:
 
 
 def get_ledger_identity(engine: "Engine") -> str:
-    """Return the identity under which the ledger, the store of finished model calls, stores the results of an engine.
+    """Return the identity under which the ledger, the store of finished model calls, stores the
+    results of an engine.
 
-    It has the revision of the engine's code unless that is 1, as in calls stored before revisions existed, and a digest of the
-    settings of a class outside Winnow (see `declare_settings`).
+    It has the revision of the engine's code unless that is 1, as in calls stored before revisions
+    existed, and a digest of the settings of a class outside Winnow (see `declare_settings`).
     """
     code_revision = get_revision(type(engine))
     settings = getattr(engine, _SETTINGS, "")
@@ -69,10 +78,11 @@ def get_ledger_identity(engine: "Engine") -> str:
 
 
 def declare_settings(engine: object, digest: str) -> None:
-    """Make the digest of an engine's settings part of its identity in the ledger, if its class is outside Winnow.
+    """Make the digest of an engine's settings part of its identity in the ledger, if its class is
+    outside Winnow.
 
-    The author of such a class says with `identity` what its results are filed under, and may forget a setting. Winnow's own
-    classes are tested.
+    The author of such a class says with `identity` what its results are filed under, and may forget
+    a setting. Winnow's own classes are tested.
 
     Raises:
         ConfigError: If the class has slots, so that it cannot keep the digest.
@@ -84,15 +94,18 @@ def declare_settings(engine: object, digest: str) -> None:
         object.__setattr__(engine, _SETTINGS, digest)
     except AttributeError as error:
         raise ConfigError(
-            f"{type(engine).__qualname__} has slots. Remove them, so that its settings can be identified."
+            f"{type(engine).__qualname__} has slots. Remove them, so that its settings can be "
+            "identified."
         ) from error
 
 
 def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
-    """Return the digest of the code of Winnow's modules behind these modules, themselves and all that they import, by name.
+    """Return the digest of the code of Winnow's modules behind these modules, themselves and all
+    that they import, by name.
 
-    In contrast to revisions, they change with every edit that is not a comment, a docstring or formatting. A module whose file
-    was edited since this process started is no longer the one that runs; it has `EDITED` in place of a digest.
+    In contrast to revisions, they change with every edit that is not a comment, a docstring or
+    formatting. A module whose file was edited since this process started is no longer the one that
+    runs; it has `EDITED` in place of a digest.
     """
     seen: set[str] = set()
     digests: dict[str, str] = {}
@@ -125,7 +138,8 @@ class _Import:
     """An import of a source file.
 
     Attributes:
-        bound: Name that the file gives to what it imports; "" if the module only runs, as parents of a module do.
+        bound: Name that the file gives to what it imports; "" if the module only runs, as parents
+            of a module do.
         module: Name of the module.
         name: Name that is imported from the module; "" for the module itself.
 
@@ -141,7 +155,8 @@ class _Code:
     """What a source file says.
 
     Attributes:
-        digest: Digest of its code without docstrings, in which numbered marks have the places of runs of successive imports.
+        digest: Digest of its code without docstrings, in which numbered marks have the places of
+            runs of successive imports.
         runs: The runs of imports, in the order of their marks.
         revisions: Revisions that its classes declare, such as "PostFusion:5".
 
@@ -153,26 +168,29 @@ class _Code:
 
 
 def _compute_class_digest(component: type) -> str:
-    """Return the digest of the module that contains a class, wherever it is installed, and of all that it imports."""
+    """Return the digest of the module that contains a class, wherever it is installed, and of all
+    that it imports.
+    """
     module = sys.modules.get(component.__module__)
     file = getattr(module, "__file__", None)
     if file is None:
         raise ConfigError(
-            f"{component.__module__}.{component.__qualname__} is in no file, so its code cannot be identified. Move the "
-            "class into a Python file."
+            f"{component.__module__}.{component.__qualname__} is in no file, so its code cannot be "
+            "identified. Move the class into a Python file."
         )
     return _compute_module_digest(component.__module__, {}, Path(file))
 
 
 def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None = None) -> str:
-    """Return the digest of a module, in which the digests of what it imports have the places of the imports.
+    """Return the digest of a module, in which the digests of what it imports have the places of the
+    imports.
 
     Successive imports that bind different names may have any order.
 
     Args:
         name: Name of the module.
-        digests: Digests of the modules so far. A module that is being computed has a mark there, so that imports in a circle
-            end.
+        digests: Digests of the modules so far. A module that is being computed has a mark there, so
+            that imports in a circle end.
         path: Source file of the module that contains the class; others are found by their names.
 
     """
@@ -213,7 +231,9 @@ _LOADED: WeakKeyDictionary[ModuleType, dict[bool, _Code]] = WeakKeyDictionary()
 
 
 def _read_loaded(path: Path, name: str, *, compiles: bool = False) -> _Code:
-    """Parse a source file, once for a module that is loaded: what runs is what was imported, whatever the file says later."""
+    """Parse a source file, once for a module that is loaded: what runs is what was imported,
+    whatever the file says later.
+    """
     module = sys.modules.get(name)
     known = {} if module is None else _LOADED.setdefault(module, {})
     if compiles not in known:
@@ -229,8 +249,8 @@ def _read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fal
         path: File.
         modified_ns: Time of its last change.
         module: Name of the module, to which relative imports refer.
-        compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It depends on the version of
-            Python, so that keys have the digest of the syntax tree.
+        compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It
+            depends on the version of Python, so that keys have the digest of the syntax tree.
 
     """
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
@@ -246,28 +266,44 @@ def _read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fal
 
 def _digest_compiled(code: CodeType) -> str:
     """Compute a digest of compiled code, without the numbers of its lines."""
-    constants = [_digest_compiled(one) if isinstance(one, CodeType) else _describe_constant(one) for one in code.co_consts]
-    parts = (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_exceptiontable, constants)
+    constants = [
+        _digest_compiled(one) if isinstance(one, CodeType) else _describe_constant(one)
+        for one in code.co_consts
+    ]
+    parts = (
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_exceptiontable,
+        constants,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _describe_constant(value: object) -> str:
-    """Return a text of a constant in which sets have an order that does not depend on the hashes of this process."""
+    """Return a text of a constant in which sets have an order that does not depend on the hashes of
+    this process.
+    """
     if isinstance(value, frozenset | tuple):
         parts = [_describe_constant(one) for one in value]
-        return f"{type(value).__name__}({', '.join(sorted(parts) if isinstance(value, frozenset) else parts)})"
+        inside = ", ".join(sorted(parts) if isinstance(value, frozenset) else parts)
+        return f"{type(value).__name__}({inside})"
     return repr(value)
 
 
-def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]], place: ast.AST) -> None:
-    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of successive imports.
+def _mark_imports(
+    node: ast.AST, package: str, runs: list[tuple[_Import, ...]], place: ast.AST
+) -> None:
+    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of
+    successive imports.
 
     Args:
         node: Node whose lists of statements are changed, at any depth. Expressions have none.
         package: Package to which relative imports refer.
         runs: Runs of imports so far, to which those of the node are added.
-        place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations` gives them the same ones, but
-            takes longer than all else.
+        place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations`
+            gives them the same ones, but takes longer than all else.
 
     """
     place = node if hasattr(node, "lineno") else place
@@ -281,7 +317,9 @@ def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]], 
             continue
         changed = _mark_statements(statements, package, runs, place)
         is_needed = name == "body" and not isinstance(node, ast.Module)
-        setattr(node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else []))
+        setattr(
+            node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else [])
+        )
 
 
 def _mark_statements(
@@ -304,7 +342,10 @@ def _mark_statements(
             run = []
         if statement is None or _is_text(statement):
             continue
-        if isinstance(statement, ast.If) and _name(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        if isinstance(statement, ast.If) and _name(statement.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        ):
             changed += _mark_statements(statement.orelse, package, runs, place)
             continue
         _mark_imports(statement, package, runs, place)
@@ -313,7 +354,9 @@ def _mark_statements(
 
 
 def _name(node: ast.AST) -> str:
-    """Return a name, or a module and a name in it, as they are written; "" for another expression."""
+    """Return a name, or a module and a name in it, as they are written; "" for another
+    expression.
+    """
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return f"{node.value.id}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
@@ -329,7 +372,9 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[_Import]:
-    """Yield what an import binds: names of a module, or modules; and the packages around it, whose code it runs."""
+    """Yield what an import binds: names of a module, or modules; and the packages around it, whose
+    code it runs.
+    """
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield _Import(alias.asname or alias.name, alias.name)
@@ -352,11 +397,17 @@ def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[_
 
 
 def _list_submodules(package: str) -> list[str]:
-    """Return the names of the modules of a package, which `import *` imports if the package lists them."""
+    """Return the names of the modules of a package, which `import *` imports if the package lists
+    them.
+    """
     path = find_source(package)
     if path is None or path.name != "__init__.py":
         return []
-    return [f"{package}.{file.stem}" for file in sorted(path.parent.glob("*.py")) if file.name != "__init__.py"]
+    return [
+        f"{package}.{file.stem}"
+        for file in sorted(path.parent.glob("*.py"))
+        if file.name != "__init__.py"
+    ]
 
 
 def _iter_parents(module: str) -> Iterator[_Import]:
@@ -370,5 +421,9 @@ def _iter_revisions(tree: ast.Module) -> Iterator[str]:
     """Yield the revisions that the classes of a module declare, such as "PostFusion:5"."""
     for class_node in tree.body:
         for item in class_node.body if isinstance(class_node, ast.ClassDef) else ():
-            if isinstance(item, ast.AnnAssign) and _name(item.target) == "revision" and item.value is not None:
+            if (
+                isinstance(item, ast.AnnAssign)
+                and _name(item.target) == "revision"
+                and item.value is not None
+            ):
                 yield f"{getattr(class_node, 'name', '')}:{ast.unparse(item.value)}"

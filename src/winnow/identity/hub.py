@@ -11,7 +11,9 @@ _FILE_FORMATS = frozenset({"json", "csv", "parquet", "arrow", "text", "xml", "we
 
 @dataclass(frozen=True, slots=True)
 class HubName:
-    """The name of a repository on the Hugging Face hub, with a revision. An empty revision means the latest one."""
+    """The name of a repository on the Hugging Face hub, with a revision. An empty revision means
+    the latest one.
+    """
 
     name: str
     revision: str = ""
@@ -22,19 +24,33 @@ class HubName:
         return _COMMIT.fullmatch(self.revision) is not None
 
     def __str__(self) -> str:
-        """Return the name as it is written in settings: "owner/name@revision", or "owner/name" without a revision."""
+        """Return the name as it is written in settings: "owner/name@revision", or "owner/name"
+        without a revision.
+        """
         return f"{self.name}@{self.revision}" if self.revision else self.name
 
 
 def parse_model_name(path: str) -> HubName | None:
     """Return the hub name of a model, or None if `path` is a path on this machine."""
     name, _, revision = path.partition("@")
-    is_local = Path(path).exists() or name.count("/") != 1 or name.startswith((".", "/")) or name.endswith(".gguf")
+    is_local = (
+        Path(path).exists()
+        or name.count("/") != 1
+        or name.startswith((".", "/"))
+        or name.endswith(".gguf")
+    )
     return None if is_local else HubName(name, revision)
 
 
 def parse_dataset_name(path: str) -> HubName | None:
-    """Return the hub name of a data set, or None if `path` is a path on this machine or the name of a file format."""
+    """Return the hub name of a data set, or None if `path` is a path on this machine or the name of
+    a file format.
+    """
     name, _, revision = path.partition("@")
-    is_local = Path(path).exists() or name.count("/") > 1 or name.startswith((".", "/")) or name in _FILE_FORMATS
+    is_local = (
+        Path(path).exists()
+        or name.count("/") > 1
+        or name.startswith((".", "/"))
+        or name in _FILE_FORMATS
+    )
     return None if is_local else HubName(name, revision)

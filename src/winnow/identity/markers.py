@@ -1,25 +1,34 @@
 """Markers of parameters: what the settings of a component mean for the identity of its results.
 
-Stored results are reused only if the identity of the component that computed them is unchanged. Every parameter of a
-component's constructor is part of the identity, unless its annotation says otherwise. These annotations say what a parameter
-means; the identity, the check of types and the reference of settings read the same ones:
+Stored results are reused only if the identity of the component that computed them is unchanged.
+Every parameter of a component's constructor is part of the identity, unless its annotation says
+otherwise. These annotations say what a parameter means; the identity, the check of types and the
+reference of settings read the same ones:
 
-- `path: Annotated[str, InputFile]` names a file or folder (or several, in a list, a mapping or a pattern), whose content is
-  part of the identity. `options: Annotated[dict[str, Any], InputFile("data_files")]` does so in entries of a mapping;
-- `base: Annotated[str, ModelName]` names a model: the digest of its weights, or its commit on the hub, identifies it;
-- `path: Annotated[str, DatasetName]` may name a data set on the hub, which is identified by its commit;
-- `gpu: Annotated[bool, SpeedOnly("the same vectors")]` changes how fast a component runs, but not what it computes;
-- `nprobe: Annotated[int, SearchOnly]` changes what a search of a retriever returns, but not its index;
-- `path: Annotated[str, NotAFile("a model's name on a server")]` has the name of a path, but is none.
+- `path: Annotated[str, InputFile]` names a file or folder (or several, in a list, a mapping or a
+  pattern), whose content is part of the identity. `options: Annotated[dict[str, Any],
+  InputFile("data_files")]` does so in entries of a mapping;
+- `base: Annotated[str, ModelName]` names a model: the digest of its weights, or its commit on the
+  hub, identifies it;
+- `path: Annotated[str, DatasetName]` may name a data set on the hub, which is identified by its
+  commit;
+- `gpu: Annotated[bool, SpeedOnly("the same vectors")]` changes how fast a component runs, but not
+  what it computes;
+- `nprobe: Annotated[int, SearchOnly]` changes what a search of a retriever returns, but not its
+  index;
+- `path: Annotated[str, NotAFile("a model's name on a server")]` has the name of a path, but is
+  none.
 
-A parameter that looks like a path (of the type Path, or named path, file, folder or base) needs one of them. Otherwise the
-component is refused wherever it is opened, because results of other files would have the same key.
+A parameter that looks like a path (of the type Path, or named path, file, folder or base) needs one
+of them. Otherwise the component is refused wherever it is opened, because results of other files
+would have the same key.
 
 A class may further declare
 
-- `revision`: version number of its results, which is raised when equal settings give other results. Tests compare outputs with
-  those stored for the revision (tests/golden). A class without a revision, and any class outside Winnow, is identified by its
-  code instead (see `winnow.identity.code`);
+- `revision`: version number of its results, which is raised when equal settings give other results.
+  Tests compare outputs with those stored for the revision (tests/golden). A class without a
+  revision, and any class outside Winnow, is identified by its code instead (see
+  `winnow.identity.code`);
 - `resolve_settings(settings)`: a class method that returns the settings with every "auto" resolved.
 """
 
@@ -39,12 +48,16 @@ from winnow.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, init=False)
 class InputFile:
-    """Marks a parameter that names files or folders that the component reads, or entries of it that do."""
+    """Marks a parameter that names files or folders that the component reads, or entries of it that
+    do.
+    """
 
     entries: tuple[str, ...]
 
     def __init__(self, *entries: str) -> None:
-        """Keep the names of the entries of a mapping, or none if the parameter itself names files."""
+        """Keep the names of the entries of a mapping, or none if the parameter itself
+        names files.
+        """
         object.__setattr__(self, "entries", entries)
 
 
@@ -79,8 +92,11 @@ _MARKERS = (InputFile, ModelName, DatasetName, SearchOnly, SpeedOnly, NotAFile)
 _PATH_NAME = re.compile(r"(?:.*_)?(?:path|file|filename|filepath|folder|directory|dir|base)s?")
 _DECLARATIONS = frozenset({"revision", "resolve_settings", "reuses_prefixes"})
 """Class attributes that a misspelling would silence."""
-_FORMER_ATTRIBUTES = frozenset({"input_files", "model_paths", "dataset_names", "speed_only", "search_only"})
-"""Class attributes that would have no effect, because annotations of the parameters say the same."""
+_FORMER_ATTRIBUTES = frozenset(
+    {"input_files", "model_paths", "dataset_names", "speed_only", "search_only"}
+)
+"""Class attributes that would have no effect, because annotations of the parameters say the same.
+"""
 
 
 @lru_cache(maxsize=1000)
@@ -88,8 +104,8 @@ def read_annotations(component: type) -> Mapping[str, Any]:
     """Return the annotations of a component's parameters by name.
 
     Raises:
-        ConfigError: If an annotation cannot be resolved, if a parameter that looks like a path has no marker, or if the class
-            has an attribute that looks like a declaration but is none.
+        ConfigError: If an annotation cannot be resolved, if a parameter that looks like a path has
+            no marker, or if the class has an attribute that looks like a declaration but is none.
 
     """
     _check_declarations(component)
@@ -99,17 +115,25 @@ def read_annotations(component: type) -> Mapping[str, Any]:
         if isinstance(annotation, str):
             annotation = _resolve_annotation(component, name, annotation)
         annotations[name] = None if annotation is inspect.Parameter.empty else annotation
-        if not name.startswith("_") and _looks_like_path(name, annotation) and not _find_markers(annotation):
+        if (
+            not name.startswith("_")
+            and _looks_like_path(name, annotation)
+            and not _find_markers(annotation)
+        ):
             raise ConfigError(
-                f"{_get_name(component)}: the parameter {name!r} looks like a path, but its annotation does not say what it "
-                'names. Annotate it as Annotated[..., InputFile], ModelName, DatasetName, SpeedOnly("why") or '
-                'NotAFile("what it is") of winnow.identity.markers. Otherwise results of other files would have the same key.'
+                f"{_get_name(component)}: the parameter {name!r} looks like a path, but its "
+                "annotation does not say what it names. Annotate it as Annotated[..., "
+                'InputFile], ModelName, DatasetName, SpeedOnly("why") or NotAFile("what it is") '
+                "of winnow.identity.markers. Otherwise results of other files would have the "
+                "same key."
             )
     return annotations
 
 
 def _resolve_annotation(component: type, name: str, annotation: str) -> Any:
-    """Evaluate an annotation where it was written: in the module of the base class that has the parameter."""
+    """Evaluate an annotation where it was written: in the module of the base class that has the
+    parameter.
+    """
     owners = [base for base in component.__mro__ if name in inspect.get_annotations(base)]
     if is_dataclass(component) and owners:
         names: dict[str, Any] = vars(sys.modules[owners[0].__module__])
@@ -122,8 +146,9 @@ def _resolve_annotation(component: type, name: str, annotation: str) -> Any:
         if name.startswith("_"):
             return None
         raise ConfigError(
-            f"{_get_name(component)}: the annotation {annotation!r} of the parameter {name!r} cannot be resolved ({error}). "
-            "Import its names at run time, not under TYPE_CHECKING."
+            f"{_get_name(component)}: the annotation {annotation!r} of the parameter {name!r} "
+            f"cannot be resolved ({error}). Import its names at run time, not under "
+            "TYPE_CHECKING."
         ) from None
 
 
@@ -132,7 +157,9 @@ def _get_name(component: type) -> str:
 
 
 def _looks_like_path(name: str, annotation: Any) -> bool:
-    """Return whether a parameter has the name of a path or the type of one, also within another type."""
+    """Return whether a parameter has the name of a path or the type of one, also within another
+    type.
+    """
     if isinstance(annotation, type) and issubclass(annotation, os.PathLike):
         return True
     return any(_looks_like_path("", part) for part in get_args(annotation)) or (
@@ -141,9 +168,23 @@ def _looks_like_path(name: str, annotation: Any) -> bool:
 
 
 def _find_markers(annotation: Any) -> list[Marker]:
-    """Return the markers of an annotation, also within a union; a marker without parentheses is the same as with them."""
-    own = [item() if isinstance(item, type) else item for item in getattr(annotation, "__metadata__", ()) if _is_marker(item)]
-    return [*own, *(marker for part in get_args(annotation) if not _is_marker(part) for marker in _find_markers(part))]
+    """Return the markers of an annotation, also within a union; a marker without parentheses is the
+    same as with them.
+    """
+    own = [
+        item() if isinstance(item, type) else item
+        for item in getattr(annotation, "__metadata__", ())
+        if _is_marker(item)
+    ]
+    return [
+        *own,
+        *(
+            marker
+            for part in get_args(annotation)
+            if not _is_marker(part)
+            for marker in _find_markers(part)
+        ),
+    ]
 
 
 def _is_marker(item: Any) -> bool:
@@ -151,7 +192,9 @@ def _is_marker(item: Any) -> bool:
 
 
 def _check_declarations(component: type) -> None:
-    """Raise ConfigError for a class attribute whose name is nearly that of a declaration, or was one formerly."""
+    """Raise ConfigError for a class attribute whose name is nearly that of a declaration, or was
+    one formerly.
+    """
     known = _DECLARATIONS | _FORMER_ATTRIBUTES
     parameters = inspect.signature(component).parameters
     for base in component.__mro__:
@@ -162,11 +205,14 @@ def _check_declarations(component: type) -> None:
             if name in parameters or near is None:
                 continue
             advice = (
-                "Mark the parameters instead, as in path: Annotated[str, InputFile] (see winnow.identity.markers)."
+                "Mark the parameters instead, as in path: Annotated[str, InputFile] (see "
+                "winnow.identity.markers)."
                 if near in _FORMER_ATTRIBUTES
                 else f"Did you mean {near!r}? If it is something else, give it another name."
             )
-            raise ConfigError(f"{_get_name(base)}: the class attribute {name!r} has no effect. {advice}")
+            raise ConfigError(
+                f"{_get_name(base)}: the class attribute {name!r} has no effect. {advice}"
+            )
 
 
 @lru_cache(maxsize=10_000)
@@ -174,14 +220,18 @@ def _select(component: type, kind: type[Marker]) -> Mapping[str, Any]:
     """Return the first marker of a kind of each parameter that has one, by name."""
     found = {}
     for name, annotation in read_annotations(component).items():
-        marker = next((marker for marker in _find_markers(annotation) if isinstance(marker, kind)), None)
+        marker = next(
+            (marker for marker in _find_markers(annotation) if isinstance(marker, kind)), None
+        )
         if marker is not None:
             found[name] = marker
     return found
 
 
 def get_speed_only_settings(component: type) -> Mapping[str, str]:
-    """Return the settings of a class that are marked as not affecting its results, with the reason for each."""
+    """Return the settings of a class that are marked as not affecting its results, with the reason
+    for each.
+    """
     return {name: marker.reason for name, marker in _select(component, SpeedOnly).items()}
 
 
@@ -191,9 +241,15 @@ def get_search_only_settings(component: type) -> Sequence[str]:
 
 
 def get_input_file_settings(component: type) -> Sequence[str]:
-    """Return the settings of a class that name files or folders it reads; entries of mappings as "options.data_files"."""
+    """Return the settings of a class that name files or folders it reads; entries of mappings as
+    "options.data_files".
+    """
     markers = _select(component, InputFile).items()
-    return [f"{name}.{entry}" if entry else name for name, marker in markers for entry in marker.entries or ("",)]
+    return [
+        f"{name}.{entry}" if entry else name
+        for name, marker in markers
+        for entry in marker.entries or ("",)
+    ]
 
 
 def get_model_path_settings(component: type) -> Sequence[str]:
@@ -210,7 +266,8 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
     """Return the settings of a component, with every "auto" resolved by the class.
 
     Raises:
-        ConfigError: If an "auto" is left, because other machines would compute something else under the same key.
+        ConfigError: If an "auto" is left, because other machines would compute something else under
+            the same key.
 
     """
     resolve = getattr(component, "resolve_settings", None)
@@ -219,8 +276,9 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
     left = [name for name, value in resolved.items() if value == "auto" and name not in speed_only]
     if left:
         raise ConfigError(
-            f"{_get_name(component)}: {left[0]}=auto means something else on each machine. Define the class method "
-            "resolve_settings(settings), which returns the settings with what it stands for."
+            f"{_get_name(component)}: {left[0]}=auto means something else on each machine. Define "
+            "the class method resolve_settings(settings), which returns the settings with what "
+            "it stands for."
         )
     return resolved
 
@@ -229,26 +287,43 @@ def describe_parameters(component: type) -> list[tuple[str, str, str]]:
     """Describe the parameters of a component, for `--help` and the reference of settings.
 
     Returns:
-        Name, type with its range, and meaning of each public parameter. The meaning is "" for a setting that has no marker.
+        Name, type with its range, and meaning of each public parameter. The meaning is "" for a
+        setting that has no marker.
 
     """
     return [
-        (name, _describe_type(annotation), "; ".join(map(_describe_marker, _find_markers(annotation))))
+        (
+            name,
+            _describe_type(annotation),
+            "; ".join(map(_describe_marker, _find_markers(annotation))),
+        )
         for name, annotation in read_annotations(component).items()
         if not name.startswith("_")
     ]
 
 
 def _describe_type(annotation: Any) -> str:
-    """Return a type as a user writes its values, such as "int, at least 1" or "'rank' or 'random'"."""
+    """Return a type as a user writes its values, such as "int, at least 1" or "'rank'
+    or 'random'".
+    """
     if get_origin(annotation) is Annotated:
-        limits = [f"{text} {bound}" for item in annotation.__metadata__ for text, bound in _list_bounds(item)]
+        limits = [
+            f"{text} {bound}"
+            for item in annotation.__metadata__
+            for text, bound in _list_bounds(item)
+        ]
         return ", ".join([_describe_type(annotation.__origin__), *limits])
     if get_origin(annotation) is Literal:
         return " or ".join(map(repr, get_args(annotation)))
     if get_origin(annotation) in (Union, UnionType):
-        return " or ".join("null" if part is type(None) else _describe_type(part) for part in get_args(annotation))
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+        return " or ".join(
+            "null" if part is type(None) else _describe_type(part) for part in get_args(annotation)
+        )
+    return (
+        annotation.__name__
+        if isinstance(annotation, type)
+        else str(annotation).replace("typing.", "")
+    )
 
 
 def _list_bounds(item: Any) -> list[tuple[str, Any]]:

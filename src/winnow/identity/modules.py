@@ -16,23 +16,33 @@ def is_in_winnow(module: str) -> bool:
 
 
 def identify_without_source(name: str) -> str:
-    """Return what stands for a module without a source file to read: its name, or "" for a folder without `__init__.py`."""
+    """Return what stands for a module without a source file to read: its name, or "" for a folder
+    without `__init__.py`.
+    """
     spec = _find_spec(name)
-    is_folder = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+    is_folder = (
+        spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+    )
     return "" if is_folder else f"module {name}"
 
 
 def is_in_standard_library(name: str) -> bool:
-    """Return whether a module belongs to Python, by its place: a file of one's own may have the name of one of its modules."""
+    """Return whether a module belongs to Python, by its place: a file of one's own may have the
+    name of one of its modules.
+    """
     if name.partition(".")[0] not in sys.stdlib_module_names:
         return False
     spec = _find_spec(name)
     origin = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
-    return origin in (None, "built-in", "frozen") or any(Path(origin).is_relative_to(folder) for folder in _STANDARD_LIBRARY)
+    return origin in (None, "built-in", "frozen") or any(
+        Path(origin).is_relative_to(folder) for folder in _STANDARD_LIBRARY
+    )
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
-    """Return where a module is, or None; no module is imported for it but the packages around it."""
+    """Return where a module is, or None; no module is imported for it but the packages
+    around it.
+    """
     loaded = sys.modules.get(name)
     parent = name.rpartition(".")[0]
     try:
@@ -52,24 +62,41 @@ def _is_package(name: str) -> bool:
 
 
 def find_source(name: str) -> Path | None:
-    """Return the source file of a module, or None in the standard library, in an installed distribution, and without one."""
-    if not name or is_in_standard_library(name) or (not is_in_winnow(name) and _is_installed(name.partition(".")[0])):
+    """Return the source file of a module, or None in the standard library, in an installed
+    distribution, and without one.
+    """
+    if (
+        not name
+        or is_in_standard_library(name)
+        or (not is_in_winnow(name) and _is_installed(name.partition(".")[0]))
+    ):
         return None
     spec = _find_spec(name)
     file = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
     if file is None or not str(file).endswith(".py"):
         return None
     path = Path(file)
-    return None if (not is_in_winnow(name) and _is_in_distribution(file)) or not path.is_file() else path
+    return (
+        None
+        if (not is_in_winnow(name) and _is_in_distribution(file)) or not path.is_file()
+        else path
+    )
 
 
 def _is_installed(package: str) -> bool:
-    """Return whether a top-level package and all places of its modules belong to an installed distribution.
+    """Return whether a top-level package and all places of its modules belong to an installed
+    distribution.
 
-    To ask for the place of a module within it instead would import the packages around that module, some for seconds.
+    To ask for the place of a module within it instead would import the packages around that module,
+    some for seconds.
     """
     spec = _find_spec(package)
-    if spec is None or spec.origin is None or not _is_in_distribution(spec.origin) or _sets_path(spec.origin):
+    if (
+        spec is None
+        or spec.origin is None
+        or not _is_in_distribution(spec.origin)
+        or _sets_path(spec.origin)
+    ):
         return False
     return all(_is_in_distribution(place) for place in spec.submodule_search_locations or ())
 

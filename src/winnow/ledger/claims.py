@@ -27,9 +27,11 @@ _OWNER_NUMBERS = itertools.count()
 
 
 class Renewal:
-    """Renews a store's claims in a thread, because a call may take longer than a lease, in a batch for example.
+    """Renews a store's claims in a thread, because a call may take longer than a lease, in a batch
+    for example.
 
-    A process that is killed stops renewing, so that others make its calls after `LEASE_SECONDS` at most.
+    A process that is killed stops renewing, so that others make its calls after `LEASE_SECONDS` at
+    most.
     """
 
     def __init__(self, renew: Callable[[], None]) -> None:
@@ -49,24 +51,30 @@ class Renewal:
 
 
 def make_owner() -> str:
-    """Return a name under which a store claims calls, made of the host, the process and the number of the store.
+    """Return a name under which a store claims calls, made of the host, the process and the number
+    of the store.
 
-    The host is named by its boot and by the space of its process ids too, because containers may have equal names.
+    The host is named by its boot and by the space of its process ids too, because containers may
+    have equal names.
     """
     host = socket.gethostname() + _name_process_space()
     return f"{host}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
 
 
 def describe_owner(owner: str) -> str:
-    """Return the host and the process of an owner as a reader knows them, such as "process 71 of node3"."""
+    """Return the host and the process of an owner as a reader knows them, such as "process 71 of
+    node3".
+    """
     host, pid = [*owner.rsplit(":", 3), ""][:2]
     return f"process {pid} of {host.partition('/')[0]}"
 
 
 def has_lapsed(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim has lapsed: its process on this host has ended, or its lease has expired.
+    """Return whether a claim has lapsed: its process on this host has ended, or its lease has
+    expired.
 
-    If the system does not report when a process started, only the lease counts. A claim of an invalid owner has lapsed.
+    If the system does not report when a process started, only the lease counts. A claim of an
+    invalid owner has lapsed.
 
     Args:
         owner: Owner of the claim (see `make_owner`).
@@ -84,7 +92,9 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
 
 @dataclass
 class AwaitedClaims:
-    """Says whose calls a run waits for, when nothing else is left to do: once for each set of owners, after some seconds."""
+    """Says whose calls a run waits for, when nothing else is left to do: once for each set of
+    owners, after some seconds.
+    """
 
     _since: float | None = None
     _owners: set[str] = field(default_factory=set)
@@ -101,8 +111,9 @@ class AwaitedClaims:
         if owners and owners != self._owners:
             self._owners = owners
             _log.warning(
-                "Waiting for %d calls that are claimed by %s. A process that has ended loses its claims, on another host "
-                "after %d seconds; `winnow ledger release` frees them at once.",
+                "Waiting for %d calls that are claimed by %s. A process that has ended loses its "
+                "claims, on another host after %d seconds; `winnow ledger release` frees them at "
+                "once.",
                 len(keys),
                 ", ".join(sorted(map(describe_owner, owners))),
                 LEASE_SECONDS,
@@ -111,8 +122,13 @@ class AwaitedClaims:
 
 @cache
 def _name_process_space() -> str:
-    """Return a name of the space of process ids in which this process lives: the boot of the machine and the namespace."""
+    """Return a name of the space of process ids in which this process lives: the boot of the
+    machine and the namespace.
+    """
     parts = []
     with suppress(OSError):
-        parts = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+        parts = [
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            os.readlink("/proc/self/ns/pid"),
+        ]
     return "".join(f"/{''.join(filter(str.isalnum, part))}" for part in parts)

@@ -22,7 +22,8 @@ class LayeredStore(WrappedStore):
 
     Attributes:
         ledger: Ledger that stores new calls.
-        bases: SQLite files of ledgers that are only read. A damaged call of theirs counts as missing.
+        bases: SQLite files of ledgers that are only read. A damaged call of theirs counts as
+            missing.
 
     """
 
@@ -39,11 +40,18 @@ class LayeredStore(WrappedStore):
         """
         with ExitStack() as stack:
             stack.enter_context(self.ledger)
-            self._connections = [stack.enter_context(closing(_open_read_only(base))) for base in self.bases]
+            self._connections = [
+                stack.enter_context(closing(_open_read_only(base))) for base in self.bases
+            ]
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close all ledgers."""
         self._stack.__exit__(kind, error, trace)
 
@@ -61,7 +69,9 @@ class LayeredStore(WrappedStore):
         seconds = self.ledger.compute_mean_seconds(engine)
         for connection in self._connections:
             if seconds is None:
-                (seconds,) = connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()
+                (seconds,) = connection.execute(
+                    "SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)
+                ).fetchone()
         return seconds
 
 
@@ -69,13 +79,16 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a ledger file for reading; other processes may write to it meanwhile."""
     if not path.is_file():
         raise LedgerError(f"The base ledger {path} does not exist. Correct paths.base_ledgers.")
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, check_same_thread=False)
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, check_same_thread=False
+    )
     try:
         connection.execute("SELECT 1 FROM calls LIMIT 1")
     except sqlite3.DatabaseError as error:
         connection.close()
         raise LedgerError(
-            f"The base ledger {path} cannot be read ({error}). `winnow ledger check {path}` repairs a damaged one."
+            f"The base ledger {path} cannot be read ({error}). `winnow ledger check {path}` "
+            "repairs a damaged one."
         ) from error
     connection.text_factory = decode_text
     return connection

@@ -1,8 +1,9 @@
-"""A call store in a PostgreSQL database, for workers on several machines that come and go and share claims.
+"""A call store in a PostgreSQL database, for workers on several machines that come and go and share
+claims.
 
-Every operation is one transaction that can be repeated. If the database does not answer, the operation is repeated for some
-minutes, so that a restart of the database does not end a run; after that the run ends with an error, and finished calls are
-kept.
+Every operation is one transaction that can be repeated. If the database does not answer, the
+operation is repeated for some minutes, so that a restart of the database does not end a run; after
+that the run ends with an error, and finished calls are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
 
 from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError, LedgerError
@@ -29,16 +36,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PRUNE = r"""
-DELETE FROM calls WHERE (cardinality(%s::text[]) = 0 OR engine = ANY(%s)) AND (%s::float8 IS NULL OR created < %s)
+DELETE FROM calls
+WHERE (cardinality(%s::text[]) = 0 OR engine = ANY(%s)) AND (%s::float8 IS NULL OR created < %s)
 AND (NOT %s OR value LIKE '{"failed":%%') AND (NOT %s OR value ~ '^\{"text":"( |\\[tnr])*",')
 """
 _HAS_TABLES = "SELECT to_regclass('calls_by_engine') IS NOT NULL"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
-    key bytea PRIMARY KEY, kind text NOT NULL, engine text NOT NULL, value text NOT NULL, seconds double precision NOT NULL,
-    created double precision NOT NULL, crc bigint NOT NULL
+    key bytea PRIMARY KEY, kind text NOT NULL, engine text NOT NULL, value text NOT NULL,
+    seconds double precision NOT NULL, created double precision NOT NULL, crc bigint NOT NULL
 );
-CREATE TABLE IF NOT EXISTS claims (key bytea PRIMARY KEY, owner text NOT NULL, expires double precision NOT NULL);
+CREATE TABLE IF NOT EXISTS claims (
+    key bytea PRIMARY KEY, owner text NOT NULL, expires double precision NOT NULL
+);
 CREATE INDEX IF NOT EXISTS calls_by_engine ON calls (engine);
 """
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
@@ -51,8 +61,9 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expir
 WHERE claims.owner = excluded.owner OR claims.expires < {_NOW} RETURNING key
 """  # noqa: S608 (constants)
 _CONNECTION = {
-    "autocommit": True, "prepare_threshold": None,  # poolers of connections may not know prepared statements
-    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
+    # poolers of connections may not know prepared statements
+    "autocommit": True, "prepare_threshold": None, "connect_timeout": 10, "keepalives_idle": 30,
+    "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
 }  # fmt: skip
 """Options of a connection, by which a server that vanished is noticed within a minute or two."""
 _REFUSALS = (
@@ -74,8 +85,10 @@ class PostgresStore:
     """The calls in a database, used as a context manager.
 
     Attributes:
-        url: Address of the database, without a password (libpq reads it from PGPASSWORD or ~/.pgpass).
-        patience: Number of seconds for which an operation waits for a database that does not answer.
+        url: Address of the database, without a password (libpq reads it from PGPASSWORD or
+            ~/.pgpass).
+        patience: Number of seconds for which an operation waits for a database that does not
+            answer.
         owner: Name under which this store claims calls.
 
     """
@@ -90,21 +103,26 @@ class PostgresStore:
         parts = urlsplit(url)
         if parts.password is not None or "password=" in parts.query:
             raise ConfigError(
-                "paths.ledger contains a password, which would be stored with the settings. Remove it from the URL, and set "
-                "the environment variable PGPASSWORD, or write it to ~/.pgpass."
+                "paths.ledger contains a password, which would be stored with the settings. Remove "
+                "it from the URL, and set the environment variable PGPASSWORD, or write it to "
+                "~/.pgpass."
             )
         self.url, self.patience, self.owner = url, patience, make_owner()
         self._connection: Connection[Any] | None = None
         self._renewal: Renewal | None = None
 
     def __enter__(self) -> PostgresStore:
-        """Connect to the database, create its tables if they do not exist, and begin to renew this owner's claims."""
+        """Connect to the database, create its tables if they do not exist, and begin to renew this
+        owner's claims.
+        """
 
         def create(db: Connection[Any]) -> None:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             db.execute(_TABLES)
 
-        if not self._fetch(_HAS_TABLES)[0][0]:  # creating what exists would wait for the writes of others
+        if not self._fetch(_HAS_TABLES)[0][
+            0
+        ]:  # creating what exists would wait for the writes of others
             self._repeat(create)
         self._renewal = Renewal(self._renew_claims)
         return self
@@ -116,7 +134,12 @@ class PostgresStore:
         with suppress(psycopg.Error), psycopg.connect(self.url, **_CONNECTION) as db:  # type: ignore[arg-type]
             db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Release this process's claims and close the connection."""
         if self._renewal is not None:
             self._renewal.stop()
@@ -132,14 +155,24 @@ class PostgresStore:
         return int(self._fetch("SELECT count(*) FROM calls")[0][0])
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key. Keys without a result are omitted, and damaged rows are deleted with a warning."""
+        """Return the stored results by key. Keys without a result are omitted, and damaged rows are
+        deleted with a warning.
+        """
         if not keys:
             return {}
-        rows = self._fetch("SELECT key, value, seconds, crc FROM calls WHERE key = ANY(%s)", (list(keys),))
-        results = {key: read_result(key, value.encode(), seconds, crc) for key, value, seconds, crc in rows}
+        rows = self._fetch(
+            "SELECT key, value, seconds, crc FROM calls WHERE key = ANY(%s)", (list(keys),)
+        )
+        results = {
+            key: read_result(key, value.encode(), seconds, crc) for key, value, seconds, crc in rows
+        }
         damaged = [key for key, result in results.items() if result is None]
         if damaged:
-            _log.warning("The ledger %s: %d damaged calls were deleted; they will be rerun.", self.url, len(damaged))
+            _log.warning(
+                "The ledger %s: %d damaged calls were deleted; they will be rerun.",
+                self.url,
+                len(damaged),
+            )
             self.delete(damaged)
         return {key: result for key, result in results.items() if result is not None}
 
@@ -160,7 +193,8 @@ class PostgresStore:
         def store(db: Connection[Any]) -> None:
             with db.cursor() as cursor:
                 cursor.executemany(
-                    f"INSERT INTO calls VALUES (%s, %s, %s, %s, %s, {_NOW}, %s) ON CONFLICT DO NOTHING",  # noqa: S608 (constants)
+                    f"INSERT INTO calls VALUES (%s, %s, %s, %s, %s, {_NOW}, %s) ON CONFLICT DO "  # noqa: S608 (constants)
+                    "NOTHING",
                     encoded,
                 )
             db.execute("DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded],))
@@ -171,24 +205,37 @@ class PostgresStore:
             raise next(iter(errors.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
+        """Claim the calls that are neither stored nor under a valid claim of another owner, and
+        return their keys.
+        """
         if not keys:
             return set()
         values = {"owner": self.owner, "lease": LEASE_SECONDS, "keys": list(keys)}
 
         def insert(db: Connection[Any]) -> set[bytes]:
             claimed = {key for (key,) in db.execute(_CLAIM, values)}
-            others = db.execute("SELECT key, owner FROM claims WHERE key = ANY(%s) AND owner <> %s", (list(keys), self.owner))
-            ended = [(key, owner) for key, owner in others if has_lapsed(owner, float("inf"), 0.0)]  # processes of this host
+            others = db.execute(
+                "SELECT key, owner FROM claims WHERE key = ANY(%s) AND owner <> %s",
+                (list(keys), self.owner),
+            )
+            ended = [
+                (key, owner) for key, owner in others if has_lapsed(owner, float("inf"), 0.0)
+            ]  # processes of this host
             if ended:
                 with db.cursor() as cursor:
-                    cursor.executemany("DELETE FROM claims WHERE key = %s AND owner = %s", sorted(ended))
+                    cursor.executemany(
+                        "DELETE FROM claims WHERE key = %s AND owner = %s", sorted(ended)
+                    )
                 claimed |= {key for (key,) in db.execute(_CLAIM, values)}
             return claimed
 
         claimed = self._repeat(insert)
-        # Another process may have stored a call, and released its claim, after the statement above looked for stored calls.
-        stored = {key for (key,) in self._fetch("SELECT key FROM calls WHERE key = ANY(%s)", (list(claimed),))}
+        # Another process may have stored a call, and released its claim, after the statement above
+        # looked for stored calls.
+        stored = {
+            key
+            for (key,) in self._fetch("SELECT key FROM calls WHERE key = ANY(%s)", (list(claimed),))
+        }
         if stored:
             self.release(list(stored))
         return claimed - stored
@@ -196,14 +243,22 @@ class PostgresStore:
     def release(self, keys: Sequence[bytes]) -> None:
         """Release this owner's claims on calls that will not be made."""
         values = (list(keys), self.owner)
-        self._repeat(lambda db: db.execute("DELETE FROM claims WHERE key = ANY(%s) AND owner = %s", values))
+        self._repeat(
+            lambda db: db.execute("DELETE FROM claims WHERE key = ANY(%s) AND owner = %s", values)
+        )
 
     def find_owners(self, keys: Sequence[bytes]) -> set[str]:
         """Return the owners of the claims on these calls."""
-        return {owner for (owner,) in self._fetch("SELECT owner FROM claims WHERE key = ANY(%s)", (list(keys),))}
+        return {
+            owner
+            for (owner,) in self._fetch(
+                "SELECT owner FROM claims WHERE key = ANY(%s)", (list(keys),)
+            )
+        }
 
     def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts; return their number.
+        """Release the claims of ended processes on this host and expired claims of other hosts;
+        return their number.
 
         Args:
             elsewhere: Whether to release the claims of other hosts before they expire.
@@ -228,13 +283,19 @@ class PostgresStore:
         self._repeat(lambda db: db.execute("DELETE FROM calls WHERE key = ANY(%s)", (list(keys),)))
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Compute the mean time of an engine's stored calls in seconds, or return None if there are none."""
+        """Compute the mean time of an engine's stored calls in seconds, or return None if there are
+        none.
+        """
         ((value,),) = self._fetch("SELECT avg(seconds) FROM calls WHERE engine = %s", (engine,))
         return None if value is None else float(value)
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without those of damaged rows."""
-        rows = self._fetch("SELECT key, value, seconds, crc, created FROM calls WHERE key = ANY(%s)", [list(keys)])
+        """Return the encoded results and times of storage of these keys, without those of damaged
+        rows.
+        """
+        rows = self._fetch(
+            "SELECT key, value, seconds, crc, created FROM calls WHERE key = ANY(%s)", [list(keys)]
+        )
         return {
             bytes(key): (value, created)
             for key, value, seconds, crc, created in rows
@@ -242,24 +303,36 @@ class PostgresStore:
         }
 
     def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
-        """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing; return their number."""
+        """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing;
+        return their number.
+        """
         before = len(self)
         for batch in batched(rows, _ROWS_AT_ONCE):
 
             def insert(db: Connection[Any], batch: Sequence[Any] = batch) -> None:
                 with db.cursor() as cursor:
-                    cursor.executemany("INSERT INTO calls VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", batch)
+                    cursor.executemany(
+                        "INSERT INTO calls VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO "
+                        "NOTHING",
+                        batch,
+                    )
 
             self._repeat(insert)
         return len(self) - before
 
-    def prune(self, engines: Sequence[str], before: float | None, *, failed: bool, empty: bool) -> int:
-        """Delete the calls that match all given conditions (see `winnow.ledger.tools.prune_calls`); return their number."""
+    def prune(
+        self, engines: Sequence[str], before: float | None, *, failed: bool, empty: bool
+    ) -> int:
+        """Delete the calls that match all given conditions (see `winnow.ledger.tools.prune_calls`);
+        return their number.
+        """
         conditions = (list(engines), list(engines), before, before, failed, empty)
         return self._repeat(lambda db: db.execute(_PRUNE, conditions).rowcount)
 
     def iter_rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the rows of all calls, ordered by key, with the columns of `winnow.ledger.rows.COLUMNS`."""
+        """Yield the rows of all calls, ordered by key, with the columns of
+        `winnow.ledger.rows.COLUMNS`.
+        """
         last = b""
         while rows := self._fetch(
             f"SELECT {COLUMNS} FROM calls WHERE key > %s ORDER BY key LIMIT 10000",  # noqa: S608 (constants)
@@ -301,13 +374,18 @@ class PostgresStore:
             return retrying(run)
         except psycopg.Error as error:
             raise LedgerError(
-                f"The ledger {self.url} cannot be used ({str(error).strip()}). Finished calls are kept; start the database, "
-                "or correct paths.ledger, PGUSER and PGPASSWORD, and run the same command again."
+                f"The ledger {self.url} cannot be used ({str(error).strip()}). Finished calls are "
+                "kept; start the database, or correct paths.ledger, PGUSER and PGPASSWORD, and "
+                "run the same command again."
             ) from error
 
 
 def _is_worth_waiting(error: BaseException) -> bool:
-    """Return whether an error may pass: a lost connection, a shutdown or a deadlock, but no refusal."""
+    """Return whether an error may pass: a lost connection, a shutdown or a deadlock, but no
+    refusal.
+    """
     import psycopg
 
-    return isinstance(error, psycopg.OperationalError) and not any(text in str(error) for text in _REFUSALS)
+    return isinstance(error, psycopg.OperationalError) and not any(
+        text in str(error) for text in _REFUSALS
+    )

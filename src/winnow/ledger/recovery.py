@@ -1,8 +1,10 @@
-"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls must be repeated.
+"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls
+must be repeated.
 
-SQLite's own `.recover` command is part of its shell, which Python does not include. Instead, the table is read in ranges of
-keys. Keys are uniformly distributed hashes, so only the ranges on damaged pages are lost. The first page describes the file.
-If it is damaged, the first page of a new ledger replaces it, because the tables of every ledger begin on the same pages.
+SQLite's own `.recover` command is part of its shell, which Python does not include. Instead, the
+table is read in ranges of keys. Keys are uniformly distributed hashes, so only the ranges on
+damaged pages are lost. The first page describes the file. If it is damaged, the first page of a new
+ledger replaces it, because the tables of every ledger begin on the same pages.
 """
 
 import shutil
@@ -16,19 +18,31 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import COLUMNS_AS_BYTES, MIGRATIONS, decode_text, migrate, read_result, read_schema_version
+from winnow.ledger.rows import (
+    COLUMNS_AS_BYTES,
+    MIGRATIONS,
+    decode_text,
+    migrate,
+    read_result,
+    read_schema_version,
+)
 
 _MAX_DEPTH = 2
-"""Maximum number of times that a range is split by the next byte of the key before its unreadable rows are skipped."""
+"""Maximum number of times that a range is split by the next byte of the key before its unreadable
+rows are skipped.
+"""
 _SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite in WAL mode keeps beside a database."""
 _MAGIC = b"SQLite format 3\x00"
 """First bytes of every SQLite file."""
 _PAGE_BYTES = 4096
 _FORMAT_AT = slice(18, 20)
-"""Offsets of the two bytes that hold the write version and the read version of the file format, which are 1 or 2."""
+"""Offsets of the two bytes that hold the write version and the read version of the file format,
+which are 1 or 2.
+"""
 _PAGE_COUNT_AT = 28
-"""Offset of the number of pages of the file, a big-endian integer of four bytes in the first page."""
+"""Offset of the number of pages of the file, a big-endian integer of four bytes in the first page.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +60,13 @@ class RecoveryResult:
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a ledger file can be used without recovery. A missing or empty file can; single rows are not checked.
+    """Return whether a ledger file can be used without recovery. A missing or empty file can;
+    single rows are not checked.
 
     Raises:
         LedgerError: If the file is not an SQLite file and contains no call either.
-        sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or a disk error.
+        sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or a
+            disk error.
 
     """
     if not path.exists() or path.stat().st_size == 0:
@@ -60,7 +76,8 @@ def is_intact(path: Path) -> bool:
     if not header.startswith(_MAGIC):
         if not _has_calls(path):
             raise LedgerError(
-                f"{path} is not a ledger: it lacks the header of an SQLite file. Move the file away to start a new ledger."
+                f"{path} is not a ledger: it lacks the header of an SQLite file. Move the file "
+                "away to start a new ledger."
             )
         return False
     if not set(header[_FORMAT_AT]) <= {1, 2}:
@@ -80,9 +97,15 @@ def is_intact(path: Path) -> bool:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error is caused by the content of a file, and not by a lock, the disk or the number of open files."""
+    """Return whether an error is caused by the content of a file, and not by a lock, the disk or
+    the number of open files.
+    """
     code = getattr(error, "sqlite_errorcode", None)
-    return code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+    return code is None or code & 0xFF in (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -92,7 +115,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_known_tables(db: sqlite3.Connection) -> bool:
-    """Return whether a file has the tables and columns of a ledger, or no tables yet. Additional tables are allowed."""
+    """Return whether a file has the tables and columns of a ledger, or no tables yet. Additional
+    tables are allowed.
+    """
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
         expected = _read_definitions(new)
@@ -103,11 +128,15 @@ def _has_known_tables(db: sqlite3.Connection) -> bool:
 
 def _read_definitions(db: sqlite3.Connection) -> dict[str, str]:
     """Return the SQL definitions of the tables by name, with normalized white space."""
-    return {name: " ".join(str(sql).split()) for name, sql in db.execute("SELECT name, sql FROM sqlite_master")}
+    return {
+        name: " ".join(str(sql).split())
+        for name, sql in db.execute("SELECT name, sql FROM sqlite_master")
+    }
 
 
 def recover(path: Path) -> RecoveryResult:
-    """Replace a damaged file with a new one that contains every readable call, and keep the damaged file under another name.
+    """Replace a damaged file with a new one that contains every readable call, and keep the damaged
+    file under another name.
 
     No other process may have the file open.
     """
@@ -116,7 +145,9 @@ def recover(path: Path) -> RecoveryResult:
     with closing(sqlite3.connect(recovered)) as new, _copy_with_new_first_page(path) as copy:
         migrate(new)
         for source in (path, copy):
-            new.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _iter_readable_calls(source))
+            new.executemany(
+                "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _iter_readable_calls(source)
+            )
             new.commit()
         damaged_rows = _read_damaged_rows(path) or _read_damaged_rows(copy)
         new.executemany("INSERT INTO damaged VALUES (?,?,?,?,?,?,?,?)", damaged_rows)
@@ -125,7 +156,9 @@ def recover(path: Path) -> RecoveryResult:
     damaged_path = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     for suffix in _SIDE_FILES:
         with suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(damaged_path.with_name(damaged_path.name + suffix))
+            path.with_name(path.name + suffix).rename(
+                damaged_path.with_name(damaged_path.name + suffix)
+            )
     path.rename(damaged_path)
     recovered.rename(path)
     return RecoveryResult(num_calls, damaged_path)
@@ -139,7 +172,9 @@ def _has_calls(path: Path) -> bool:
 
 @contextmanager
 def _copy_with_new_first_page(path: Path) -> Iterator[Path]:
-    """Copy a file and replace its first page by that of a new ledger. The copy is removed at the end of the block."""
+    """Copy a file and replace its first page by that of a new ledger. The copy is removed at the
+    end of the block.
+    """
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.recovering-") as folder:
         new, copy = Path(folder) / "new.sqlite", Path(folder) / path.name
         with closing(sqlite3.connect(new)) as db:
@@ -158,14 +193,26 @@ def _copy_with_new_first_page(path: Path) -> Iterator[Path]:
 def _iter_readable_calls(path: Path) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file that can be read and match their checksums."""
     with closing(_connect(path)) as db, _suppress_damage_errors():
-        db.execute("PRAGMA writable_schema=ON")  # without it, SQLite refuses to read a truncated file at all
+        db.execute(
+            "PRAGMA writable_schema=ON"
+        )  # without it, SQLite refuses to read a truncated file at all
         for key, kind, engine, value, seconds, created, crc in _read_rows(db, b"", None, 0):
             if read_result(key, value, seconds, crc) is not None and isinstance(created, float):
-                yield key, str(kind), str(engine), value.decode(), max(0.0, float(seconds)), created, crc
+                yield (
+                    key,
+                    str(kind),
+                    str(engine),
+                    value.decode(),
+                    max(0.0, float(seconds)),
+                    created,
+                    crc,
+                )
 
 
 def _read_damaged_rows(path: Path) -> list[tuple[Any, ...]]:
-    """Return the readable rows of the table `damaged`, which holds the rows that earlier runs found damaged."""
+    """Return the readable rows of the table `damaged`, which holds the rows that earlier runs found
+    damaged.
+    """
     rows: list[tuple[Any, ...]] = []
     with closing(_connect(path)) as db, _suppress_damage_errors():
         rows += db.execute("SELECT * FROM damaged")
@@ -184,8 +231,11 @@ def _suppress_damage_errors() -> Iterator[None]:
             raise
 
 
-def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and yield the readable rows.
+def _read_rows(
+    db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and
+    yield the readable rows.
 
     Args:
         db: Connection to the damaged file.
@@ -210,9 +260,15 @@ def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: 
                 yield from _select_range(db, prefix, end, order)
 
 
-def _select_range(db: sqlite3.Connection, start: bytes, end: bytes | None, order: str) -> sqlite3.Cursor:
-    """Select the rows from the key `start` up to the key `end`, or all rows in file order if `start` is empty."""
+def _select_range(
+    db: sqlite3.Connection, start: bytes, end: bytes | None, order: str
+) -> sqlite3.Cursor:
+    """Select the rows from the key `start` up to the key `end`, or all rows in file order if
+    `start` is empty.
+    """
     bounds = {"key >= ?": start, "key < ?": end} if start else {}
     used = {condition: bound for condition, bound in bounds.items() if bound is not None}
-    where = f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""  # a full scan also finds misplaced keys
+    where = (
+        f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""
+    )  # a full scan also finds misplaced keys
     return db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)

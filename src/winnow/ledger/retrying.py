@@ -11,8 +11,8 @@ from winnow.records import Generation, Result
 class RetryingStore(WrappedStore):
     """A ledger that hides replies without text, such as those that a content filter stopped.
 
-    A hidden reply is deleted when it is looked up, so that a new one can be stored. A reply that is empty again is kept:
-    each call is made once more at most.
+    A hidden reply is deleted when it is looked up, so that a new one can be stored. A reply that is
+    empty again is kept: each call is made once more at most.
 
     Attributes:
         ledger: Ledger with the results.
@@ -24,7 +24,9 @@ class RetryingStore(WrappedStore):
     _retried: set[bytes] = field(default_factory=set, repr=False)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key, without replies without text that were not requested again yet."""
+        """Return the stored results by key, without replies without text that were not requested
+        again yet.
+        """
         results = self.ledger.get(keys)
         empty = {
             key

@@ -1,6 +1,7 @@
 """The rows of a ledger, which is the SQLite file of all finished model calls.
 
-The module defines the versions of the schema, the JSON encoding of results, and the checksum of each row.
+The module defines the versions of the schema, the JSON encoding of results, and the checksum of
+each row.
 """
 
 import json
@@ -17,38 +18,60 @@ import orjson
 from msgspec import structs
 
 from winnow.errors import LedgerError
-from winnow.records import NO_USAGE, Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, ToolCall, Usage
+from winnow.records import (
+    NO_USAGE,
+    Failed,
+    Generation,
+    Pages,
+    Passage,
+    Request,
+    Result,
+    Score,
+    Snapshot,
+    ToolCall,
+    Usage,
+)
 from winnow.text.final import compute_reasoning_share
 
 MIGRATIONS = (
     """
 CREATE TABLE IF NOT EXISTS calls (
-    key BLOB PRIMARY KEY, kind TEXT NOT NULL, engine TEXT NOT NULL, value TEXT NOT NULL, seconds REAL NOT NULL,
-    created REAL NOT NULL, crc INTEGER NOT NULL
+    key BLOB PRIMARY KEY, kind TEXT NOT NULL, engine TEXT NOT NULL, value TEXT NOT NULL,
+    seconds REAL NOT NULL, created REAL NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claims (
+    key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
 """,
     """
 CREATE TABLE IF NOT EXISTS damaged (
-    key BLOB, kind TEXT, engine TEXT, value BLOB, seconds REAL, created REAL, crc INTEGER, noticed REAL NOT NULL
+    key BLOB, kind TEXT, engine TEXT, value BLOB, seconds REAL, created REAL, crc INTEGER,
+    noticed REAL NOT NULL
 );
 """,
 )
-"""SQL scripts, each of which upgrades the schema by one version. All of them are applied to a new file."""
+"""SQL scripts, each of which upgrades the schema by one version. All of them are applied to a new
+file.
+"""
 _VERSION_FACTOR = 999_983
-"""`PRAGMA user_version` is the number of applied migrations times this prime, so that a flipped bit gives no valid version."""
+"""`PRAGMA user_version` is the number of applied migrations times this prime, so that a flipped bit
+gives no valid version.
+"""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
 """The same columns with the value as bytes, which can be read even if they are not valid UTF-8."""
 RESULT_COLUMNS = "key, CAST(value AS BLOB), seconds, crc"
 """The four arguments of `read_result`. The key is bytes if the row was found by it."""
 IS_EMPTY = (
-    """(value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = '')"""
+    """(value LIKE '{"text":"",%' OR json_valid(value)"""
+    """ AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = '')"""
     """ AND value NOT LIKE '%"tool_calls":%'"""
 )
 """SQL condition that selects replies without text and without a call of a tool."""
 _NUM_GENERATION_FIELDS = 4
-"""Number of fields of an encoded Generation without log-probabilities or a model's name, which is the most frequent result."""
+"""Number of fields of an encoded Generation without log-probabilities or a model's name, which is
+the most frequent result.
+"""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -62,26 +85,37 @@ def migrate(db: sqlite3.Connection) -> None:
     version = read_schema_version(db)
     if version is None or version > len(MIGRATIONS):
         raise LedgerError(
-            f"A newer version of Winnow wrote this ledger (schema {version}; the installed version supports schemas up to "
-            f"{len(MIGRATIONS)}). Update Winnow, or name another file with paths.ledger."
+            f"A newer version of Winnow wrote this ledger (schema {version}; the installed version "
+            f"supports schemas up to {len(MIGRATIONS)}). Update Winnow, or name another file with "
+            "paths.ledger."
         )
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number * _VERSION_FACTOR}; COMMIT;")
+        db.executescript(
+            f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number * _VERSION_FACTOR}; COMMIT;"
+        )
 
 
 def read_schema_version(db: sqlite3.Connection) -> int | None:
-    """Return the number of migrations that were applied to a file, or None if its stored version is invalid."""
-    version, remainder = divmod(int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR)
+    """Return the number of migrations that were applied to a file, or None if its stored version is
+    invalid.
+    """
+    version, remainder = divmod(
+        int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR
+    )
     return None if remainder or version < 0 else version
 
 
 def decode_text(text: bytes) -> str:
-    """Decode UTF-8 and replace invalid bytes, where the default `text_factory` of sqlite3 would raise an error."""
+    """Decode UTF-8 and replace invalid bytes, where the default `text_factory` of sqlite3 would
+    raise an error.
+    """
     return text.decode(errors="replace")
 
 
 def compute_checksum(key: bytes, value: bytes) -> int:
-    """Compute the CRC-32 of a row's key and value, because SQLite does not detect a flipped bit in a text."""
+    """Compute the CRC-32 of a row's key and value, because SQLite does not detect a flipped bit in
+    a text.
+    """
     return zlib.crc32(key + value)
 
 
@@ -97,10 +131,16 @@ def read_result(key: object, value: object, seconds: object, crc: object) -> Res
         crc: Stored checksum of key and value.
 
     """
-    if not isinstance(key, bytes) or not isinstance(value, bytes) or compute_checksum(key, value) != crc:
+    if (
+        not isinstance(key, bytes)
+        or not isinstance(value, bytes)
+        or compute_checksum(key, value) != crc
+    ):
         return None
     try:
-        return decode_result(value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0)
+        return decode_result(
+            value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -129,7 +169,10 @@ def encode_result(result: Result) -> str:
             if result.token_positions is not None:
                 body["token_positions"] = dict(result.token_positions)
             if result.tokens:
-                body |= {"tokens": result.tokens, "top_logprobs": list(map(dict, result.top_logprobs))}
+                body |= {
+                    "tokens": result.tokens,
+                    "top_logprobs": list(map(dict, result.top_logprobs)),
+                }
             if result.reasoning:
                 body["reasoning"] = result.reasoning
             if result.usage.tokens_reasoning:
@@ -145,7 +188,12 @@ def encode_result(result: Result) -> str:
             if result.tokens:
                 body |= {"tokens": result.tokens, "logprobs": result.logprobs}
         case Pages():
-            body = {"pages": [{"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in result.passages]}
+            body = {
+                "pages": [
+                    {"passage_id": p.passage_id, "title": p.title, "text": p.text}
+                    for p in result.passages
+                ]
+            }
             if result.snapshots:
                 body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
             if result.scores:
@@ -161,7 +209,8 @@ def encode_result(result: Result) -> str:
             _parse_json(text)
         except ValueError:
             raise LedgerError(
-                f"A call's result contains NaN and was not stored: {text[:200]}. Check the model that computed it."
+                f"A call's result contains NaN and was not stored: {text[:200]}. Check the model "
+                "that computed it."
             ) from None
     return text
 
@@ -183,7 +232,8 @@ def encode_rows(
         rows: Tuples of key, request, result and engine time in seconds.
 
     Returns:
-        Tuples of key, kind of request, engine, value, seconds and checksum, and the errors of results that cannot be stored.
+        Tuples of key, kind of request, engine, value, seconds and checksum, and the errors of
+        results that cannot be stored.
 
     """
     encoded, errors = [], dict[bytes, LedgerError]()
@@ -193,12 +243,23 @@ def encode_rows(
         except LedgerError as error:
             errors[key] = error
         else:
-            encoded.append((key, type(request).__name__, engine, value, seconds, compute_checksum(key, value.encode())))
+            encoded.append(
+                (
+                    key,
+                    type(request).__name__,
+                    engine,
+                    value,
+                    seconds,
+                    compute_checksum(key, value.encode()),
+                )
+            )
     return encoded, errors
 
 
 def _parse_json(text: str) -> Mapping[str, Any]:
-    """Parse JSON that may contain infinite numbers, although standard JSON does not allow them. Raise ValueError for NaN."""
+    """Parse JSON that may contain infinite numbers, although standard JSON does not allow them.
+    Raise ValueError for NaN.
+    """
     body: Mapping[str, Any] = json.loads(text, parse_constant=_parse_infinity)
     return body
 
@@ -210,12 +271,16 @@ def _parse_infinity(name: str) -> float:
 
 
 def _read_reasoning_tokens(body: Mapping[str, Any]) -> int:
-    """Return the tokens of reasoning of a reply; where they were not counted, as their share of the characters."""
+    """Return the tokens of reasoning of a reply; where they were not counted, as their share of the
+    characters.
+    """
     if "reasoning_tokens" in body:
         return int(body["reasoning_tokens"])
     others = sum(len(text) for call in body.get("tool_calls", ()) for text in call)
     tokens_out: int = body["out"]
-    return round(compute_reasoning_share(body["text"], body.get("reasoning", ""), others) * tokens_out)
+    return round(
+        compute_reasoning_share(body["text"], body.get("reasoning", ""), others) * tokens_out
+    )
 
 
 def decode_result(value: bytes, seconds: float = 0.0) -> Result:
@@ -240,7 +305,14 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
         if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:
             return Generation(body["text"], body["finish"], usage, model=sys.intern(body["model"]))
         named = ("token_logprobs", "token_positions")
-        by_token = [{token: tuple(values) for token, values in body[name].items()} if name in body else None for name in named]
+        by_token = [
+            (
+                {token: tuple(values) for token, values in body[name].items()}
+                if name in body
+                else None
+            )
+            for name in named
+        ]
         return Generation(
             body["text"],
             body["finish"],
@@ -261,4 +333,6 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     if "failed" in body:
         return Failed(body["failed"])
     snapshots = tuple(Snapshot(**snapshot) for snapshot in body.get("snapshots", ()))
-    return Pages(tuple(Passage(**page) for page in body["pages"]), snapshots, tuple(body.get("scores", ())))
+    return Pages(
+        tuple(Passage(**page) for page in body["pages"]), snapshots, tuple(body.get("scores", ()))
+    )

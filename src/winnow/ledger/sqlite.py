@@ -1,9 +1,9 @@
 """A call store in an SQLite file.
 
-SQLite in WAL mode is available on every machine, survives `kill -9` at any moment, and serves several processes at once.
-Before a process makes a call, it claims the call's key, so that no other process makes the same call. The claim holds until
-the result is stored, the process ends, or the lease of the claim expires. Requests contain no secrets, so the file contains
-none either.
+SQLite in WAL mode is available on every machine, survives `kill -9` at any moment, and serves
+several processes at once. Before a process makes a call, it claims the call's key, so that no other
+process makes the same call. The claim holds until the result is stored, the process ends, or the
+lease of the claim expires. Requests contain no secrets, so the file contains none either.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
 _BUSY_SECONDS = 60.0
 """How long an operation waits for a lock of SQLite that another process holds."""
 _RECOVERY_SECONDS = 60.0
-"""How long a process waits for another one that has a damaged file open and may be recovering it."""
+"""How long a process waits for another one that has a damaged file open and may be recovering it.
+"""
 _PAGES_PER_CHECKPOINT = 4000
-"""Number of pages in the write-ahead log after which they are copied to the file. A page that several commits write is copied
-once, so that a large number saves time. The log then has up to 16 MB."""
+"""Number of pages in the write-ahead log after which they are copied to the file. A page that
+several commits write is copied once, so that a large number saves time. The log then has up to 16
+MB."""
 _KEYS_PER_QUERY = 500
 """Number of keys per query, because SQLite limits the number of parameters."""
 _log = logging.getLogger(__name__)
@@ -53,13 +55,15 @@ _log = logging.getLogger(__name__)
 class SqliteStore:
     """A ledger file, used as a context manager.
 
-    Several processes can use the same file, each with its own SqliteStore. Opening the file recovers it if it is truncated
-    or corrupt: readable calls are copied to a new file of the same name, the damaged file is kept beside it, and a warning
-    is logged (see `winnow.ledger.recovery`).
+    Several processes can use the same file, each with its own SqliteStore. Opening the file
+    recovers it if it is truncated or corrupt: readable calls are copied to a new file of the same
+    name, the damaged file is kept beside it, and a warning is logged (see
+    `winnow.ledger.recovery`).
 
     Attributes:
         path: Path of the file.
-        owner: Name under which this store claims calls, made of the host, the process and the number of the store.
+        owner: Name under which this store claims calls, made of the host, the process and the
+            number of the store.
 
     """
 
@@ -79,12 +83,15 @@ class SqliteStore:
             if not is_intact(self.path):
                 self._recover()
             fcntl.flock(self._lock_file, fcntl.LOCK_SH)
-            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None
+            )
             _retry_while_locked(self._prepare_connection)
         except sqlite3.DatabaseError as error:
             os.close(self._lock_file)
             raise LedgerError(
-                f"The ledger {self.path} cannot be opened ({error}). Move the file away to start a new ledger."
+                f"The ledger {self.path} cannot be opened ({error}). Move the file away to start a "
+                "new ledger."
             ) from error
         except BaseException:
             os.close(self._lock_file)
@@ -94,9 +101,16 @@ class SqliteStore:
 
     def _renew_claims(self) -> None:
         """Renew this owner's claims by a connection of the calling thread."""
-        with suppress(sqlite3.Error), closing(sqlite3.connect(self.path, timeout=LEASE_SECONDS / 9)) as db, db:
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(self.path, timeout=LEASE_SECONDS / 9)) as db,
+            db,
+        ):
             if db.execute("SELECT 1 FROM claims WHERE owner = ? LIMIT 1", (self.owner,)).fetchone():
-                db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (time.time() + LEASE_SECONDS, self.owner))
+                db.execute(
+                    "UPDATE claims SET expires = ? WHERE owner = ?",
+                    (time.time() + LEASE_SECONDS, self.owner),
+                )
 
     def _prepare_connection(self) -> None:
         """Set the options of the connection and bring the schema up to date."""
@@ -107,7 +121,8 @@ class SqliteStore:
         self.connection.text_factory = decode_text
 
     def rebuild(self) -> None:
-        """Copy the readable calls to a new file of the same name, and keep the former file. The store must not be open.
+        """Copy the readable calls to a new file of the same name, and keep the former file. The
+        store must not be open.
 
         Raises:
             LedgerError: If another process has the file open.
@@ -126,7 +141,8 @@ class SqliteStore:
         """Recover a damaged file, or wait until another process has recovered it.
 
         Args:
-            only_if_damaged: Whether to keep the file if it is intact once no other process has it open.
+            only_if_damaged: Whether to keep the file if it is intact once no other process has it
+                open.
 
         Raises:
             LedgerError: If another process keeps the damaged file open.
@@ -141,21 +157,27 @@ class SqliteStore:
             except OSError:
                 if time.monotonic() > deadline:
                     raise LedgerError(
-                        f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run "
-                        "this command again, which recovers the file."
+                        f"The ledger {self.path} is damaged, and another process has it open. Stop "
+                        "that process and run this command again, which recovers the file."
                     ) from None
                 time.sleep(0.1)
         if only_if_damaged and is_intact(self.path):
             return
         result = recover(self.path)
         _log.warning(
-            "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls will be rerun.",
+            "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. "
+            "Lost calls will be rerun.",
             self.path,
             result.num_calls,
             result.damaged_path,
         )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Release this process's claims and close the file."""
         connection, self._connection = self.connection, None
         if self._renewal is not None:
@@ -170,12 +192,15 @@ class SqliteStore:
     def connection(self) -> sqlite3.Connection:
         """Return the connection to the open database."""
         if self._connection is None:
-            raise LedgerError(f"The ledger {self.path} is not open; use `with SqliteStore(path) as ledger:`.")
+            raise LedgerError(
+                f"The ledger {self.path} is not open; use `with SqliteStore(path) as ledger:`."
+            )
         return self._connection
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, which is committed at the end of the block or rolled back on any exception.
+        """Open a transaction, which is committed at the end of the block or rolled back on any
+        exception.
 
         Raises:
             DiskFullError: If the disk is full.
@@ -192,8 +217,8 @@ class SqliteStore:
             disk_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             error_type = DiskFullError if disk_full else LedgerError
             raise error_type(
-                f"The ledger {self.path} could not be written ({error}). Its content is intact. Correct the cause, for "
-                "example free some disk space, and run again."
+                f"The ledger {self.path} could not be written ({error}). Its content is intact. "
+                "Correct the cause, for example free some disk space, and run again."
             ) from error
         except BaseException:
             self._roll_back()
@@ -219,32 +244,48 @@ class SqliteStore:
                     results[row[0]] = result
         except sqlite3.DatabaseError as error:
             raise LedgerError(
-                f"The ledger {self.path} is damaged ({error}). Run the command again, which recovers the file."
+                f"The ledger {self.path} is damaged ({error}). Run the command again, which "
+                "recovers the file."
             ) from error
         if damaged:
             self.set_aside(damaged)
         return results
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without those of damaged rows."""
-        rows = self._execute_in("SELECT key, CAST(value AS BLOB), seconds, crc, created FROM calls", keys)
-        return {row[0]: (row[1].decode(), row[4]) for row in rows if read_result(*row[:4]) is not None}
+        """Return the encoded results and times of storage of these keys, without those of damaged
+        rows.
+        """
+        rows = self._execute_in(
+            "SELECT key, CAST(value AS BLOB), seconds, crc, created FROM calls", keys
+        )
+        return {
+            row[0]: (row[1].decode(), row[4]) for row in rows if read_result(*row[:4]) is not None
+        }
 
     def _execute_in(self, statement: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         """Execute a statement for the rows with these keys, and yield the rows that it returns."""
         for start in range(0, len(keys), _KEYS_PER_QUERY):
             chunk = keys[start : start + _KEYS_PER_QUERY]
-            yield from self.connection.execute(f"{statement} WHERE key IN ({','.join('?' * len(chunk))})", chunk).fetchall()
+            yield from self.connection.execute(
+                f"{statement} WHERE key IN ({','.join('?' * len(chunk))})", chunk
+            ).fetchall()
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
-        """Move damaged rows to the table `damaged`, so that their calls are repeated, and log a warning."""
+        """Move damaged rows to the table `damaged`, so that their calls are repeated, and log a
+        warning.
+        """
         now = time.time()
         query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
         with self.transaction() as db:
             for key in keys:
                 row = db.execute(query, (key,)).fetchone()
-                if row is not None and read_result(*row) is None:  # another process may have replaced it
-                    db.execute(f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?", (now, key))  # noqa: S608 (constants)
+                if (
+                    row is not None and read_result(*row) is None
+                ):  # another process may have replaced it
+                    db.execute(
+                        f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?",  # noqa: S608 (constants)
+                        (now, key),
+                    )
                     db.execute("DELETE FROM calls WHERE key = ?", (key,))
         _log.warning(
             "The ledger %s: %d damaged calls were set aside (%s); they will be rerun.",
@@ -275,11 +316,15 @@ class SqliteStore:
             raise next(iter(errors.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
+        """Claim the calls that are neither stored nor under a valid claim of another owner, and
+        return their keys.
+        """
         now = time.time()
         with self.transaction() as db:
             unavailable_keys = {key for (key,) in self._execute_in("SELECT key FROM calls", keys)}
-            for key, owner, expires in self._execute_in("SELECT key, owner, expires FROM claims", keys):
+            for key, owner, expires in self._execute_in(
+                "SELECT key, owner, expires FROM claims", keys
+            ):
                 if owner != self.owner and not has_lapsed(owner, expires, now):
                     unavailable_keys.add(key)
             claimed = set(keys) - unavailable_keys
@@ -290,14 +335,18 @@ class SqliteStore:
     def release(self, keys: Sequence[bytes]) -> None:
         """Release this owner's claims on calls that will not be made."""
         with self.transaction() as db:
-            db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, self.owner) for key in keys])
+            db.executemany(
+                "DELETE FROM claims WHERE key = ? AND owner = ?",
+                [(key, self.owner) for key in keys],
+            )
 
     def find_owners(self, keys: Sequence[bytes]) -> set[str]:
         """Return the owners of the claims on these calls."""
         return {owner for (owner,) in self._execute_in("SELECT owner FROM claims", keys)}
 
     def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts; return their number.
+        """Release the claims of ended processes on this host and expired claims of other hosts;
+        return their number.
 
         Args:
             elsewhere: Whether to release the claims of other hosts before they expire.
@@ -305,8 +354,14 @@ class SqliteStore:
         """
         now = time.time()
         with self.transaction() as db:
-            rows = db.execute("SELECT key, owner, expires FROM claims WHERE owner <> ?", (self.owner,)).fetchall()
-            lapsed = [(key,) for key, owner, expires in rows if has_lapsed(owner, -math.inf if elsewhere else expires, now)]
+            rows = db.execute(
+                "SELECT key, owner, expires FROM claims WHERE owner <> ?", (self.owner,)
+            ).fetchall()
+            lapsed = [
+                (key,)
+                for key, owner, expires in rows
+                if has_lapsed(owner, -math.inf if elsewhere else expires, now)
+            ]
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
 
@@ -321,17 +376,29 @@ class SqliteStore:
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Compute the mean time of an engine's stored calls in seconds, or return None if there are none."""
-        value = self.connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()[0]
+        """Compute the mean time of an engine's stored calls in seconds, or return None if there are
+        none.
+        """
+        value = self.connection.execute(
+            "SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)
+        ).fetchone()[0]
         return None if value is None else float(value)
 
 
 def _retry_while_locked(operation: Callable[[], None]) -> None:
-    """Retry an operation while other processes open or close the file, which SQLite's busy timeout does not cover."""
+    """Retry an operation while other processes open or close the file, which SQLite's busy timeout
+    does not cover.
+    """
     locked_codes = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     retry = retry_if_exception(
         lambda error: (
-            isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked_codes
+            isinstance(error, sqlite3.OperationalError)
+            and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked_codes
         )
     )
-    Retrying(retry=retry, wait=wait_random(0.01, 0.1), stop=stop_after_delay(_BUSY_SECONDS), reraise=True)(operation)
+    Retrying(
+        retry=retry,
+        wait=wait_random(0.01, 0.1),
+        stop=stop_after_delay(_BUSY_SECONDS),
+        reraise=True,
+    )(operation)

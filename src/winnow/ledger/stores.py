@@ -17,8 +17,8 @@ _SERVERS = ("postgresql", "postgres")
 def open_store(url: str) -> SqliteStore | PostgresStore:
     """Create the store of a URL.
 
-    `sqlite:///relative/path`, `sqlite:////absolute/path` and a plain path are files of SQLite; `postgresql://user@host/database`
-    is a database of PostgreSQL.
+    `sqlite:///relative/path`, `sqlite:////absolute/path` and a plain path are files of SQLite;
+    `postgresql://user@host/database` is a database of PostgreSQL.
 
     Raises:
         ConfigError: If the URL has another scheme or form, or contains a password.
@@ -33,8 +33,8 @@ def open_store(url: str) -> SqliteStore | PostgresStore:
         return PostgresStore(url)
     if scheme != "sqlite" or not path.startswith("/"):
         raise ConfigError(
-            f"paths.ledger={url!r} is not supported: a ledger's URL is sqlite:///PATH (four slashes for an absolute path), "
-            "postgresql://USER@HOST/DATABASE, or a plain path."
+            f"paths.ledger={url!r} is not supported: a ledger's URL is sqlite:///PATH (four "
+            "slashes for an absolute path), postgresql://USER@HOST/DATABASE, or a plain path."
         )
     return SqliteStore(path[1:])
 

@@ -1,4 +1,6 @@
-"""Maintenance of a ledger (the store of all finished calls) between runs, for the commands of `winnow ledger`."""
+"""Maintenance of a ledger (the store of all finished calls) between runs, for the commands of
+`winnow ledger`.
+"""
 
 import gzip
 import io
@@ -30,7 +32,8 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server
 
 _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
+    "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float),
+    "created": (int, float),
 }  # fmt: skip
 """Fields of a call in an exported file, with their types."""
 _ROWS_AT_ONCE = 500
@@ -74,7 +77,8 @@ def summarize_calls(ledger: SqliteStore, *, before: float | None = None) -> list
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
     rows = ledger.connection.execute(
-        f"SELECT engine, kind, COUNT(*), {size_in_bytes}, {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
+        f"SELECT engine, kind, COUNT(*), {size_in_bytes}, "  # noqa: S608 (constants)
+        f"{tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "
         "FROM calls WHERE ?1 IS NULL OR created < ?1 GROUP BY engine, kind ORDER BY COUNT(*) DESC",
         (before,),
     )
@@ -89,11 +93,13 @@ def prune_calls(
     failed: bool = False,
     empty: bool = False,
 ) -> int:
-    """Delete the calls that match all given conditions, shrink the file, and return the number of deleted calls.
+    """Delete the calls that match all given conditions, shrink the file, and return the number of
+    deleted calls.
 
     Args:
         ledger: Open store.
-        engines: Identities of engines. Only their calls are deleted; those of all engines if there are none.
+        engines: Identities of engines. Only their calls are deleted; those of all engines if there
+            are none.
         before: Unix timestamp. Only calls that were stored before it are deleted.
         failed: Whether to delete only recorded failures, so that they are requested again.
         empty: Whether to delete only replies without text, so that they are requested again.
@@ -104,7 +110,8 @@ def prune_calls(
     """
     if not engines and before is None and not (failed or empty):
         raise LedgerError(
-            "Specify at least one of --engine, --before, --failed and --empty: prune would otherwise delete every call."
+            "Specify at least one of --engine, --before, --failed and --empty: prune would "
+            "otherwise delete every call."
         )
     if isinstance(ledger, PostgresStore):
         return ledger.prune(engines, before, failed=failed, empty=empty)
@@ -116,7 +123,9 @@ def prune_calls(
             f"AND (NOT ?4 OR ({IS_EMPTY}))",
             (json.dumps(list(engines)), before, failed, empty),
         ).rowcount
-    with suppress(sqlite3.OperationalError):  # another process uses the file; SQLite reuses the space
+    with suppress(
+        sqlite3.OperationalError
+    ):  # another process uses the file; SQLite reuses the space
         ledger.connection.execute("VACUUM")
     return count
 
@@ -128,7 +137,8 @@ def find_damaged_calls(ledger: SqliteStore) -> list[bytes]:
 
 
 def repair_ledger(path: Path) -> int:
-    """Move the damaged calls of a ledger to the table `damaged`, and release the claims of processes that have ended.
+    """Move the damaged calls of a ledger to the table `damaged`, and release the claims of
+    processes that have ended.
 
     SQLite cannot find a row by a damaged key. In this case, the file is rebuilt.
 
@@ -155,17 +165,24 @@ def count_set_aside_calls(ledger: SqliteStore) -> int:
     return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
 
 
-def export_calls(ledger: SqliteStore | PostgresStore, path: Path, keys: Collection[bytes] | None = None) -> int:
-    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped.
+def export_calls(
+    ledger: SqliteStore | PostgresStore, path: Path, keys: Collection[bytes] | None = None
+) -> int:
+    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged
+    calls are skipped.
 
     Args:
         ledger: Open store.
-        path: File to write; it is compressed if its name ends with ".gz". Equal calls make equal files.
+        path: File to write; it is compressed if its name ends with ".gz". Equal calls make equal
+            files.
         keys: Keys of the calls to write, or None for all.
 
     """
     count = 0
-    with atomic_write(path) as partial, _open_for_writing(partial, compressed=path.suffix == ".gz") as file:
+    with (
+        atomic_write(path) as partial,
+        _open_for_writing(partial, compressed=path.suffix == ".gz") as file,
+    ):
         for key, *values, _ in _iter_stored_rows(ledger):
             if keys is not None and key not in keys:
                 continue
@@ -210,7 +227,9 @@ class Merge:
     conflicts: list[Conflict] = field(default_factory=list)
 
     def describe(self) -> str:
-        """Return the number of added calls and, if there are conflicts, what they are and which result is kept."""
+        """Return the number of added calls and, if there are conflicts, what they are and which
+        result is kept.
+        """
         if not self.conflicts:
             return f"{self.added} calls added"
         listed = [
@@ -218,16 +237,21 @@ class Merge:
             f"{'the other ledger' if conflict.kept_other else 'this ledger'}'s result is kept"
             for conflict in self.conflicts[:_MOST_LISTED]
         ]
-        more = [f"  and {len(self.conflicts) - _MOST_LISTED} more"] if len(self.conflicts) > _MOST_LISTED else []
+        more = (
+            [f"  and {len(self.conflicts) - _MOST_LISTED} more"]
+            if len(self.conflicts) > _MOST_LISTED
+            else []
+        )
         head = (
-            f"{self.added} calls added. {len(self.conflicts)} calls have other results in the two ledgers. The result that "
-            "was stored first is kept:"
+            f"{self.added} calls added. {len(self.conflicts)} calls have other results in the two "
+            "ledgers. The result that was stored first is kept:"
         )
         return "\n".join([head, *listed, *more])
 
 
 def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
-    """Add the calls of an exported file that the ledger lacks, and return what was added and what is in conflict.
+    """Add the calls of an exported file that the ledger lacks, and return what was added and what
+    is in conflict.
 
     Raises:
         InputError: If a line is invalid. No call is added in this case.
@@ -237,7 +261,8 @@ def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
 
 
 def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merge:
-    """Add the calls of another ledger that this one lacks, and return what was added and what is in conflict.
+    """Add the calls of another ledger that this one lacks, and return what was added and what is in
+    conflict.
 
     Args:
         ledger: Open store that receives the calls.
@@ -260,7 +285,9 @@ def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merg
 
 def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
     """Yield the rows that are not damaged. `order` is an optional ORDER BY clause."""
-    for key, kind, engine, value, seconds, created, crc in db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {order}"):  # noqa: S608 (constants)
+    for key, kind, engine, value, seconds, created, crc in db.execute(
+        f"SELECT {COLUMNS_AS_BYTES} FROM calls {order}"  # noqa: S608 (constants)
+    ):
         if read_result(key, value, seconds, crc) is not None:
             yield key, str(kind), str(engine), value.decode(), seconds, created, crc
 
@@ -278,12 +305,19 @@ def _iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[
 def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> Merge:
     """Insert the rows whose keys the ledger lacks, and keep one of two results of a call.
 
-    It is the one that was stored first, or the first one in alphabetical order if both were stored at the same time.
+    It is the one that was stored first, or the first one in alphabetical order if both were stored
+    at the same time.
     """
     merge = Merge()
     if isinstance(ledger, PostgresStore):
         for batch in batched(rows, _ROWS_AT_ONCE):
-            _add_batch(merge, batch, ledger.read_rows([row[0] for row in batch]), ledger.delete, ledger.insert_missing)
+            _add_batch(
+                merge,
+                batch,
+                ledger.read_rows([row[0] for row in batch]),
+                ledger.delete,
+                ledger.insert_missing,
+            )
         return merge
     with ledger.transaction() as db:
         for batch in batched(rows, _ROWS_AT_ONCE):
@@ -334,7 +368,9 @@ def _add_batch(
 
 
 def _is_other_result(own: str, other: str) -> bool:
-    """Return whether two encoded results of a call differ in more than counts, time and the name of what computed them."""
+    """Return whether two encoded results of a call differ in more than counts, time and the name of
+    what computed them.
+    """
     return bool(_strip(own) != _strip(other))
 
 
@@ -344,7 +380,9 @@ def _strip(value: str) -> Any:
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
-    """Yield the rows of an exported file. A time of storage in the future is replaced by the current time."""
+    """Yield the rows of an exported file. A time of storage in the future is replaced by the
+    current time.
+    """
     for line_number, call in read_json_lines(path, _EXPORT_FIELDS):
         try:
             key, value = bytes.fromhex(call["key"]), call["value"]
@@ -361,4 +399,6 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
             )
         except (KeyError, TypeError, ValueError) as error:
             expected = f"an exported call ({error})"
-            raise InputError.from_line(path, line_number, received=json.dumps(call), expected=expected) from error
+            raise InputError.from_line(
+                path, line_number, received=json.dumps(call), expected=expected
+            ) from error

@@ -25,7 +25,12 @@ class WrappedStore:
         self.ledger.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close the ledger."""
         self.ledger.__exit__(kind, error, trace)
 
@@ -58,5 +63,7 @@ class WrappedStore:
         return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
+        """Return the mean time of an engine's stored calls in seconds, or None if there
+        are none.
+        """
         return self.ledger.compute_mean_seconds(engine)

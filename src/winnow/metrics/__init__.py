@@ -1,1 +1,3 @@
-"""Metrics: pure scoring functions, and components that compute a row per question and aggregates with intervals."""
+"""Metrics: pure scoring functions, and components that compute a row per question and aggregates
+with intervals.
+"""

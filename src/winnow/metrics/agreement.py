@@ -29,7 +29,8 @@ class Agreement:
 
     Attributes:
         accuracy: Share of answers with the same verdict and label.
-        kappa: Cohen's kappa (1960), the agreement beyond that of chance; undefined if verdicts and labels are all the same.
+        kappa: Cohen's kappa (1960), the agreement beyond that of chance; undefined if verdicts and
+            labels are all the same.
         precision: Share of the answers that the judge calls right that people call right, too.
         recall: Share of the answers that people call right that the judge calls right, too.
 
@@ -42,7 +43,8 @@ class Agreement:
 
 
 def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Agreement:
-    """Compute the agreement with 95 % intervals: a bootstrap interval for kappa, Wilson's for the shares.
+    """Compute the agreement with 95 % intervals: a bootstrap interval for kappa, Wilson's for the
+    shares.
 
     Args:
         verdicts: Verdicts of the judge.
@@ -68,13 +70,16 @@ def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Ag
 
 
 def correct_rate(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Interval:
-    """Estimate the rate of right answers according to people, from the verdicts on all answers and labels of a random sample.
+    """Estimate the rate of right answers according to people, from the verdicts on all answers and
+    labels of a random sample.
 
-    It is prediction-powered inference (Angelopoulos et al. 2023) in strata (Fisch et al. 2024), which are the verdicts right,
-    wrong and none: people's rates in the strata are weighted by the shares of the strata among all answers. The interval is
-    drawn from the posteriors of these rates under Jeffreys' prior, and of the shares. With few labels or rare values it covers
-    better than the normal interval of `ppi-python` (95 against less than 90 % with 50 labels at a rate of 5 %, see
-    tests/metrics/test_agreement.py). A judge whose verdicts say nothing gives the interval of the labels alone.
+    It is prediction-powered inference (Angelopoulos et al. 2023) in strata (Fisch et al. 2024),
+    which are the verdicts right, wrong and none: people's rates in the strata are weighted by the
+    shares of the strata among all answers. The interval is drawn from the posteriors of these rates
+    under Jeffreys' prior, and of the shares. With few labels or rare values it covers better than
+    the normal interval of `ppi-python` (95 against less than 90 % with 50 labels at a rate of 5 %,
+    see tests/metrics/test_agreement.py). A judge whose verdicts say nothing gives the interval of
+    the labels alone.
 
     Args:
         verdicts: Verdicts on all answers of a cell.
@@ -100,14 +105,19 @@ def correct_rate(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Interva
     rng = np.random.default_rng(seed)
     filled = counts > 0
     shares = rng.dirichlet(counts[filled], _DRAWS)
-    drawn = rng.beta(right[filled] + _PRIOR, (total - right)[filled] + _PRIOR, (_DRAWS, int(filled.sum())))
+    drawn = rng.beta(
+        right[filled] + _PRIOR, (total - right)[filled] + _PRIOR, (_DRAWS, int(filled.sum()))
+    )
     low, high = compute_bounds((shares * drawn).sum(axis=1))
     mean = float(counts @ rates / counts.sum())
     return Interval(mean, min(low, mean), max(high, mean), int(has_label.sum()))
 
 
 def _compute_kappa(judged: Verdicts, human: Verdicts, seed: int) -> Interval:
-    table = np.array([[((judged == v) & (human == label)).sum() for label in (0, 1)] for v in (0, 1)], dtype=float)
+    table = np.array(
+        [[((judged == v) & (human == label)).sum() for label in (0, 1)] for v in (0, 1)],
+        dtype=float,
+    )
     rng = np.random.default_rng(seed)
     n = len(judged)
     mean = float(_divide_kappa(table[None])[0])
@@ -121,7 +131,9 @@ def _compute_kappa(judged: Verdicts, human: Verdicts, seed: int) -> Interval:
 
 
 def _divide_kappa(tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return kappa of tables of counts, (tables, 2, 2), which is NaN where agreement by chance is complete."""
+    """Return kappa of tables of counts, (tables, 2, 2), which is NaN where agreement by chance is
+    complete.
+    """
     shares = tables / tables.sum(axis=(1, 2), keepdims=True)
     observed = shares[:, 0, 0] + shares[:, 1, 1]
     expected = (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1)
@@ -136,6 +148,6 @@ def _check_values(*vectors: Verdicts) -> None:
         wrong = vector[~np.isnan(vector) & ~np.isin(vector, (0.0, 1.0))]
         if len(wrong):
             raise InputError(
-                f"A verdict or label is {wrong[0]:g}; agreement is computed from 0 and 1. Choose a metric that is right or "
-                "wrong for each question, such as metric=[judged]."
+                f"A verdict or label is {wrong[0]:g}; agreement is computed from 0 and 1. Choose a "
+                "metric that is right or wrong for each question, such as metric=[judged]."
             )

@@ -1,8 +1,10 @@
-"""Longer answers and lists of answers, as ALCE measures them (Gao et al. 2023): ASQA, QAMPARI and ELI5.
+"""Longer answers and lists of answers, as ALCE measures them (Gao et al. 2023): ASQA, QAMPARI and
+ELI5.
 
-The parts of an answer that are looked for stand in the metadata of the question: `qa_pairs` (ASQA), `answers` (QAMPARI) and
-`claims` (ELI5). `winnow.formats.alce` reads them from ALCE's files. As in ALCE's code, citations are removed, and texts are
-normalized as SQuAD's answers are. The whole answer is read, and not its first line alone; ALCE's own prompts end there.
+The parts of an answer that are looked for stand in the metadata of the question: `qa_pairs` (ASQA),
+`answers` (QAMPARI) and `claims` (ELI5). `winnow.formats.alce` reads them from ALCE's files. As in
+ALCE's code, citations are removed, and texts are normalized as SQuAD's answers are. The whole
+answer is read, and not its first line alone; ALCE's own prompts end there.
 """
 
 import json
@@ -23,10 +25,11 @@ _MOST = 5
 
 @dataclass(frozen=True)
 class ShortAnswerRecall(MeanMetric):
-    """Share of a question's short answers that the long answer contains (STR-EM), or whether it contains all (STR-HIT).
+    """Share of a question's short answers that the long answer contains (STR-EM), or whether it
+    contains all (STR-HIT).
 
-    A short answer is contained if one of its spellings is a substring of the answer, even within a word. An answer "unknown"
-    contains none. Undefined for questions without `qa_pairs`.
+    A short answer is contained if one of its spellings is a substring of the answer, even within a
+    word. An answer "unknown" contains none. Undefined for questions without `qa_pairs`.
 
     Args:
         hit: Whether all short answers are needed.
@@ -43,17 +46,22 @@ class ShortAnswerRecall(MeanMetric):
         if not pairs:
             return None
         text = _normalize_answer(sample)
-        spellings = [[spelling for one in pair["short_answers"] if (spelling := normalize(one))] for pair in pairs]
+        spellings = [
+            [spelling for one in pair["short_answers"] if (spelling := normalize(one))]
+            for pair in pairs
+        ]
         found = [any(spelling in text for spelling in own) for own in spellings]
         return float(all(found)) if self.hit else sum(found) / len(found)
 
 
 @dataclass(frozen=True)
 class AnswerList(MeanMetric):
-    """Precision, recall or F1 of a list of answers with commas between them (QAMPARI), by exact match of any spelling.
+    """Precision, recall or F1 of a list of answers with commas between them (QAMPARI), by exact
+    match of any spelling.
 
-    An answer that is listed twice counts twice for the precision, as in ALCE's code. "recall_5" and "f1_5" ask for five right
-    answers at most. Undefined for questions without `answers` in their metadata.
+    An answer that is listed twice counts twice for the precision, as in ALCE's code. "recall_5" and
+    "f1_5" ask for five right answers at most. Undefined for questions without `answers` in their
+    metadata.
 
     Args:
         of: What is measured.
@@ -70,8 +78,8 @@ class AnswerList(MeanMetric):
         """Raise ConfigError for an unknown measure or dialect."""
         if self.of not in get_args(ListMeasure) or self.dialect not in ("strict", "alce"):
             raise ConfigError(
-                f"metric.{self.name}: `of` is one of {', '.join(get_args(ListMeasure))}, and `dialect` strict or alce; "
-                f"received {self.of!r} and {self.dialect!r}."
+                f"metric.{self.name}: `of` is one of {', '.join(get_args(ListMeasure))}, and "
+                f"`dialect` strict or alce; received {self.of!r} and {self.dialect!r}."
             )
 
     def score(self, sample: Sample) -> float | None:
@@ -79,7 +87,11 @@ class AnswerList(MeanMetric):
         answers = [{normalize(name) for name in names} for names in _read_list(sample, "answers")]
         if not answers:
             return None
-        text = "" if sample.prediction.unknown else remove_citations(sample.prediction.answer).strip().rstrip(".").rstrip(",")
+        text = (
+            ""
+            if sample.prediction.unknown
+            else remove_citations(sample.prediction.answer).strip().rstrip(".").rstrip(",")
+        )
         listed = [name for part in text.split(",") if (name := normalize(part))]
         if self.of == "precision" and not listed:
             return None if self.dialect == "strict" else 0.0
@@ -99,8 +111,8 @@ class AnswerList(MeanMetric):
 class ClaimRecall(JudgedMetric):
     """Share of a question's claims that the answer entails, according to an NLI model (ELI5).
 
-    Premise is the whole answer without citations, whose text is not normalized, unlike in ALCE's code. An answer "unknown"
-    entails none. Undefined for questions without `claims`.
+    Premise is the whole answer without citations, whose text is not normalized, unlike in ALCE's
+    code. An answer "unknown" entails none. Undefined for questions without `claims`.
     """
 
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
@@ -126,4 +138,6 @@ def _read_list(sample: Sample, name: str) -> Sequence[Any]:
 
 
 def _normalize_answer(sample: Sample) -> str:
-    return "" if sample.prediction.unknown else normalize(remove_citations(sample.prediction.answer))
+    return (
+        "" if sample.prediction.unknown else normalize(remove_citations(sample.prediction.answer))
+    )

@@ -3,14 +3,15 @@
 A dialect is the set of rules of one implementation:
 
 - `squad`: The evaluation of SQuAD 1.1. The F1 of an empty prediction or answer is 0.
-- `squad_v2`: The evaluation of SQuAD 2.0. Answers that are empty after normalization are ignored, unless all of them are
-  empty. The F1 of two empty texts is 1.
-- `fid`: The evaluation of FiD. It differs from `squad` in the word boundaries of the `regex` library, where a combining mark
-  belongs to the word. An "a" that is followed by a combining accent is therefore not treated as an article.
-- `flashrag`: The evaluation of FlashRAG. It differs from `squad` in that the F1 is 0 if prediction and answer differ and
-  either of them is yes, no or noanswer.
-- `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without normalization. The F1 is
-  that of `squad`.
+- `squad_v2`: The evaluation of SQuAD 2.0. Answers that are empty after normalization are ignored,
+  unless all of them are empty. The F1 of two empty texts is 1.
+- `fid`: The evaluation of FiD. It differs from `squad` in the word boundaries of the `regex`
+  library, where a combining mark belongs to the word. An "a" that is followed by a combining accent
+  is therefore not treated as an article.
+- `flashrag`: The evaluation of FlashRAG. It differs from `squad` in that the F1 is 0 if prediction
+  and answer differ and either of them is yes, no or noanswer.
+- `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without
+  normalization. The F1 is that of `squad`.
 """
 
 from collections import Counter
@@ -26,14 +27,18 @@ _YES_NO_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the normalized prediction equals a normalized answer, else 0.0. For `crag`, return `accuracy` instead."""
+    """Return 1.0 if the normalized prediction equals a normalized answer, else 0.0. For `crag`,
+    return `accuracy` instead.
+    """
     _validate(answers, dialect)
     if dialect == "crag":
         return accuracy(prediction, answers, dialect)
     return float(normalize(prediction, dialect) in _normalize_answers(tuple(answers), dialect))
 
 
-def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect: Dialect = "squad") -> bool:
+def has_exact_match(
+    predictions: Iterable[str], answers: Sequence[str], dialect: Dialect = "squad"
+) -> bool:
     """Return whether any of several predictions is an exact match."""
     _validate(answers, dialect)
     if dialect == "crag":
@@ -43,28 +48,41 @@ def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect:
 
 
 def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
+    """Compute the token F1 (0 to 1) of the prediction against each answer, and return
+    the highest.
+    """
     _validate(answers, dialect)
     normalized_prediction = normalize(prediction, dialect)
-    return max(_token_f1(normalized_prediction, answer, dialect) for answer in _normalize_answers(tuple(answers), dialect))
+    return max(
+        _token_f1(normalized_prediction, answer, dialect)
+        for answer in _normalize_answers(tuple(answers), dialect)
+    )
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover exact match).
+    """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover
+    exact match).
 
-    Prediction and answers are normalized first, except for `crag`. As in FlashRAG, an answer that is empty after
-    normalization always matches, and the answer "10" matches the prediction "2010".
+    Prediction and answers are normalized first, except for `crag`. As in FlashRAG, an answer that
+    is empty after normalization always matches, and the answer "10" matches the prediction "2010".
     """
     _validate(answers, dialect)
     if dialect == "crag":
         return float(any(answer in prediction for answer in answers))
     normalized_prediction = normalize(prediction, dialect)
-    return float(any(answer in normalized_prediction for answer in _normalize_answers(tuple(answers), dialect)))
+    return float(
+        any(
+            answer in normalized_prediction
+            for answer in _normalize_answers(tuple(answers), dialect)
+        )
+    )
 
 
 @lru_cache(maxsize=100_000)
 def _normalize_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Normalize the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of them are empty."""
+    """Normalize the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of
+    them are empty.
+    """
     normalized = tuple(normalize(answer, dialect) for answer in answers)
     if dialect != "squad_v2":
         return normalized
@@ -73,7 +91,11 @@ def _normalize_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str,
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
     """Compute the F1 of the tokens that two normalized texts have in common."""
-    if dialect == "flashrag" and prediction != answer and (prediction in _YES_NO_ANSWERS or answer in _YES_NO_ANSWERS):
+    if (
+        dialect == "flashrag"
+        and prediction != answer
+        and (prediction in _YES_NO_ANSWERS or answer in _YES_NO_ANSWERS)
+    ):
         return 0.0
     if not prediction or not answer:
         return float(dialect == "squad_v2" and prediction == answer)
@@ -87,10 +109,20 @@ def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
 
 
 def _validate(answers: Sequence[str], dialect: str) -> None:
-    """Raise ConfigError if the dialect is unknown, or InputError if the answers are not a non-empty list."""
+    """Raise ConfigError if the dialect is unknown, or InputError if the answers are not a non-empty
+    list.
+    """
     if dialect not in _DIALECTS:
-        raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
+        raise ConfigError(
+            f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}."
+        )
     if isinstance(answers, str):
-        raise InputError(f"answers must be a list of strings; received the string {answers!r}. Wrap it in a list.")
+        raise InputError(
+            f"answers must be a list of strings; received the string {answers!r}. Wrap it in a "
+            "list."
+        )
     if not answers:
-        raise InputError("The list of answers is empty, so that the prediction cannot be scored. Provide at least one answer.")
+        raise InputError(
+            "The list of answers is empty, so that the prediction cannot be scored. Provide at "
+            "least one answer."
+        )

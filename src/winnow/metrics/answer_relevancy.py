@@ -1,4 +1,6 @@
-"""RAGAS' answer relevancy (Es et al. 2024): whether the answer answers the question that was asked."""
+"""RAGAS' answer relevancy (Es et al. 2024): whether the answer answers the question
+that was asked.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,8 +17,8 @@ from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding, Generate, Generation, Message, Plan
 from winnow.text.final import extract_final_text
 
-TEMPLATE = """Read an answer, and write the question to which it is the answer. Then say whether the answer is noncommittal: \
-it avoids the question, is vague, or says that it is not known.
+TEMPLATE = """Read an answer, and write the question to which it is the answer. Then say whether \
+the answer is noncommittal: it avoids the question, is vague, or says that it is not known.
 
 Answer: The Seine flows through Paris.
 Question: Which river flows through Paris?
@@ -28,12 +30,17 @@ Noncommittal: yes
 
 Answer: {answer}
 """
-"""Prompt for a question, with the field {answer}. As in the published code, the judge sees neither question nor passages."""
+"""Prompt for a question, with the field {answer}. As in the published code, the judge sees neither
+question nor passages.
+"""
 
 _QUESTION = re.compile(
-    r"^\W*question\b[^\n:]{0,8}:[^\w\n]*(?:\n\W*(?!noncommittal)(?=\w))?(.*?)[\s*]*$", re.IGNORECASE | re.MULTILINE
+    r"^\W*question\b[^\n:]{0,8}:[^\w\n]*(?:\n\W*(?!noncommittal)(?=\w))?(.*?)[\s*]*$",
+    re.IGNORECASE | re.MULTILINE,
 )
-_NONCOMMITTAL = re.compile(r"^\W*noncommittal[^\w\n]*:[^\w\n]*(yes|no)\b", re.IGNORECASE | re.MULTILINE)
+_NONCOMMITTAL = re.compile(
+    r"^\W*noncommittal[^\w\n]*:[^\w\n]*(yes|no)\b", re.IGNORECASE | re.MULTILINE
+)
 
 
 class QueryEncoder(Protocol):
@@ -46,13 +53,15 @@ class QueryEncoder(Protocol):
 
 @dataclass(frozen=True)
 class AnswerRelevancy(JudgedMetric):
-    """Mean cosine similarity of the question and of questions that a judge writes for the answer; 0 if it is noncommittal.
+    """Mean cosine similarity of the question and of questions that a judge writes for the answer; 0
+    if it is noncommittal.
 
-    An answer is noncommittal if all replies say so, as in the published code since version 0.3.6 (before: if one does). The
-    words of the prompt are ours. A cosine may be below 0.
+    An answer is noncommittal if all replies say so, as in the published code since version 0.3.6
+    (before: if one does). The words of the prompt are ours. A cosine may be below 0.
 
-    In the dialect "strict", a reply without a question or without a verdict leaves the sample out, and an answer "unknown" has
-    0 without a call. In the dialect "ragas", such replies are left out, and a sample without any other has 0.
+    In the dialect "strict", a reply without a question or without a verdict leaves the sample out,
+    and an answer "unknown" has 0 without a call. In the dialect "ragas", such replies are left out,
+    and a sample without any other has 0.
 
     Args:
         encoder: Encoder of the questions; published are OpenAI's embeddings.
@@ -78,16 +87,23 @@ class AnswerRelevancy(JudgedMetric):
         """Raise ConfigError without an encoder, and for a template without its field."""
         check_fields(f"metric.{self.name}.template", self.template, ("answer",))
         if self.encoder is None:
-            raise ConfigError(f"metric.{self.name} needs an encoder of questions. Choose encoder=minilm or another one.")
+            raise ConfigError(
+                f"metric.{self.name} needs an encoder of questions. Choose encoder=minilm or "
+                "another one."
+            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request the questions, and return the mean similarity."""
         if self.dialect == "strict" and sample.prediction.unknown:
             return 0.0
-        prompt = (Message("user", self.template.format(answer=get_whole_answer(sample.prediction))),)
+        prompt = (
+            Message("user", self.template.format(answer=get_whole_answer(sample.prediction))),
+        )
         decoding = Decoding(max_new_tokens=self.max_new_tokens, temperature=self.temperature)
         number = self.questions if self.temperature else 1  # greedy replies are all equal
-        replies = yield [Generate(prompt, decoding, role="judge", sample=index) for index in range(number)]
+        replies = yield [
+            Generate(prompt, decoding, role="judge", sample=index) for index in range(number)
+        ]
         read = [_read(reply) for reply in replies]
         complete = [(question, flag) for question, flag in read if question and flag is not None]
         if self.dialect == "strict" and len(complete) < len(read):
@@ -95,12 +111,20 @@ class AnswerRelevancy(JudgedMetric):
         if not complete or all(flag for _, flag in complete):
             return 0.0
         assert self.encoder is not None
-        asked, *written = self.encoder.encode_queries([sample.question.text, *(question for question, _ in complete)])
-        return float(np.mean([asked @ one / (np.linalg.norm(asked) * np.linalg.norm(one)) for one in written]))
+        asked, *written = self.encoder.encode_queries(
+            [sample.question.text, *(question for question, _ in complete)]
+        )
+        return float(
+            np.mean(
+                [asked @ one / (np.linalg.norm(asked) * np.linalg.norm(one)) for one in written]
+            )
+        )
 
 
 def _read(reply: Generation) -> tuple[str, bool | None]:
-    """Return the question of a reply, "" if it has none, and whether it says that the answer is noncommittal."""
+    """Return the question of a reply, "" if it has none, and whether it says that the answer is
+    noncommittal.
+    """
     text = extract_final_text(reply.text)
     question, verdict = _QUESTION.search(text), _NONCOMMITTAL.search(text)
     return question[1] if question else "", verdict[1].lower() == "yes" if verdict else None

@@ -1,4 +1,6 @@
-"""Where answers come from: a gold passage that a prompt showed, another one, or the reader itself."""
+"""Where answers come from: a gold passage that a prompt showed, another one, or the
+reader itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,16 +19,18 @@ Outcome = Literal["any", "right", "wrong"]
 
 @dataclass(frozen=True)
 class AnswerSource(MeanMetric):
-    """Share of answers whose text is in a certain kind of passage that a prompt showed, by the rules of `has_answer`.
+    """Share of answers whose text is in a certain kind of passage that a prompt showed, by the
+    rules of `has_answer`.
 
-    The kinds are a gold passage ("gold"), no gold passage but another one ("other"), and none ("none"). For each outcome, the
-    shares of the three kinds add up to that of the outcome. A wrong answer from another passage is one that a passage misled
-    the reader to; a right one from none is the reader's own. The text of an answer may stand in a passage by chance, so that
-    the metric is for short answers that are neither yes, no nor a letter.
+    The kinds are a gold passage ("gold"), no gold passage but another one ("other"), and none
+    ("none"). For each outcome, the shares of the three kinds add up to that of the outcome. A wrong
+    answer from another passage is one that a passage misled the reader to; a right one from none is
+    the reader's own. The text of an answer may stand in a passage by chance, so that the metric is
+    for short answers that are neither yes, no nor a letter.
 
-    The metric reads what was *shown*: the passages of all prompts of the question, also parts of passages and those that the
-    strategy searched for. It is undefined for "unknown", for answers without a letter or digit, without passages, and where
-    the steps of a cell were not recorded.
+    The metric reads what was *shown*: the passages of all prompts of the question, also parts of
+    passages and those that the strategy searched for. It is undefined for "unknown", for answers
+    without a letter or digit, without passages, and where the steps of a cell were not recorded.
 
     Args:
         source: Kind of passage.
@@ -43,8 +47,9 @@ class AnswerSource(MeanMetric):
         """Raise ConfigError for an unknown source or outcome."""
         if self.source not in get_args(Source) or self.outcome not in get_args(Outcome):
             raise ConfigError(
-                f"metric.{self.name}: source must be one of {', '.join(get_args(Source))}, and outcome one of "
-                f"{', '.join(get_args(Outcome))}; received {self.source!r} and {self.outcome!r}."
+                f"metric.{self.name}: source must be one of {', '.join(get_args(Source))}, and "
+                f"outcome one of {', '.join(get_args(Outcome))}; received {self.source!r} and "
+                f"{self.outcome!r}."
             )
 
     def score(self, sample: Sample) -> float | None:
@@ -65,5 +70,9 @@ def _find_source(answer: str, contexts: Sequence[Context]) -> Source:
     """Return the best kind of passage that contains the answer."""
     texts = [f"{context.passage.title}\n{context.passage.text}" for context in contexts]
     contains_answer = has_answers(texts, [answer])
-    kinds = {context.is_gold for context, contains in zip(contexts, contains_answer, strict=True) if contains}
+    kinds = {
+        context.is_gold
+        for context, contains in zip(contexts, contains_answer, strict=True)
+        if contains
+    }
     return "gold" if True in kinds else "other" if kinds else "none"

@@ -25,12 +25,14 @@ class Articles:
     passages: Mapping[str, Sequence[Passage]]
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
-        """Return the passages of a topic's article that match a fact best by BM25, or None if there is no such article.
+        """Return the passages of a topic's article that match a fact best by BM25, or None if there
+        is no such article.
 
         Args:
             topic: Title of the article, in any case.
             fact: Text to match.
-            number: Maximum number of passages, best first. Those of equal scores are in the order of the article.
+            number: Maximum number of passages, best first. Those of equal scores are in the order
+                of the article.
 
         """
         passages = self.passages.get(topic.strip().lower())
@@ -70,7 +72,13 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
             except (ValueError, KeyError, TypeError, AttributeError):
                 title, words = "", []
             if not title or not words:
-                raise InputError.from_line(path, number, received=line, expected="an object with a title and a text")
-            texts = (" ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS))
-            passages[title.lower()] = [Passage(f"{title}#{index}", title, text) for index, text in enumerate(texts)]
+                raise InputError.from_line(
+                    path, number, received=line, expected="an object with a title and a text"
+                )
+            texts = (
+                " ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS)
+            )
+            passages[title.lower()] = [
+                Passage(f"{title}#{index}", title, text) for index, text in enumerate(texts)
+            ]
     return Articles(passages)

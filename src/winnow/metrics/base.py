@@ -1,7 +1,9 @@
-"""Base classes of metrics, which compute one row per question and aggregate the rows into a value with an interval.
+"""Base classes of metrics, which compute one row per question and aggregate the rows into a value
+with an interval.
 
-A metric is configured by conf/metric/<name>.yaml. It is computed from stored predictions, so that a new metric does not
-require new predictions. In training, the same metric computes the reward of a single reply.
+A metric is configured by conf/metric/<name>.yaml. It is computed from stored predictions, so that a
+new metric does not require new predictions. In training, the same metric computes the reward of a
+single reply.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +45,8 @@ class Rows:
 
     Attributes:
         is_defined: (questions,) Whether the metric is defined for each question.
-        columns: Values of the questions for which it is defined, by column name; empty if there are none.
+        columns: Values of the questions for which it is defined, by column name; empty if there are
+            none.
 
     """
 
@@ -92,12 +95,20 @@ class RowsBuilder:
 
         """
         num_defined = sum(self._is_defined)
-        columns = {name: np.array(values, dtype=np.float64) for name, values in self._columns.items()}
+        columns = {
+            name: np.array(values, dtype=np.float64) for name, values in self._columns.items()
+        }
         for name, values in columns.items():
             if len(values) != num_defined:
-                raise InputError(f"Column {name!r} has {len(values)} values for {num_defined} rows. Every row needs one.")
+                raise InputError(
+                    f"Column {name!r} has {len(values)} values for {num_defined} rows. Every row "
+                    "needs one."
+                )
             if np.isnan(values).any():
-                raise InputError(f"Column {name!r} has the value NaN. Return None for a question without a value.")
+                raise InputError(
+                    f"Column {name!r} has the value NaN. Return None for a question without a "
+                    "value."
+                )
         return Rows(np.array(self._is_defined, dtype=np.bool_), columns)
 
 
@@ -106,7 +117,8 @@ class Shown:
     """What the reader saw of passages, as the driver recorded it.
 
     Attributes:
-        contexts: Distinct contexts of all prompts of the question, in the order in which they were shown first.
+        contexts: Distinct contexts of all prompts of the question, in the order in which they were
+            shown first.
         last: Contexts of the prompt that led to the reply, in prompt order.
         rounds: Distinct contexts of the prompts of each round that prompted the reader.
         queries: Queries that were searched for, in their order.
@@ -123,15 +135,18 @@ class Shown:
 class Sample:
     """The inputs of a metric for one question.
 
-    The fields `placed`, `shown` and `ranking` are empty unless a metric or breakdown lists them in its `inputs`.
+    The fields `placed`, `shown` and `ranking` are empty unless a metric or breakdown lists them in
+    its `inputs`.
 
     Attributes:
         question: Question with its accepted answers.
         prediction: Prediction for the question.
-        placed: Contexts that the placement gave the strategy, in prompt order: what the experiment manipulates.
+        placed: Contexts that the placement gave the strategy, in prompt order: what the experiment
+            manipulates.
         prices: Price of the model of each role. Roles whose model has no price are missing.
         ranking: All stored contexts of the question in the order of the retriever, best first.
-        shown: Contexts that the reader's prompts showed: what it saw. None if the steps of the cell were not recorded.
+        shown: Contexts that the reader's prompts showed: what it saw. None if the steps of the cell
+            were not recorded.
 
     """
 
@@ -149,17 +164,22 @@ class Metric(ABC):
 
     Attributes:
         name: Identifier of the metric in metrics.json and MLflow.
-        title: Column heading. A metric with several published variants (dialects) may add the variant's name to it.
-        unit: "percent" for a share between 0 and 1, which is printed in percent; "number" for any other value.
+        title: Column heading. A metric with several published variants (dialects) may add the
+            variant's name to it.
+        unit: "percent" for a share between 0 and 1, which is printed in percent; "number" for any
+            other value.
         digits: Number of decimals to print if the unit is "number".
-        headline: Whether the table that a sweep prints includes the metric. Reports and MLflow include every metric.
-        lower_is_better: Whether a low value is what one wants, such as that of a cost or of a share of errors.
+        headline: Whether the table that a sweep prints includes the metric. Reports and MLflow
+            include every metric.
+        lower_is_better: Whether a low value is what one wants, such as that of a cost or of a share
+            of errors.
 
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """Inputs that the metric needs besides the question; the others are not read. "placed" and "shown" differ wherever a
-    strategy shows parts of passages, leaves some out, or searches for others. A metric of what the reader saw needs "shown".
+    """Inputs that the metric needs besides the question; the others are not read. "placed" and
+    "shown" differ wherever a strategy shows parts of passages, leaves some out, or searches for
+    others. A metric of what the reader saw needs "shown".
     """
 
     name: str
@@ -171,12 +191,16 @@ class Metric(ABC):
 
     @property
     def direction(self) -> int:
-        """Return the sign of an improvement: 1 if higher values are better, -1 if lower ones are."""
+        """Return the sign of an improvement: 1 if higher values are better, -1 if lower
+        ones are.
+        """
         return -1 if self.lower_is_better else 1
 
     @property
     def heading(self) -> str:
-        """Return the column heading. Subclasses with several published variants may add the variant's name."""
+        """Return the column heading. Subclasses with several published variants may add the
+        variant's name.
+        """
         return self.title
 
     @abstractmethod
@@ -188,13 +212,16 @@ class Metric(ABC):
         """Aggregate the questions into one value with its 95 % interval, which may be undefined.
 
         Args:
-            columns: Columns of the questions for which the metric is defined, of which there is at least one.
+            columns: Columns of the questions for which the metric is defined, of which there is at
+                least one.
             seed: Seed of the bootstrap.
 
         """
 
     def compute_values(self, columns: Columns) -> NDArray[np.float64]:
-        """Return the value that paired comparisons and rewards use for each question, which is NaN where it is undefined."""
+        """Return the value that paired comparisons and rewards use for each question, which is NaN
+        where it is undefined.
+        """
         return columns[self.name]
 
     def compute_value(self, row: Row) -> float | None:
@@ -205,16 +232,31 @@ class Metric(ABC):
 
         """
         if any(np.isnan(number) for number in row.values()):
-            raise InputError(f"Metric {self.name!r} computed the row {dict(row)}. Return None for a question without a value.")
-        value = float(self.compute_values({name: np.array([number], np.float64) for name, number in row.items()})[0])
+            raise InputError(
+                f"Metric {self.name!r} computed the row {dict(row)}. Return None for a question "
+                "without a value."
+            )
+        value = float(
+            self.compute_values(
+                {name: np.array([number], np.float64) for name, number in row.items()}
+            )[0]
+        )
         return None if np.isnan(value) else value
 
     def format(self, interval: Interval) -> str:
-        """Format an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
-        return interval.format_percent() if self.unit == "percent" else interval.format_number(self.digits)
+        """Format an interval in the unit of the metric. An undefined interval is formatted as an en
+        dash.
+        """
+        return (
+            interval.format_percent()
+            if self.unit == "percent"
+            else interval.format_number(self.digits)
+        )
 
     def format_mean(self, interval: Interval) -> str:
-        """Format the mean of an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
+        """Format the mean of an interval in the unit of the metric. An undefined interval is
+        formatted as an en dash.
+        """
         return self.format_value(interval.mean) if interval.n else UNDEFINED
 
     def format_value(self, value: float) -> str:
@@ -242,7 +284,9 @@ class MeanMetric(Metric):
 
 @dataclass(frozen=True)
 class RatioMetric(Metric):
-    """Base class of metrics that divide one sum over questions by another, such as the share of replies that are empty."""
+    """Base class of metrics that divide one sum over questions by another, such as the share of
+    replies that are empty.
+    """
 
     @abstractmethod
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
@@ -251,15 +295,20 @@ class RatioMetric(Metric):
     def compute_row(self, sample: Sample) -> Row:
         """Return the amounts added to the numerator ("part") and to the denominator ("whole").
 
-        A question that adds nothing has a row too, because the interval is computed by resampling all questions.
+        A question that adds nothing has a row too, because the interval is computed by resampling
+        all questions.
         """
         part, whole = self.compute_terms(sample)
         return {"part": part, "whole": whole}
 
     def compute_values(self, columns: Columns) -> NDArray[np.float64]:
-        """Return the ratio of each question, which is NaN if the question adds nothing to the denominator."""
+        """Return the ratio of each question, which is NaN if the question adds nothing to the
+        denominator.
+        """
         part, whole = columns["part"], columns["whole"]
-        ratios: NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole != 0)
+        ratios: NDArray[np.float64] = np.divide(
+            part, whole, out=np.full(len(part), np.nan), where=whole != 0
+        )
         return ratios
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
@@ -271,8 +320,8 @@ class RatioMetric(Metric):
 class JudgedMetric(MeanMetric):
     """Base class of metrics for which a judge, a model that grades answers, scores each question.
 
-    Subclasses implement `plan`. The driver runs the plans and stores the judge's replies in the ledger, the store of finished
-    model calls.
+    Subclasses implement `plan`. The driver runs the plans and stores the judge's replies in the
+    ledger, the store of finished model calls.
     """
 
     roles: ClassVar[tuple[Role, ...]] = ("judge",)
@@ -280,19 +329,25 @@ class JudgedMetric(MeanMetric):
 
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield requests with one of `roles` and return the score, or None if the replies contain no score."""
+        """Yield requests with one of `roles` and return the score, or None if the replies contain
+        no score.
+        """
 
     def score(self, sample: Sample) -> float | None:
         """Raise TypeError, because the score requires a reply of the judge."""
         raise TypeError(
-            f"Metric {self.name!r} cannot score question {sample.question.question_id!r} without its judge. Run the metric's "
-            "`plan` with a driver instead of calling `score`."
+            f"Metric {self.name!r} cannot score question {sample.question.question_id!r} without "
+            "its judge. Run the metric's `plan` with a driver instead of calling `score`."
         )
 
 
 def compute_rows(metrics: Sequence[Metric], samples: Iterable[Sample]) -> dict[str, Rows]:
-    """Compute the rows of each metric in one pass over the samples, keyed by metric name. Judged metrics are omitted."""
-    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
+    """Compute the rows of each metric in one pass over the samples, keyed by metric name. Judged
+    metrics are omitted.
+    """
+    builders = [
+        (metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)
+    ]
     for sample in samples:
         for metric, builder in builders:
             builder.add(metric.compute_row(sample))
@@ -300,7 +355,9 @@ def compute_rows(metrics: Sequence[Metric], samples: Iterable[Sample]) -> dict[s
 
 
 def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:
-    """Return the value of each question (see `Metric.compute_values`), which is NaN where the metric is undefined."""
+    """Return the value of each question (see `Metric.compute_values`), which is NaN where the
+    metric is undefined.
+    """
     values = np.full(len(rows.is_defined), np.nan)
     if rows.columns:
         values[rows.is_defined] = metric.compute_values(rows.columns)
@@ -308,14 +365,22 @@ def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:
 
 
 def aggregate(metric: Metric, rows: Rows, seed: int = 0) -> Interval:
-    """Aggregate a metric over the questions for which it is defined; the result is undefined if there are none."""
+    """Aggregate a metric over the questions for which it is defined; the result is undefined if
+    there are none.
+    """
     return metric.aggregate(rows.columns, seed) if rows.columns else build_undefined_interval()
 
 
-def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0) -> dict[str, Interval]:
+def evaluate(
+    metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0
+) -> dict[str, Interval]:
     """Compute the metrics over the samples, keyed by metric name. Judged metrics are omitted."""
     rows = compute_rows(metrics, samples)
-    return {metric.name: aggregate(metric, rows[metric.name], seed) for metric in metrics if metric.name in rows}
+    return {
+        metric.name: aggregate(metric, rows[metric.name], seed)
+        for metric in metrics
+        if metric.name in rows
+    }
 
 
 def collect_inputs(components: Sequence[Any]) -> frozenset[Input]:

@@ -1,4 +1,6 @@
-"""Breakdowns divide questions into groups, so that results can be reported per group (conf/breakdown/<name>.yaml)."""
+"""Breakdowns divide questions into groups, so that results can be reported per group
+(conf/breakdown/<name>.yaml).
+"""
 
 import json
 import re
@@ -40,7 +42,8 @@ class Breakdown(ABC):
 
 @dataclass(frozen=True)
 class MetaField(Breakdown):
-    """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop" (PopQA).
+    """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop"
+    (PopQA).
 
     Attributes:
         field: Name of the metadata field.
@@ -63,8 +66,8 @@ class MetaField(Breakdown):
             field_names = sorted({name for fields in metadata for name in fields})
             available = ", ".join(field_names) or "none"
             raise ConfigError(
-                f"breakdown.field={self.field!r} is not in the metadata of the questions. Available fields: {available}. Set "
-                "breakdown.field to one of them."
+                f"breakdown.field={self.field!r} is not in the metadata of the questions. "
+                f"Available fields: {available}. Set breakdown.field to one of them."
             )
         return [str(fields.get(self.field, "none")) for fields in metadata]
 
@@ -73,7 +76,8 @@ class MetaField(Breakdown):
 class GoldRank(Breakdown):
     """Group questions by the rank at which the retriever returned the best gold passage.
 
-    The groups are rank ranges (by default 1, 2-5, 6-20 and 21-100), "over 100", "not retrieved" and "no gold passage".
+    The groups are rank ranges (by default 1, 2-5, 6-20 and 21-100), "over 100", "not retrieved" and
+    "no gold passage".
 
     Attributes:
         upper_bounds: Last rank of each range, in ascending order.
@@ -87,16 +91,27 @@ class GoldRank(Breakdown):
     def __post_init__(self) -> None:
         """Raise ConfigError unless the ranks are positive and ascending."""
         bounds = list(self.upper_bounds)
-        if not bounds or bounds[0] < 1 or any(first >= second for first, second in pairwise(bounds)):
-            raise ConfigError(f"breakdown.upper_bounds must be ranks from 1 in ascending order; received {bounds}.")
+        if (
+            not bounds
+            or bounds[0] < 1
+            or any(first >= second for first, second in pairwise(bounds))
+        ):
+            raise ConfigError(
+                "breakdown.upper_bounds must be ranks from 1 in ascending order; received "
+                f"{bounds}."
+            )
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2-5"."""
-        gold_ranks = [[context.rank for context in sample.ranking if context.is_gold] for sample in samples]
+        gold_ranks = [
+            [context.rank for context in sample.ranking if context.is_gold] for sample in samples
+        ]
         return [self._find_group(ranks) for ranks in gold_ranks]
 
     def _find_group(self, gold_ranks: Sequence[int]) -> str:
-        """Return the group of a question, given the ranks of its gold passages. Rank 0 means not retrieved."""
+        """Return the group of a question, given the ranks of its gold passages. Rank 0 means not
+        retrieved.
+        """
         if not gold_ranks:
             return "no gold passage"
         best_rank = min((rank for rank in gold_ranks if rank), default=0)
@@ -114,7 +129,8 @@ class GoldRank(Breakdown):
 class Sufficiency(Breakdown):
     """Group questions by whether a passage that a prompt has *shown* contains an accepted answer.
 
-    The groups are "answer shown", "answer not shown", "no passages" and, where it is not known what was shown, "not recorded".
+    The groups are "answer shown", "answer not shown", "no passages" and, where it is not known what
+    was shown, "not recorded".
     """
 
     revision: ClassVar[int] = 2
@@ -129,15 +145,20 @@ class Sufficiency(Breakdown):
             return "not recorded"
         if not sample.shown.contexts:
             return "no passages"
-        return "answer shown" if any(context.has_answer for context in sample.shown.contexts) else "answer not shown"
+        return (
+            "answer shown"
+            if any(context.has_answer for context in sample.shown.contexts)
+            else "answer not shown"
+        )
 
 
 @dataclass(frozen=True)
 class RelevantPosition(Breakdown):
-    """Group questions by the position at which the only relevant passage was *placed*, such as "2 of 9".
+    """Group questions by the position at which the only relevant passage was *placed*, such as "2
+    of 9".
 
-    Relevant are the annotated gold passages or, for a question without any, the passages with an answer. Questions with
-    several or none are groups of their own.
+    Relevant are the annotated gold passages or, for a question without any, the passages with an
+    answer. Questions with several or none are groups of their own.
     """
 
     revision: ClassVar[int] = 1
@@ -149,7 +170,9 @@ class RelevantPosition(Breakdown):
 
     def _find_group(self, sample: Sample) -> str:
         relevance = mark_relevant(sample.question, sample.placed)
-        positions = [position for position, is_relevant in enumerate(relevance, start=1) if is_relevant]
+        positions = [
+            position for position, is_relevant in enumerate(relevance, start=1) if is_relevant
+        ]
         if len(positions) == 1:
             return f"{positions[0]} of {len(relevance)}"
         return "several" if positions else "none"
@@ -159,7 +182,8 @@ class RelevantPosition(Breakdown):
 class RetrievalScore(Breakdown):
     """Group questions by their best retriever score into bins of equal size.
 
-    Questions with the same score are in the same bin. Questions without a retrieved passage form a separate group.
+    Questions with the same score are in the same bin. Questions without a retrieved passage form a
+    separate group.
 
     Attributes:
         num_bins: Number of bins.
@@ -174,16 +198,23 @@ class RetrievalScore(Breakdown):
         """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""
         scores = np.array(
             [
-                max((context.get_retriever_score() for context in sample.ranking if context.rank), default=-np.inf)
+                max(
+                    (context.get_retriever_score() for context in sample.ranking if context.rank),
+                    default=-np.inf,
+                )
                 for sample in samples
             ]
         )
         retrieved = np.isfinite(scores)
         quantiles = np.linspace(0, 1, self.num_bins + 1)[1:-1]
         edges = np.quantile(scores[retrieved], quantiles) if retrieved.any() else np.zeros(0)
-        bin_labels = [f"{int(index) + 1} of {self.num_bins}" for index in np.searchsorted(edges, scores, side="left")]
+        bin_labels = [
+            f"{int(index) + 1} of {self.num_bins}"
+            for index in np.searchsorted(edges, scores, side="left")
+        ]
         return [
-            label if is_retrieved else "nothing retrieved" for label, is_retrieved in zip(bin_labels, retrieved, strict=True)
+            label if is_retrieved else "nothing retrieved"
+            for label, is_retrieved in zip(bin_labels, retrieved, strict=True)
         ]
 
 
@@ -194,7 +225,8 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 @dataclass(frozen=True)
 class TraceEntry(Breakdown):
-    """Group questions by what the strategy recorded in its trace, such as the action of corrective retrieval.
+    """Group questions by what the strategy recorded in its trace, such as the action of corrective
+    retrieval.
 
     Attributes:
         label: Label before the colon of the entry, such as "action" for "action: correct".
@@ -208,7 +240,10 @@ class TraceEntry(Breakdown):
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the text behind the label in the first entry that has it, or "none"."""
         prefix = f"{self.label}: "
-        entries = [[entry for entry in sample.prediction.trace if entry.startswith(prefix)] for sample in samples]
+        entries = [
+            [entry for entry in sample.prediction.trace if entry.startswith(prefix)]
+            for sample in samples
+        ]
         return [matches[0].removeprefix(prefix) if matches else "none" for matches in entries]
 
 
@@ -224,7 +259,9 @@ class AnswerType(Breakdown):
 
 
 def classify_answer(answer: str) -> str:
-    """Classify an answer as "yes/no", "year" (1000 to 2099), "number", "name" (capitalised words) or "text" (all others)."""
+    """Classify an answer as "yes/no", "year" (1000 to 2099), "number", "name" (capitalised words)
+    or "text" (all others).
+    """
     text = answer.strip()
     if text.lower() in ("yes", "no"):
         return "yes/no"

@@ -1,4 +1,5 @@
-"""Calibration of relevance scores: reliability diagram, expected calibration error, Platt scaling and misranking rate.
+"""Calibration of relevance scores: reliability diagram, expected calibration error, Platt scaling
+and misranking rate.
 
 An item is a question with one of its contexts. It is correct if the context contains an answer.
 """
@@ -31,13 +32,18 @@ class Bin:
 
 
 def compute_probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Convert the log-odds of "true" against "false" to probabilities of "true", without overflow."""
+    """Convert the log-odds of "true" against "false" to probabilities of "true",
+    without overflow.
+    """
     odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
     return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)
 
 
-def compute_reliability(confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10) -> list[Bin]:
-    """Compute a reliability diagram: the accuracy of items in bins of equal width. Empty bins are omitted.
+def compute_reliability(
+    confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10
+) -> list[Bin]:
+    """Compute a reliability diagram: the accuracy of items in bins of equal width. Empty bins are
+    omitted.
 
     Args:
         confidence: (items,) Predicted probability of each item.
@@ -47,19 +53,24 @@ def compute_reliability(confidence: Floats, correct: NDArray[np.bool_], num_bins
     """
     if not ((confidence >= 0) & (confidence <= 1)).all():
         raise InputError(
-            f"A reliability diagram needs probabilities from 0 to 1; received values from {confidence.min()} to "
-            f"{confidence.max()}. Convert log-odds to probabilities first."
+            "A reliability diagram needs probabilities from 0 to 1; received values from "
+            f"{confidence.min()} to {confidence.max()}. Convert log-odds to probabilities first."
         )
     bin_index = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
     masks = [bin_index == index for index in range(num_bins)]
-    return [Bin(float(confidence[mask].mean()), float(correct[mask].mean()), int(mask.sum())) for mask in masks if mask.any()]
+    return [
+        Bin(float(confidence[mask].mean()), float(correct[mask].mean()), int(mask.sum()))
+        for mask in masks
+        if mask.any()
+    ]
 
 
 def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
-    """Compute the probability that a correct item scores below an incorrect one, which is 1 - AUROC.
+    """Compute the probability that a correct item scores below an incorrect one, which is 1 -
+    AUROC.
 
-    The rate is NaN if all items have the same label. The calibration error does not measure misranking: it is 0 for a model
-    that predicts the base rate for every item.
+    The rate is NaN if all items have the same label. The calibration error does not measure
+    misranking: it is 0 for a model that predicts the base rate for every item.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -68,15 +79,23 @@ def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
     return 1 - float(roc_auc_score(correct, scores)) if has_both_labels else math.nan
 
 
-def expected_calibration_error(confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10) -> float:
-    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini et al., 2015)."""
+def expected_calibration_error(
+    confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10
+) -> float:
+    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini
+    et al., 2015).
+    """
     bins = compute_reliability(confidence, correct, num_bins)
-    return sum(one_bin.n * abs(one_bin.confidence - one_bin.accuracy) for one_bin in bins) / len(confidence)
+    return sum(one_bin.n * abs(one_bin.confidence - one_bin.accuracy) for one_bin in bins) / len(
+        confidence
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The linear function slope * log_odds + offset, which calibrates log-odds. The default is the identity."""
+    """The linear function slope * log_odds + offset, which calibrates log-odds. The default is the
+    identity.
+    """
 
     slope: float = 1.0
     offset: float = 0.0
@@ -89,8 +108,8 @@ class Calibration:
 def fit_platt_scaling(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
     """Fit Platt scaling (Platt, 1999), a logistic regression of correctness on the log-odds.
 
-    The result is the identity if all labels are equal. If the fitted slope is not positive, the result is the constant
-    log-odds of the base rate, so that calibration never reverses a ranking.
+    The result is the identity if all labels are equal. If the fitted slope is not positive, the
+    result is the constant log-odds of the base rate, so that calibration never reverses a ranking.
     """
     from sklearn.linear_model import LogisticRegression
 

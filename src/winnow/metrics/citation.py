@@ -1,6 +1,7 @@
 """Citation quality of a reply that cites numbered documents as [n] (RAGE, section 3.2).
 
-Three dialects differ in what counts as a citation, and in repeated citations and numbers without a document:
+Three dialects differ in what counts as a citation, and in repeated citations and numbers without a
+document:
 
 | | recognized | a number without a document | a repeated citation |
 |---|---|---|---|
@@ -8,7 +9,8 @@ Three dialects differ in what counts as a citation, and in repeated citations an
 | paper | [3] | is wrong | counts each time in the precision |
 | strict | [3], [1, 2], [1-3], [doc 1], full-width digits and brackets | is wrong | counts once |
 
-"rage" is RAGE's released code, whose table 1 has the F1 of mean precision and mean recall; "paper" is the text of its paper.
+"rage" is RAGE's released code, whose table 1 has the F1 of mean precision and mean recall; "paper"
+is the text of its paper.
 """
 
 from collections.abc import Sequence
@@ -50,12 +52,16 @@ class CitationScore:
 
 
 def mark_relevant(question: Question, contexts: Sequence[Context]) -> list[bool]:
-    """Return which contexts are relevant: the annotated gold passages or, if none are annotated, those with an answer."""
+    """Return which contexts are relevant: the annotated gold passages or, if none are annotated,
+    those with an answer.
+    """
     annotated = bool(question.gold_passage_ids)
     return [context.is_gold if annotated else context.has_answer for context in contexts]
 
 
-def score_citations(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
+def score_citations(
+    reply: str, relevance: Sequence[bool], dialect: Dialect = "rage"
+) -> CitationScore:
     """Compute the quality of the citations of a reply.
 
     Recall is 0 if no document is relevant. RAGE's released code crashes in that case.
@@ -97,35 +103,46 @@ def _compute_f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / total if total else 0.0
 
 
-def _compute_f1s(precisions: NDArray[np.float64], recalls: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_f1s(
+    precisions: NDArray[np.float64], recalls: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Compute the F1 of each pair of precision and recall, which is 0 if both are."""
     totals = precisions + recalls
-    scores: NDArray[np.float64] = np.divide(2 * precisions * recalls, totals, out=np.zeros_like(totals), where=totals > 0)
+    scores: NDArray[np.float64] = np.divide(
+        2 * precisions * recalls, totals, out=np.zeros_like(totals), where=totals > 0
+    )
     return scores
 
 
 def _list_relevance(sample: Sample) -> list[bool]:
-    """Return whether each passage that the prompt of the reply showed is relevant, in prompt order."""
+    """Return whether each passage that the prompt of the reply showed is relevant, in
+    prompt order.
+    """
     return mark_relevant(sample.question, sample.shown.last) if sample.shown else []
 
 
 def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
-    """Score the citations of a prediction, or return None if its prompt showed no relevant passage or was not recorded."""
+    """Score the citations of a prediction, or return None if its prompt showed no relevant passage
+    or was not recorded.
+    """
     relevance = _list_relevance(sample)
     return score_citations(sample.prediction.reply, relevance, dialect) if any(relevance) else None
 
 
 @dataclass(frozen=True)
 class Citation(MeanMetric):
-    """Precision, recall, F1 or counts of the citations of a reply, over the passages that its prompt has *shown*.
+    """Precision, recall, F1 or counts of the citations of a reply, over the passages that its
+    prompt has *shown*.
 
-    The n-th document is the n-th passage that the prompt of the reply has *shown*. Relevant are the annotated gold passages
-    and their parts or, for a question without any, the passages with an answer. The metric is undefined for a question whose
-    prompt has no relevant passage, and where the steps of a cell were not recorded.
+    The n-th document is the n-th passage that the prompt of the reply has *shown*. Relevant are the
+    annotated gold passages and their parts or, for a question without any, the passages with an
+    answer. The metric is undefined for a question whose prompt has no relevant passage, and where
+    the steps of a cell were not recorded.
 
     Args:
-        of: Measure to return. "reward" is the mean of precision and recall (RAGE, section 4.3); "distinct", "invalid" and
-            "repeated" are numbers of citations, and "valid" is 1 if a reply cites a document and no number without one.
+        of: Measure to return. "reward" is the mean of precision and recall (RAGE, section 4.3);
+            "distinct", "invalid" and "repeated" are numbers of citations, and "valid" is 1 if a
+            reply cites a document and no number without one.
         dialect: "rage", "paper" or "strict"; see the module's table.
 
     """
@@ -140,7 +157,10 @@ class Citation(MeanMetric):
         """Raise ConfigError if `of` or the dialect is unknown."""
         find_citations("", 0, self.dialect)
         if self.of not in get_args(Measure):
-            raise ConfigError(f"metric.{self.name}.of must be one of {', '.join(get_args(Measure))}; received {self.of!r}.")
+            raise ConfigError(
+                f"metric.{self.name}.of must be one of {', '.join(get_args(Measure))}; received "
+                f"{self.of!r}."
+            )
 
     @property
     def heading(self) -> str:
@@ -148,18 +168,25 @@ class Citation(MeanMetric):
         return f"{self.title} ({self.dialect})"
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the measure of the reply's citations, or return None if the prompt contains no relevant passage."""
+        """Compute the measure of the reply's citations, or return None if the prompt contains no
+        relevant passage.
+        """
         scores = _score(sample, self.dialect)
         if scores is None:
             return None
         if self.of == "reward":
             return (scores.precision + scores.recall) / 2
-        return float(scores.distinct > 0 and not scores.invalid) if self.of == "valid" else float(getattr(scores, self.of))
+        return (
+            float(scores.distinct > 0 and not scores.invalid)
+            if self.of == "valid"
+            else float(getattr(scores, self.of))
+        )
 
 
 @dataclass(frozen=True)
 class CitationF1OfMeans(Metric):
-    """F1 of the mean precision and the mean recall of citations of *shown* passages, which RAGE's table 1 has.
+    """F1 of the mean precision and the mean recall of citations of *shown* passages, which RAGE's
+    table 1 has.
 
     A question's own value, by which cells are compared, is its F1.
 
@@ -183,7 +210,9 @@ class CitationF1OfMeans(Metric):
         return f"{self.title} ({self.dialect})"
 
     def compute_row(self, sample: Sample) -> Row | None:
-        """Return precision and recall of one question, or None if its prompt contains no relevant passage."""
+        """Return precision and recall of one question, or None if its prompt contains no relevant
+        passage.
+        """
         scores = _score(sample, self.dialect)
         return None if scores is None else {"precision": scores.precision, "recall": scores.recall}
 
@@ -192,7 +221,9 @@ class CitationF1OfMeans(Metric):
         return _compute_f1s(columns["precision"], columns["recall"])
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
-        """Compute the F1 of the means with its bootstrap interval over questions, or a wider one if few questions differ."""
+        """Compute the F1 of the means with its bootstrap interval over questions, or a wider one if
+        few questions differ.
+        """
         terms = np.stack([columns["precision"], columns["recall"]])
         bounds = compute_bounds(_compute_f1s(*resample_joint_sums(terms, seed) / terms.shape[1]))
         f1 = float(_compute_f1(*terms.mean(axis=1)))
@@ -201,10 +232,12 @@ class CitationF1OfMeans(Metric):
 
 @dataclass(frozen=True)
 class WrongCitations(RatioMetric):
-    """Share of the distinct cited *shown* documents that are of one wrong kind, in mixtures (`winnow.retrievers.mixture`).
+    """Share of the distinct cited *shown* documents that are of one wrong kind, in mixtures
+    (`winnow.retrievers.mixture`).
 
     Args:
-        kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near neighbors of the question.
+        kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near
+            neighbors of the question.
         dialect: "rage", "paper" or "strict", of which "strict" recognizes more citations.
 
     """
@@ -219,7 +252,10 @@ class WrongCitations(RatioMetric):
         """Raise ConfigError if the kind or the dialect is unknown."""
         find_citations("", 0, self.dialect)
         if self.kind not in ("irrelevant", "seemingly_relevant"):
-            raise ConfigError(f"metric.{self.name}.kind must be irrelevant or seemingly_relevant; received {self.kind!r}.")
+            raise ConfigError(
+                f"metric.{self.name}.kind must be irrelevant or seemingly_relevant; received "
+                f"{self.kind!r}."
+            )
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of distinct cited documents of the kind, and of all kinds."""
@@ -229,12 +265,15 @@ class WrongCitations(RatioMetric):
         valid = {number for number in cited if 1 <= number <= len(documents)}
         wrong = {number for number in valid if not relevance[number - 1]}
         unscored = {number for number in wrong if documents[number - 1].score is None}
-        return float(len(unscored if self.kind == "irrelevant" else wrong - unscored)), float(len(valid))
+        return float(len(unscored if self.kind == "irrelevant" else wrong - unscored)), float(
+            len(valid)
+        )
 
 
 @dataclass(frozen=True)
 class UncitedSentences(RatioMetric):
-    """Share of the sentences of a reply that have no citation, not even of a number without a document.
+    """Share of the sentences of a reply that have no citation, not even of a number without a
+    document.
 
     A sentence ends at ".", "!", "?" or a line break; a citation that follows belongs to it.
     """
@@ -250,7 +289,9 @@ class UncitedSentences(RatioMetric):
 
 @dataclass(frozen=True)
 class ReplyWords(MeanMetric):
-    """Number of words of a reply between white space, with its citations (RAGE's answer length; an empty reply has 0 here)."""
+    """Number of words of a reply between white space, with its citations (RAGE's answer length; an
+    empty reply has 0 here).
+    """
 
     revision: ClassVar[int] = 1
 

@@ -1,4 +1,6 @@
-"""Claims of a text, and a judge's verdicts on whether references entail them: what RAGChecker and RAGAS have in common."""
+"""Claims of a text, and a judge's verdicts on whether references entail them: what RAGChecker and
+RAGAS have in common.
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,9 +18,10 @@ from winnow.text.final import extract_final_text
 Verdicts = list[list[bool | None]]
 """(claims, references) Whether each reference entails each claim; None without a verdict."""
 
-EXTRACT = """Divide the answer to the question into claims, one per line, each with a dash before it. A claim states one \
-fact, names whom or what it is about, and can be understood alone. Keep what the answer says, whether it is true or not, and \
-add nothing. If the answer states nothing, write "- none".
+EXTRACT = """Divide the answer to the question into claims, one per line, each with a dash before \
+it. A claim states one fact, names whom or what it is about, and can be understood alone. Keep \
+what the answer says, whether it is true or not, and add nothing. If the answer states nothing, \
+write "- none".
 
 Question: Who painted the ceiling of the Sistine Chapel, and when?
 Answer: Michelangelo painted it between 1508 and 1512 for the pope.
@@ -32,7 +35,8 @@ Answer: {answer}
 Claims:"""
 """Prompt for the claims of an answer, with the fields {question} and {answer}."""
 
-CHECK = """Decide for each claim what the reference says about it. Use the reference alone, and not what you know besides.
+CHECK = """Decide for each claim what the reference says about it. Use the reference alone, and \
+not what you know besides.
 
 entailment: the reference states the claim or implies it.
 contradiction: the reference says that the claim is false.
@@ -55,11 +59,14 @@ _TOKENS_OF_A_VERDICT = 12
 
 @dataclass(frozen=True)
 class ClaimMetric(JudgedMetric):
-    """Base class of metrics for which a judge lists the claims of a text and checks them against references.
+    """Base class of metrics for which a judge lists the claims of a text and checks them against
+    references.
 
     Args:
-        extract_template: Template of the prompt for claims, with the fields {question} and {answer}.
-        check_template: Template of the prompt for verdicts on claims, with the fields {question}, {reference} and {claims}.
+        extract_template: Template of the prompt for claims, with the fields {question} and
+            {answer}.
+        check_template: Template of the prompt for verdicts on claims, with the fields {question},
+            {reference} and {claims}.
         max_new_tokens: Maximum number of tokens of a list of claims (RAGChecker: 1000).
 
     """
@@ -72,20 +79,29 @@ class ClaimMetric(JudgedMetric):
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields."""
-        check_fields(f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer"))
-        check_fields(f"metric.{self.name}.check_template", self.check_template, ("question", "reference", "claims"))
+        check_fields(
+            f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer")
+        )
+        check_fields(
+            f"metric.{self.name}.check_template",
+            self.check_template,
+            ("question", "reference", "claims"),
+        )
 
 
 def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: int) -> Generate:
     """Return the request for the claims of an answer."""
     prompt = template.format(question=question, answer=answer)
-    return Generate((Message("user", prompt),), Decoding(max_new_tokens=max_new_tokens), role="judge")
+    return Generate(
+        (Message("user", prompt),), Decoding(max_new_tokens=max_new_tokens), role="judge"
+    )
 
 
 def read_claims(reply: Generation, *, is_strict: bool) -> list[str] | None:
     """Return the distinct claims that a reply lists, which may be none, or None if it is no list.
 
-    A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no claims in it.
+    A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no
+    claims in it.
     """
     listed = parse_facts(reply.text)
     if not listed or (is_strict and reply.finish == "length"):
@@ -99,7 +115,14 @@ def ask_for_verdicts(
     """Return the requests for verdicts: for each reference, one for each `most` claims."""
     return [
         Generate(
-            (Message("user", template.format(question=question, reference=reference, claims=format_numbered(part))),),
+            (
+                Message(
+                    "user",
+                    template.format(
+                        question=question, reference=reference, claims=format_numbered(part)
+                    ),
+                ),
+            ),
             Decoding(max_new_tokens=_TOKENS_OF_A_VERDICT * len(part)),
             role="judge",
         )
@@ -109,7 +132,12 @@ def ask_for_verdicts(
 
 
 def read_verdicts(
-    replies: Sequence[Generation], num_claims: int, num_references: int, most: int, *, is_padded: bool
+    replies: Sequence[Generation],
+    num_claims: int,
+    num_references: int,
+    most: int,
+    *,
+    is_padded: bool,
 ) -> Verdicts:
     """Return the verdicts of replies to `ask_for_verdicts`.
 
@@ -118,9 +146,10 @@ def read_verdicts(
         num_claims: Number of claims.
         num_references: Number of references.
         most: Number of claims of a request.
-        is_padded: Whether verdicts that a reply lacks count as neutral, and those that it has too many are cut off, as in
-            RefChecker's code, which looks for the words anywhere. Else a verdict is a line of its own, with the number of its
-            claim or in the order of the claims, and if they are not those of all claims, none counts.
+        is_padded: Whether verdicts that a reply lacks count as neutral, and those that it has too
+            many are cut off, as in RefChecker's code, which looks for the words anywhere. Else a
+            verdict is a line of its own, with the number of its claim or in the order of the
+            claims, and if they are not those of all claims, none counts.
 
     """
     columns: list[list[bool | None]] = []
@@ -135,7 +164,9 @@ def read_verdicts(
 
 def read_all_labels(reply: Generation) -> list[bool]:
     """Return whether each verdict that a reply has is "entailment", however many there are."""
-    return [label.lower() == "entailment" for label in _LABEL.findall(extract_final_text(reply.text))]
+    return [
+        label.lower() == "entailment" for label in _LABEL.findall(extract_final_text(reply.text))
+    ]
 
 
 def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool | None]:
@@ -147,15 +178,19 @@ def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool |
 
 
 def read_numbered_words(reply: Generation, line: re.Pattern[str], number: int) -> list[str] | None:
-    """Return the words of the lines of a reply in the order of their numbers, or None unless there is one for each number.
+    """Return the words of the lines of a reply in the order of their numbers, or None unless there
+    is one for each number.
 
     Args:
         reply: Reply that has a word for each of some things, in a line of its own.
-        line: Pattern of such a line, whose groups are the number, which may be missing in all lines, and the word.
+        line: Pattern of such a line, whose groups are the number, which may be missing in all
+            lines, and the word.
         number: How many things there are.
 
     """
-    lines = [match for text in extract_final_text(reply.text).split("\n") if (match := line.match(text))]
+    lines = [
+        match for text in extract_final_text(reply.text).split("\n") if (match := line.match(text))
+    ]
     places = [int(match[1]) if match[1] else place for place, match in enumerate(lines, 1)]
     if sorted(places) != list(range(1, number + 1)):
         return None

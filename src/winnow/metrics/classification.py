@@ -1,8 +1,9 @@
-"""Accuracy of questions with a fixed set of answers: multiple choice (ARC) and true or false (PubHealth).
+"""Accuracy of questions with a fixed set of answers: multiple choice (ARC) and true or false
+(PubHealth).
 
-Each metric has two dialects. "crag" is the rule of CRAG's code, which looks for the raw label anywhere in the reply: "A" is in
-"All", and "true" in "untrue". "fixed" reads the reply as a person would (`winnow.text.claims` and `choices`); a reply that
-gives no single answer is wrong.
+Each metric has two dialects. "crag" is the rule of CRAG's code, which looks for the raw label
+anywhere in the reply: "A" is in "All", and "true" in "untrue". "fixed" reads the reply as a person
+would (`winnow.text.claims` and `choices`); a reply that gives no single answer is wrong.
 """
 
 import json
@@ -31,7 +32,9 @@ class _Classification(MeanMetric):
     def __post_init__(self) -> None:
         """Raise ConfigError if the dialect is unknown."""
         if self.dialect not in get_args(ClassificationDialect):
-            raise ConfigError(f"metric.{self.name}.dialect must be fixed or crag; received {self.dialect!r}.")
+            raise ConfigError(
+                f"metric.{self.name}.dialect must be fixed or crag; received {self.dialect!r}."
+            )
 
     @property
     def heading(self) -> str:
@@ -41,16 +44,19 @@ class _Classification(MeanMetric):
 
 @dataclass(frozen=True)
 class ChoiceAccuracy(_Classification):
-    """Whether the reply names the right choice. The metric is undefined for questions without choices.
+    """Whether the reply names the right choice. The metric is undefined for questions without
+    choices.
 
-    The dialect "crag" looks for the key of the file, which is a number if the file numbers its choices, although the prompt
-    shows letters.
+    The dialect "crag" looks for the key of the file, which is a number if the file numbers its
+    choices, although the prompt shows letters.
     """
 
     revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has no choices."""
+        """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has
+        no choices.
+        """
         meta = json.loads(sample.question.meta)
         if "choices" not in meta:
             return None
@@ -70,7 +76,9 @@ class ClaimAccuracy(_Classification):
     revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is not a claim."""
+        """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is not
+        a claim.
+        """
         answer = sample.question.answers[0] if sample.question.answers else ""
         if answer not in ("true", "false"):
             return None

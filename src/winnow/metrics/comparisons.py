@@ -1,7 +1,7 @@
 """Paired comparisons of two cells on the same questions: difference, interval, test and power.
 
-A cell is one setting of a sweep, with one prediction per question. A question is discordant if only one of two cells answers
-it correctly.
+A cell is one setting of a sweep, with one prediction per question. A question is discordant if only
+one of two cells answers it correctly.
 """
 
 import math
@@ -28,7 +28,9 @@ from winnow.metrics.intervals import (
 
 Floats = NDArray[np.float64]
 _EXPECTED_DISCORDANT = 7.906
-"""Mean of a Poisson distribution whose values are at least `MIN_DISCORDANT` with a probability of 80 %."""
+"""Mean of a Poisson distribution whose values are at least `MIN_DISCORDANT` with a probability of
+80 %.
+"""
 _POWER_QUANTILES = NORMAL_QUANTILE + 0.841621
 """Sum of the normal quantiles of a two-sided 5 % test and of 80 % power."""
 _NUM_PERMUTATIONS = 9999
@@ -48,9 +50,11 @@ class Comparison:
         difference: Mean of the first cell minus mean of the second.
         low: Lower bound of its 95 % interval.
         high: Upper bound of its 95 % interval.
-        p_value: Two-sided p-value: McNemar's exact test if all values are 0 or 1, else a paired permutation test.
+        p_value: Two-sided p-value: McNemar's exact test if all values are 0 or 1, else a paired
+            permutation test.
         n: Number of questions.
-        detectable: Smallest difference that a test on these questions detects with 80 % power, or NaN if there is none.
+        detectable: Smallest difference that a test on these questions detects with 80 % power, or
+            NaN if there is none.
 
     """
 
@@ -67,28 +71,37 @@ class Comparison:
         return format_p(self.p_value)
 
     def format_difference(self, scale: float = 100.0) -> str:
-        """Format the difference with its interval, multiplied by `scale`: in percentage points by default."""
+        """Format the difference with its interval, multiplied by `scale`: in percentage points by
+        default.
+        """
         return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
 
     def format_detectable(self, scale: float = 100.0) -> str:
-        """Format the smallest detectable difference, multiplied by `scale`: in percentage points by default."""
+        """Format the smallest detectable difference, multiplied by `scale`: in percentage points by
+        default.
+        """
         return UNDEFINED if math.isnan(self.detectable) else f"{scale * self.detectable:.1f}"
 
 
 def format_p(p_value: float) -> str:
-    """Format a p-value with three decimals, or as "<0.001"; one just below 0.05 has a fourth, which shows that it is."""
+    """Format a p-value with three decimals, or as "<0.001"; one just below 0.05 has a fourth, which
+    shows that it is.
+    """
     if p_value < 0.001:
         return "<0.001"
     return f"{p_value:.4f}" if 0.0495 <= p_value < SIGNIFICANCE_LEVEL else f"{p_value:.3f}"
 
 
-def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:
+def compare(
+    first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000
+) -> Comparison:
     """Compare two cells question by question.
 
-    If all values are 0 or 1, the interval contains 0 exactly if the p-value of McNemar's exact test is at least 0.05.
-    Otherwise, the interval is a paired bootstrap interval. Near p = 0.05 it may disagree with the permutation test; the test
-    is then more reliable. If all values are from 0 to 1 and fewer than ten questions differ, a bootstrap interval is too
-    narrow. It is then extended by the interval that the differences would have if each were 1 or -1.
+    If all values are 0 or 1, the interval contains 0 exactly if the p-value of McNemar's exact test
+    is at least 0.05. Otherwise, the interval is a paired bootstrap interval. Near p = 0.05 it may
+    disagree with the permutation test; the test is then more reliable. If all values are from 0 to
+    1 and fewer than ten questions differ, a bootstrap interval is too narrow. It is then extended
+    by the interval that the differences would have if each were 1 or -1.
 
     Args:
         first: (questions,) Values of the first cell.
@@ -100,8 +113,9 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
     first_values, second_values = as_vector(first), as_vector(second)
     if len(first_values) != len(second_values):
         raise InputError(
-            f"A paired comparison needs the same questions in both cells; received {len(first_values)} values of the first "
-            f"cell and {len(second_values)} of the second."
+            "A paired comparison needs the same questions in both cells; received "
+            f"{len(first_values)} values of the first cell and {len(second_values)} of the "
+            "second."
         )
     differences = first_values - second_values
     detectable = compute_detectable_difference(differences)
@@ -111,15 +125,22 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
         p_value = mcnemar_test(gained, lost)
     else:
         low, high = compute_bounds(resample_means(differences, seed, resamples))
-        if np.count_nonzero(differences) < MIN_DEVIATING and is_fraction(first_values) and is_fraction(second_values):
-            signs = compute_paired_share_bounds(int((differences > 0).sum()), int((differences < 0).sum()), len(differences))
+        if (
+            np.count_nonzero(differences) < MIN_DEVIATING
+            and is_fraction(first_values)
+            and is_fraction(second_values)
+        ):
+            signs = compute_paired_share_bounds(
+                int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
+            )
             low, high = min(low, signs[0]), max(high, signs[1])
         p_value = permutation_test(differences, seed=seed)
     return Comparison(float(differences.mean()), low, high, p_value, len(differences), detectable)
 
 
 def mcnemar_test(gained: int, lost: int) -> float:
-    """Compute the exact two-sided p-value of McNemar's test, which SciPy's `binomtest` takes a thousand times as long for.
+    """Compute the exact two-sided p-value of McNemar's test, which SciPy's `binomtest` takes a
+    thousand times as long for.
 
     Args:
         gained: Number of questions that only the first cell answers correctly.
@@ -132,10 +153,11 @@ def mcnemar_test(gained: int, lost: int) -> float:
 
 
 def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
-    """Compute the two-sided p-value of the paired permutation test, which flips the signs of the differences at random.
+    """Compute the two-sided p-value of the paired permutation test, which flips the signs of the
+    differences at random.
 
-    For more than 2,000 non-zero differences, the permuted mean is assumed to be normally distributed. The error of this
-    approximation is smaller than that of drawing 9,999 permutations.
+    For more than 2,000 non-zero differences, the permuted mean is assumed to be normally
+    distributed. The error of this approximation is smaller than that of drawing 9,999 permutations.
 
     Args:
         differences: (questions,) Difference between the two cells on each question.
@@ -164,7 +186,8 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p-values of a family of tests by Holm's step-down procedure, and return them in the given order.
+    """Adjust the p-values of a family of tests by Holm's step-down procedure, and return them in
+    the given order.
 
     SciPy only provides procedures that control the false discovery rate.
     """
@@ -188,13 +211,15 @@ def compute_p_value(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> fl
 
 
 def compute_detectable_difference(differences: ArrayLike) -> float:
-    """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 % level.
+    """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 %
+    level.
 
-    The questions are assumed to keep their spread: the share of discordant questions if the values of both cells are 0 or 1,
-    otherwise the standard deviation of the differences. For values of 0 or 1, the exact test has at least 76 % power, and more
-    for fewer than 100 questions. The result is NaN if no test can detect a difference, or if the spread says nothing about it:
-    with fewer than six questions or, for other values, with fewer than six non-zero differences or equal differences on all
-    questions.
+    The questions are assumed to keep their spread: the share of discordant questions if the values
+    of both cells are 0 or 1, otherwise the standard deviation of the differences. For values of 0
+    or 1, the exact test has at least 76 % power, and more for fewer than 100 questions. The result
+    is NaN if no test can detect a difference, or if the spread says nothing about it: with fewer
+    than six questions or, for other values, with fewer than six non-zero differences or equal
+    differences on all questions.
 
     Args:
         differences: (questions,) Observed difference between the two cells on each question.
@@ -214,10 +239,12 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
 
 
 def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
-    """Compute how many questions a paired test needs to detect a mean difference with 80 % power at the 5 % level.
+    """Compute how many questions a paired test needs to detect a mean difference with 80 % power at
+    the 5 % level.
 
     Args:
-        differences: (questions,) Observed differences. Further questions are assumed to have the same spread.
+        differences: (questions,) Observed differences. Further questions are assumed to have the
+            same spread.
         effect: Mean difference to detect. It must not be 0.
 
     """
@@ -231,7 +258,9 @@ def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
 
 
 def _compute_spread(data: Floats) -> float:
-    """Compute the share of discordant questions if the values are differences of 0s and 1s, else their variance."""
+    """Compute the share of discordant questions if the values are differences of 0s and 1s, else
+    their variance.
+    """
     if has_ternary_values(data):
         return float((data**2).mean())
     return float(data.var(ddof=1)) if len(data) > 1 else 0.0
@@ -239,13 +268,15 @@ def _compute_spread(data: Floats) -> float:
 
 @lru_cache(maxsize=10_000)
 def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> tuple[float, float]:
-    """Compute a 95 % interval of a difference of paired shares that agrees with McNemar's exact test.
+    """Compute a 95 % interval of a difference of paired shares that agrees with McNemar's exact
+    test.
 
-    The difference is the share of discordant questions times (2 t - 1), where t is the share of the discordant questions that
-    the first cell answers correctly. The interval combines the exact confidence distributions of both factors (Fay
-    and Lumbard, "Confidence intervals for difference in proportions for matched pairs compatible with exact McNemar's or sign
-    tests", 2021). Since the first factor is positive, 0 is within the interval exactly if the test of t = 0.5 does not reject.
-    SciPy does not provide this interval.
+    The difference is the share of discordant questions times (2 t - 1), where t is the share of the
+    discordant questions that the first cell answers correctly. The interval combines the exact
+    confidence distributions of both factors (Fay and Lumbard, "Confidence intervals for difference
+    in proportions for matched pairs compatible with exact McNemar's or sign tests", 2021). Since
+    the first factor is positive, 0 is within the interval exactly if the test of t = 0.5 does not
+    reject. SciPy does not provide this interval.
 
     Args:
         gained: Number of questions that only the first cell answers correctly.
@@ -255,7 +286,9 @@ def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> t
     """
     low = -_compute_upper_bound(lost, gained, num_questions)
     high = _compute_upper_bound(gained, lost, num_questions)
-    if mcnemar_test(gained, lost) >= SIGNIFICANCE_LEVEL:  # the bounds are approximate and might exclude 0
+    if (
+        mcnemar_test(gained, lost) >= SIGNIFICANCE_LEVEL
+    ):  # the bounds are approximate and might exclude 0
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
 
@@ -274,8 +307,12 @@ def _compute_upper_bound(gained: int, lost: int, num_questions: int) -> float:
 
 
 def _compute_beta_quantiles(a: int, b: int) -> Floats:
-    """Compute evenly spaced quantiles of the Beta distribution. All of them are 0 if a is 0, and 1 if b is 0."""
-    from scipy.special import betaincinv  # scipy.stats has the same quantiles, and takes a second to import
+    """Compute evenly spaced quantiles of the Beta distribution. All of them are 0 if a is 0, and 1
+    if b is 0.
+    """
+    from scipy.special import (
+        betaincinv,
+    )  # scipy.stats has the same quantiles, and takes a second to import
 
     if not a or not b:
         return np.full(_NUM_BETA_QUANTILES, 0.0 if not a else 1.0)

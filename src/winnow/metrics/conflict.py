@@ -1,4 +1,6 @@
-"""What a reader follows where a passage contradicts what it may know: the passage, its memory, or neither."""
+"""What a reader follows where a passage contradicts what it may know: the passage, its memory, or
+neither.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -14,10 +16,11 @@ Source = Literal["passage", "memory", "neither"]
 class Follows(MeanMetric):
     """Share of answers that follow a counterfactual passage, the reader's memory, or neither.
 
-    An answer follows the *passage* if it contains the false answer that `placement=counterfactual` put into the gold
-    passage, and the *memory* if it contains an accepted answer, which none of the passages does. One that contains both or
-    none of them, such as "unknown", follows *neither*; the three shares add up to 1. Undefined for questions whose passage
-    was not changed. Answers are compared as `accuracy` does.
+    An answer follows the *passage* if it contains the false answer that `placement=counterfactual`
+    put into the gold passage, and the *memory* if it contains an accepted answer, which none of the
+    passages does. One that contains both or none of them, such as "unknown", follows *neither*; the
+    three shares add up to 1. Undefined for questions whose passage was not changed. Answers are
+    compared as `accuracy` does.
 
     Args:
         source: What is followed.
@@ -33,7 +36,8 @@ class Follows(MeanMetric):
         """Raise ConfigError for an unknown source."""
         if self.source not in get_args(Source):
             raise ConfigError(
-                f"metric.{self.name}.source must be one of {', '.join(get_args(Source))}; received {self.source!r}."
+                f"metric.{self.name}.source must be one of {', '.join(get_args(Source))}; received "
+                f"{self.source!r}."
             )
 
     def score(self, sample: Sample) -> float | None:
@@ -44,17 +48,21 @@ class Follows(MeanMetric):
 
 @dataclass(frozen=True)
 class MemorizationRatio(RatioMetric):
-    """Share of memory among the answers that follow memory or a counterfactual passage: p_o / (p_o + p_s).
+    """Share of memory among the answers that follow memory or a counterfactual passage: p_o / (p_o
+    + p_s).
 
-    As in Longpre et al. (2021), where o is the original and s the substituted answer. They count the questions alone that the
-    reader answers right without passages: `sweep.closed_book_keeps=known` asks these.
+    As in Longpre et al. (2021), where o is the original and s the substituted answer. They count
+    the questions alone that the reader answers right without passages:
+    `sweep.closed_book_keeps=known` asks these.
     """
 
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return whether the answer follows memory, and whether it follows memory or the passage."""
+        """Return whether the answer follows memory, and whether it follows memory or
+        the passage.
+        """
         followed = find_followed(sample)
         return float(followed == "memory"), float(followed in ("memory", "passage"))
 
@@ -65,7 +73,10 @@ def find_followed(sample: Sample) -> Source | None:
     if not substitute:
         return None
     answer = "" if sample.prediction.unknown else sample.prediction.answer
-    follows_passage, follows_memory = accuracy(answer, [substitute]) == 1.0, accuracy(answer, sample.question.answers) == 1.0
+    follows_passage, follows_memory = (
+        accuracy(answer, [substitute]) == 1.0,
+        accuracy(answer, sample.question.answers) == 1.0,
+    )
     if follows_passage == follows_memory:
         return "neither"
     return "passage" if follows_passage else "memory"

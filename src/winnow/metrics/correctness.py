@@ -1,6 +1,7 @@
 """Metrics of the correctness of an answer: exact match, F1 and accuracy.
 
-Each metric has several dialects, which are the rules of published implementations (see `winnow.metrics.answer`).
+Each metric has several dialects, which are the rules of published implementations (see
+`winnow.metrics.answer`).
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class _Correctness(MeanMetric):
         """Raise ConfigError if the dialect is unknown."""
         if self.dialect not in get_args(Dialect):
             raise ConfigError(
-                f"metric.{self.name}.dialect must be one of {', '.join(get_args(Dialect))}; received {self.dialect!r}."
+                f"metric.{self.name}.dialect must be one of {', '.join(get_args(Dialect))}; "
+                f"received {self.dialect!r}."
             )
 
     @property
@@ -38,7 +40,9 @@ class _Correctness(MeanMetric):
 
 @dataclass(frozen=True)
 class ExactMatch(_Correctness):
-    """Whether the normalized answer equals a normalized accepted answer; in the dialect "crag", whether it contains one."""
+    """Whether the normalized answer equals a normalized accepted answer; in the dialect "crag",
+    whether it contains one.
+    """
 
     revision: ClassVar[int] = 1
 

@@ -1,4 +1,6 @@
-"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
+"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run
+alone.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -14,20 +16,24 @@ _SEARCHING: tuple[Role, ...] = ("search", "corpus")
 
 @dataclass(frozen=True)
 class Consumption(MeanMetric):
-    """Tokens, calls, searches or seconds that a prediction used, summed over the engines of all roles.
+    """Tokens, calls, searches or seconds that a prediction used, summed over the engines of all
+    roles.
 
     Args:
-        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out", which includes "tokens_reasoning"; "calls"
-            includes "searches". "seconds" is the time of the engines when the calls were made, shared equally within a
-            batch. It depends on batches and on the machine: it says where time goes, and `bench/` compares speeds.
-            "tokens_reasoning" is what a server reports or a local tokenizer counts; of a server that returns the reasoning
-            without a count, it is the reasoning's share of the reply's characters.
+        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out", which includes
+            "tokens_reasoning"; "calls" includes "searches". "seconds" is the time of the engines
+            when the calls were made, shared equally within a batch. It depends on batches and on
+            the machine: it says where time goes, and `bench/` compares speeds. "tokens_reasoning"
+            is what a server reports or a local tokenizer counts; of a server that returns the
+            reasoning without a count, it is the reasoning's share of the reply's characters.
 
     """
 
     revision: ClassVar[int] = 1
 
-    of: Literal["tokens_in", "tokens_out", "tokens_reasoning", "tokens", "calls", "searches", "seconds"] = "tokens"
+    of: Literal[
+        "tokens_in", "tokens_out", "tokens_reasoning", "tokens", "calls", "searches", "seconds"
+    ] = "tokens"
 
     def score(self, sample: Sample) -> float:
         """Return the amount of the resource that the prediction used."""
@@ -41,7 +47,8 @@ class Consumption(MeanMetric):
 
 @dataclass(frozen=True)
 class Cost(MeanMetric):
-    """Cost in dollars, where the calls of each role have the price of its model. It is undefined if no model has a price.
+    """Cost in dollars, where the calls of each role have the price of its model. It is undefined if
+    no model has a price.
 
     Args:
         questions: Number of questions to which the printed cost refers.
@@ -53,9 +60,14 @@ class Cost(MeanMetric):
     questions: Annotated[int, Ge(1)] = 1000
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the cost in dollars of `questions` questions like this one. Roles without a price are not counted."""
+        """Compute the cost in dollars of `questions` questions like this one. Roles without a price
+        are not counted.
+        """
         if not sample.prices:
             return None
         priced = [usage for usage in sample.prediction.usage if usage.role in sample.prices]
-        dollars = sum(sample.prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out) for usage in priced)
+        dollars = sum(
+            sample.prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
+            for usage in priced
+        )
         return self.questions * dollars

@@ -1,4 +1,6 @@
-"""What single passages do to a reader: how often those without an answer draw one, and how useful all of them are."""
+"""What single passages do to a reader: how often those without an answer draw one, and how useful
+all of them are.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,23 +12,29 @@ from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 from winnow.text.containment import has_answer
 
 ANSWERED = "answered: "
-"""Label of the trace entry with the positions of the contexts that drew an answer when they were read alone, or "none"."""
+"""Label of the trace entry with the positions of the contexts that drew an answer when they were
+read alone, or "none".
+"""
 
 
 @dataclass(frozen=True)
 class DistractingEffect(RatioMetric):
-    """Share of *placed* passages without an answer that draw one other than "unknown" when the reader sees them alone.
+    """Share of *placed* passages without an answer that draw one other than "unknown" when the
+    reader sees them alone.
 
-    Gold passages, and those whose title contains an answer, count as passages with an answer. A passage draws an answer if at
-    least one of the replies to it is one. Strategies that read each passage alone (Post-Fusion, PF + Concat, and the fallback
-    of Concat + PF for the questions that need it) record which do; the metric is undefined for others.
+    Gold passages, and those whose title contains an answer, count as passages with an answer. A
+    passage draws an answer if at least one of the replies to it is one. Strategies that read each
+    passage alone (Post-Fusion, PF + Concat, and the fallback of Concat + PF for the questions that
+    need it) record which do; the metric is undefined for others.
     """
 
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return the number of passages without an answer that draw one, and that of all passages without an answer."""
+        """Return the number of passages without an answer that draw one, and that of all passages
+        without an answer.
+        """
         answered = _read_answered(sample)
         if answered is None:
             return 0.0, 0.0
@@ -36,15 +44,17 @@ class DistractingEffect(RatioMetric):
 
 @dataclass(frozen=True)
 class Udcg(MeanMetric):
-    """UDCG, the utility of the placed passages to the reader (Trappolini et al. 2025), from 0.42 to 0.73 with k passages.
+    """UDCG, the utility of the placed passages to the reader (Trappolini et al. 2025), from 0.42 to
+    0.73 with k passages.
 
-    UDCG = sigmoid((A - w B) / k), where A is the number of relevant passages from which the reader answers when it sees each
-    alone, B that of the irrelevant ones, and w the weight of the harm. As in the authors' code, which divides both sums by
-    all k passages (their README divides each by its own number). Their utility is one minus the probability of the first
-    token of a refusal; here a passage counts as 1 or 0 by the reply, because the calls are those of Post-Fusion.
+    UDCG = sigmoid((A - w B) / k), where A is the number of relevant passages from which the reader
+    answers when it sees each alone, B that of the irrelevant ones, and w the weight of the harm. As
+    in the authors' code, which divides both sums by all k passages (their README divides each by
+    its own number). Their utility is one minus the probability of the first token of a refusal;
+    here a passage counts as 1 or 0 by the reply, because the calls are those of Post-Fusion.
 
-    Defined for strategies that read each passage alone, as `DistractingEffect` is. Undefined without passages, for which the
-    code returns 0.
+    Defined for strategies that read each passage alone, as `DistractingEffect` is. Undefined
+    without passages, for which the code returns 0.
 
     Args:
         weight: Weight of an irrelevant passage that draws an answer (1/3 as published).
@@ -67,16 +77,25 @@ class Udcg(MeanMetric):
 
 
 def _read_answered(sample: Sample) -> set[int] | None:
-    """Return the positions of the passages that drew an answer, or None if they were not read alone."""
+    """Return the positions of the passages that drew an answer, or None if they were not read
+    alone.
+    """
     entry = next((entry for entry in sample.prediction.trace if entry.startswith(ANSWERED)), None)
-    return None if entry is None else {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
+    return (
+        None
+        if entry is None
+        else {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
+    )
 
 
 def _find_relevant(sample: Sample) -> set[int]:
-    """Return the positions of the gold passages and of those with an answer in text or title; a false answer is none."""
+    """Return the positions of the gold passages and of those with an answer in text or title; a
+    false answer is none.
+    """
     answers = sample.question.answers
     return {
         position
         for position, context in enumerate(sample.placed, start=1)
-        if not context.substitute and (context.is_gold or context.has_answer or has_answer(context.passage.title, answers))
+        if not context.substitute
+        and (context.is_gold or context.has_answer or has_answer(context.passage.title, answers))
     }

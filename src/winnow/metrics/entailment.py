@@ -1,4 +1,6 @@
-"""Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023, section 3)."""
+"""Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023,
+section 3).
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,21 +24,25 @@ class _Claim:
 
 @dataclass(frozen=True)
 class CitationSupport(JudgedMetric):
-    """Share of the sentences that their citations support, or of the citations that are needed, according to an NLI model.
+    """Share of the sentences that their citations support, or of the citations that are needed,
+    according to an NLI model.
 
-    A sentence is supported if it cites passages that entail it together. A citation of a supported sentence is right unless it
-    is needless: alone it does not entail the sentence, while the other citations do without it. As in ALCE's code, a sentence
-    that cites a number without a passage is not supported and its citations are not counted, and only the first `most`
-    citations of a sentence count. Unlike there, a passage that a sentence cites twice counts once, [0] is a number without a
-    passage, and citations without a sentence are left out.
+    A sentence is supported if it cites passages that entail it together. A citation of a supported
+    sentence is right unless it is needless: alone it does not entail the sentence, while the other
+    citations do without it. As in ALCE's code, a sentence that cites a number without a passage is
+    not supported and its citations are not counted, and only the first `most` citations of a
+    sentence count. Unlike there, a passage that a sentence cites twice counts once, [0] is a number
+    without a passage, and citations without a sentence are left out.
 
-    The metric reads the passages that the prompt of the reply has *shown*, also parts of passages and web pages. It is
-    undefined for a reply without a sentence, and where the steps of a cell were not recorded.
+    The metric reads the passages that the prompt of the reply has *shown*, also parts of passages
+    and web pages. It is undefined for a reply without a sentence, and where the steps of a cell
+    were not recorded.
 
     Args:
-        of: "recall" is the share of sentences that are supported; "precision" the share of citations that are right, 0 for a
-            reply without a counted citation.
-        hypothesis: Template of what a sentence says, with {sentence} and, for short answers, {question}.
+        of: "recall" is the share of sentences that are supported; "precision" the share of
+            citations that are right, 0 for a reply without a counted citation.
+        hypothesis: Template of what a sentence says, with {sentence} and, for short answers,
+            {question}.
         most: Number of citations of a sentence that count (ALCE: 3).
 
     """
@@ -50,16 +56,20 @@ class CitationSupport(JudgedMetric):
     most: int = 3
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without {sentence}, and for a number and a word that have no meaning."""
+        """Raise ConfigError for a template without {sentence}, and for a number and a word that
+        have no meaning.
+        """
         check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
         if self.most < 1 or self.of not in get_args(Measure):
             raise ConfigError(
-                f"metric.{self.name}: most must be at least 1, and `of` one of {', '.join(get_args(Measure))}; received "
-                f"{self.most} and {self.of!r}."
+                f"metric.{self.name}: most must be at least 1, and `of` one of "
+                f"{', '.join(get_args(Measure))}; received {self.most} and {self.of!r}."
             )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Request whether the citations of each sentence entail it together and, for precision, each alone and without it."""
+        """Request whether the citations of each sentence entail it together and, for precision,
+        each alone and without it.
+        """
         claims = list(self._iter_claims(sample))
         if not claims:
             return None
@@ -71,16 +81,26 @@ class CitationSupport(JudgedMetric):
         num_cited = sum(len(claim.cited) for claim in cited)
         if not num_cited:
             return 0.0
-        pairs = [(claim, passage) for claim in supported if len(claim.cited) > 1 for passage in claim.cited]
+        pairs = [
+            (claim, passage)
+            for claim in supported
+            if len(claim.cited) > 1
+            for passage in claim.cited
+        ]
         alone = yield from _entail([(claim.hypothesis, (passage,)) for claim, passage in pairs])
         doubtful = [pair for pair, is_entailed in zip(pairs, alone, strict=True) if not is_entailed]
         needless = yield from _entail(
-            [(claim.hypothesis, tuple(other for other in claim.cited if other is not passage)) for claim, passage in doubtful]
+            [
+                (claim.hypothesis, tuple(other for other in claim.cited if other is not passage))
+                for claim, passage in doubtful
+            ]
         )
         return (sum(len(claim.cited) for claim in supported) - sum(needless)) / num_cited
 
     def _iter_claims(self, sample: Sample) -> Iterator[_Claim]:
-        """Yield the claim of each sentence; without passages if it cites none or a number without a passage."""
+        """Yield the claim of each sentence; without passages if it cites none or a number without a
+        passage.
+        """
         if sample.shown is None:
             return
         documents = [context.passage for context in sample.shown.last]
@@ -90,16 +110,26 @@ class CitationSupport(JudgedMetric):
                 continue
             numbers = list(dict.fromkeys(find_citations(text, len(documents), "strict")))
             is_valid = all(1 <= number <= len(documents) for number in numbers)
-            cited = tuple(documents[number - 1] for number in numbers[: self.most]) if is_valid else ()
-            yield _Claim(self.hypothesis.format(sentence=sentence, question=sample.question.text), cited)
+            cited = (
+                tuple(documents[number - 1] for number in numbers[: self.most]) if is_valid else ()
+            )
+            yield _Claim(
+                self.hypothesis.format(sentence=sentence, question=sample.question.text), cited
+            )
 
 
 def _entail(claims: Sequence[tuple[str, Sequence[Passage]]]) -> Plan[list[bool]]:
-    """Request whether passages, joined as in ALCE, entail each hypothesis: whether that is more probable than not."""
+    """Request whether passages, joined as in ALCE, entail each hypothesis: whether that is more
+    probable than not.
+    """
     if not claims:
         return []
     scores: Sequence[Score] = yield [
-        Estimate(hypothesis, "\n".join(f"Title: {passage.title}\n{passage.text}" for passage in passages), role="nli")
+        Estimate(
+            hypothesis,
+            "\n".join(f"Title: {passage.title}\n{passage.text}" for passage in passages),
+            role="nli",
+        )
         for hypothesis, passages in claims
     ]
     return [score.value > 0 for score in scores]

@@ -1,4 +1,6 @@
-"""FactScore (Min et al. 2023): the share of the facts in a long answer that passages support, according to a judge."""
+"""FactScore (Min et al. 2023): the share of the facts in a long answer that passages support,
+according to a judge.
+"""
 
 import math
 import re
@@ -18,9 +20,13 @@ from winnow.records import Decoding, Generate, Message, Passage, Plan
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])"
+)
 _LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
-_NEXT_EXAMPLE = re.compile(r"^[ \t]*(?:Sentence|Question|Answer|Claims):", re.MULTILINE | re.IGNORECASE)
+_NEXT_EXAMPLE = re.compile(
+    r"^[ \t]*(?:Sentence|Question|Answer|Claims):", re.MULTILINE | re.IGNORECASE
+)
 _NEGATIONS = ("not", "cannot", "unknown", "information")
 
 
@@ -28,20 +34,26 @@ _NEGATIONS = ("not", "cannot", "unknown", "information")
 class FactScore(JudgedMetric):
     """Share of an answer's facts that passages support, with a penalty for short answers.
 
-    The judge divides each sentence of the answer into facts, and then decides on each fact: as published, from the passages of
-    the topic's article that match the fact best (`articles`), or from the first contexts of the retriever, which are the same
-    for all facts. As published, the share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma.
-    A sentence for which the judge lists no facts is one fact.
+    The judge divides each sentence of the answer into facts, and then decides on each fact: as
+    published, from the passages of the topic's article that match the fact best (`articles`), or
+    from the first contexts of the retriever, which are the same for all facts. As published, the
+    share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma. A
+    sentence for which the judge lists no facts is one fact.
 
-    The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it beside %Unk, which counts
-    them. It is undefined, too, if the judge was cut while it reasoned, and for a topic without an article.
+    The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it
+    beside %Unk, which counts them. It is undefined, too, if the judge was cut while it reasoned,
+    and for a topic without an article.
 
     Args:
-        split_template: Template of the prompt for the facts, with the field {sentence}. The reply lists them, one per line.
-        check_template: Template of the prompt for a decision, with the fields {topic}, {passages} and {fact}.
-        articles: File of articles, JSON lines with `title` (the topic) and `text`, or "" for the contexts of the retriever.
+        split_template: Template of the prompt for the facts, with the field {sentence}. The reply
+            lists them, one per line.
+        check_template: Template of the prompt for a decision, with the fields {topic}, {passages}
+            and {fact}.
+        articles: File of articles, JSON lines with `title` (the topic) and `text`, or "" for the
+            contexts of the retriever.
         passages: Number of passages on which a decision rests (published: 5).
-        gamma: Number of facts below which answers are penalised (published: 10), or 0 for no penalty.
+        gamma: Number of facts below which answers are penalised (published: 10), or 0 for no
+            penalty.
         of: "score", or "facts" for the number of facts.
         max_new_tokens: Maximum number of tokens in a list of facts.
 
@@ -58,24 +70,41 @@ class FactScore(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, and for numbers and words that have no meaning."""
-        for name, fields in (("split_template", {"sentence"}), ("check_template", {"topic", "passages", "fact"})):
+        """Raise ConfigError for templates without their fields, and for numbers and words that have
+        no meaning.
+        """
+        for name, fields in (
+            ("split_template", {"sentence"}),
+            ("check_template", {"topic", "passages", "fact"}),
+        ):
             check_fields(f"metric.{self.name}.{name}", getattr(self, name), fields)
         if self.passages < 1 or self.gamma < 0 or self.of not in get_args(Measure):
             raise ConfigError(
-                f"metric.{self.name}: passages must be at least 1, gamma at least 0, and `of` one of "
-                f"{', '.join(get_args(Measure))}; received {self.passages}, {self.gamma} and {self.of!r}."
+                f"metric.{self.name}: passages must be at least 1, gamma at least 0, and `of` one "
+                f"of {', '.join(get_args(Measure))}; received {self.passages}, {self.gamma} and "
+                f"{self.of!r}."
             )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Request the facts of each sentence, then a decision on each, and return the score or the number of facts."""
-        sentences = [] if sample.prediction.unknown else split_sentences(get_whole_answer(sample.prediction))
+        """Request the facts of each sentence, then a decision on each, and return the score or the
+        number of facts.
+        """
+        sentences = (
+            []
+            if sample.prediction.unknown
+            else split_sentences(get_whole_answer(sample.prediction))
+        )
         if not sentences:
             return None
         replies = yield [
-            self._build_request(self.split_template.format(sentence=text), self.max_new_tokens) for text in sentences
+            self._build_request(self.split_template.format(sentence=text), self.max_new_tokens)
+            for text in sentences
         ]
-        facts = [fact for text, reply in zip(sentences, replies, strict=True) for fact in parse_facts(reply.text) or [text]]
+        facts = [
+            fact
+            for text, reply in zip(sentences, replies, strict=True)
+            for fact in parse_facts(reply.text) or [text]
+        ]
         if self.of == "facts":
             return float(len(facts))
         topic = sample.question.answers[0]
@@ -84,29 +113,44 @@ class FactScore(JudgedMetric):
             return None  # the topic has no article
         verdicts = yield [
             self._build_request(
-                self.check_template.format(topic=topic, passages=_format_passages(passages or ()), fact=fact), 8
+                self.check_template.format(
+                    topic=topic, passages=_format_passages(passages or ()), fact=fact
+                ),
+                8,
             )
             for fact, passages in zip(facts, knowledge, strict=True)
         ]
-        if any(verdict.text.strip() and not extract_final_text(verdict.text).strip() for verdict in verdicts):
+        if any(
+            verdict.text.strip() and not extract_final_text(verdict.text).strip()
+            for verdict in verdicts
+        ):
             return None  # the judge was cut while it reasoned
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
     def _select_passages(self, sample: Sample, fact: str) -> Sequence[Passage] | None:
-        """Return the passages on which the decision on a fact rests, or None if the topic has no article."""
+        """Return the passages on which the decision on a fact rests, or None if the topic has no
+        article.
+        """
         if not self.articles:
             return [context.passage for context in sample.ranking[: self.passages]]
         path = Path(self.articles)
         if not path.is_file():
             raise ConfigError(
-                f"metric.{self.name}.articles={self.articles}: there is no such file. It has a line per topic, "
-                '{"title": ..., "text": ...}; use metric=[factscore_ranking] for decisions from the retrieved passages.'
+                f"metric.{self.name}.articles={self.articles}: there is no such file. It has a "
+                'line per topic, {"title": ..., "text": ...}; use metric=[factscore_ranking] '
+                "for decisions from the retrieved passages."
             )
-        return load_articles(path, path.stat().st_mtime_ns).select(sample.question.answers[0], fact, self.passages)
+        return load_articles(path, path.stat().st_mtime_ns).select(
+            sample.question.answers[0], fact, self.passages
+        )
 
     def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:
         """Build a request to the judge."""
-        return Generate((Message("user", prompt.strip()),), Decoding(max_new_tokens=max_new_tokens), role="judge")
+        return Generate(
+            (Message("user", prompt.strip()),),
+            Decoding(max_new_tokens=max_new_tokens),
+            role="judge",
+        )
 
 
 def _format_passages(passages: Sequence[Passage]) -> str:
@@ -115,20 +159,31 @@ def _format_passages(passages: Sequence[Passage]) -> str:
 
 
 def get_whole_answer(prediction: Prediction) -> str:
-    """Return the reply without its reasoning if the answer is its beginning, such as its first line, or else the answer."""
+    """Return the reply without its reasoning if the answer is its beginning, such as its first
+    line, or else the answer.
+    """
     reply = extract_final_text(prediction.reply).strip()
     return reply if reply.startswith(prediction.answer.strip()) else prediction.answer
 
 
 def compute_score(supported: Sequence[bool], gamma: int) -> float:
-    """Compute the share of supported facts (at least one fact), with the penalty exp(1 - gamma / n) for n <= gamma facts."""
+    """Compute the share of supported facts (at least one fact), with the penalty exp(1 - gamma / n)
+    for n <= gamma facts.
+    """
     share = sum(supported) / len(supported)
     return share * math.exp(1 - gamma / len(supported)) if 0 < len(supported) <= gamma else share
 
 
 def split_sentences(text: str) -> list[str]:
-    """Divide a text into sentences at ends that are followed by a capital or a digit, but not after initials and titles."""
-    return [sentence for line in text.splitlines() for sentence in _SENTENCE_END.split(line.strip()) if sentence]
+    """Divide a text into sentences at ends that are followed by a capital or a digit, but not after
+    initials and titles.
+    """
+    return [
+        sentence
+        for line in text.splitlines()
+        for sentence in _SENTENCE_END.split(line.strip())
+        if sentence
+    ]
 
 
 def parse_facts(reply: str) -> list[str]:
@@ -143,8 +198,8 @@ def parse_facts(reply: str) -> list[str]:
 def parse_support(reply: str) -> bool:
     """Return whether the judge calls a fact true, by the published rule.
 
-    The later one of "true" and "false" counts. Without either, a fact is supported unless the reply contains "not", "cannot",
-    "unknown" or "information" as a word.
+    The later one of "true" and "false" counts. Without either, a fact is supported unless the reply
+    contains "not", "cannot", "unknown" or "information" as a word.
     """
     text = extract_final_text(reply).lower()
     if "true" in text or "false" in text:

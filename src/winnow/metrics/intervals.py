@@ -17,11 +17,15 @@ SIGNIFICANCE_LEVEL = 0.05
 NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 MIN_DISCORDANT = 6
-"""Number of discordant questions below which no exact test reaches p < 0.05, because 2 / 2**5 > 0.05."""
+"""Number of discordant questions below which no exact test reaches p < 0.05, because 2 / 2**5 >
+0.05.
+"""
 _MAX_CHUNK_VALUES = 2_000_000
 """Maximum number of values to draw at once for a bootstrap."""
 MIN_DEVIATING = 10
-"""Number of questions with another value than the most frequent one below which a bootstrap interval is too narrow."""
+"""Number of questions with another value than the most frequent one below which a bootstrap
+interval is too narrow.
+"""
 _MAX_RESAMPLED = 20_000
 """Number of questions above which means of resamples are drawn from their normal distribution."""
 
@@ -46,7 +50,9 @@ class Interval:
     counts: tuple[float, float] | None = None
 
     def format_percent(self) -> str:
-        """Format the interval in percent, such as "41.7 [30.0, 53.3]", or "33.3 [9.7, 70.0] (2/6)" for a ratio."""
+        """Format the interval in percent, such as "41.7 [30.0, 53.3]", or "33.3 [9.7, 70.0] (2/6)"
+        for a ratio.
+        """
         if not self.n:
             return UNDEFINED
         counts = f" ({self.counts[0]:g}/{self.counts[1]:g})" if self.counts else ""
@@ -64,17 +70,21 @@ def build_undefined_interval() -> Interval:
     return Interval(math.nan, math.nan, math.nan, 0)
 
 
-def compute_mean_interval(values: ArrayLike, *, is_share: bool = True, seed: int = 0, resamples: int = 2000) -> Interval:
+def compute_mean_interval(
+    values: ArrayLike, *, is_share: bool = True, seed: int = 0, resamples: int = 2000
+) -> Interval:
     """Compute the mean of per-question values with its 95 % interval.
 
-    A share has Wilson's interval, which is also accurate near 0 and 1: for 0 of 60 questions it ranges from 0 to 6.0 %, while
-    a bootstrap interval would have no width. Any other mean has a percentile bootstrap interval. If all values are from 0 to 1
-    and fewer than ten differ from the most frequent one, that interval is too narrow, and is extended to Wilson's for a share
-    of this size, which is wider than that of any such values.
+    A share has Wilson's interval, which is also accurate near 0 and 1: for 0 of 60 questions it
+    ranges from 0 to 6.0 %, while a bootstrap interval would have no width. Any other mean has a
+    percentile bootstrap interval. If all values are from 0 to 1 and fewer than ten differ from the
+    most frequent one, that interval is too narrow, and is extended to Wilson's for a share of this
+    size, which is wider than that of any such values.
 
     Args:
         values: (questions,) Value of each question.
-        is_share: Whether the mean of values that are all 0 or 1 is a share. It is not for a number such as calls per question.
+        is_share: Whether the mean of values that are all 0 or 1 is a share. It is not for a number
+            such as calls per question.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
 
@@ -92,12 +102,14 @@ def compute_mean_interval(values: ArrayLike, *, is_share: bool = True, seed: int
 def compute_ratio_interval(
     numerators: ArrayLike, denominators: ArrayLike, *, seed: int = 0, resamples: int = 2000
 ) -> Interval:
-    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and both sums.
+    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and
+    both sums.
 
-    If every question adds 0 or 1 to both sums, and no more to the numerator than to the denominator, the ratio is a share of
-    the questions and has Wilson's interval. Any other ratio has a percentile bootstrap interval over questions, in which the
-    denominator varies too. If that interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for
-    the number of questions that add to the denominator. The ratio is undefined if the denominator is 0.
+    If every question adds 0 or 1 to both sums, and no more to the numerator than to the
+    denominator, the ratio is a share of the questions and has Wilson's interval. Any other ratio
+    has a percentile bootstrap interval over questions, in which the denominator varies too. If that
+    interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for the
+    number of questions that add to the denominator. The ratio is undefined if the denominator is 0.
 
     Args:
         numerators: (questions,) Amount that each question adds to the numerator.
@@ -112,14 +124,19 @@ def compute_ratio_interval(
         return build_undefined_interval()
     num_counted = int((terms[1] > 0).sum())
     is_share = is_binary(terms.ravel()) and bool((terms[0] <= terms[1]).all())
-    low, high = (math.nan, math.nan) if is_share else _bootstrap_ratio_bounds(terms, seed, resamples)
+    low, high = (
+        (math.nan, math.nan) if is_share else _bootstrap_ratio_bounds(terms, seed, resamples)
+    )
     if is_share or (math.isclose(low, high, rel_tol=1e-9) and numerator <= denominator):
         low, high = _compute_wilson_bounds(numerator / denominator, num_counted)
     return Interval(numerator / denominator, low, high, num_counted, (numerator, denominator))
 
 
-def _bootstrap_ratio_bounds(terms: NDArray[np.float64], seed: int, resamples: int) -> tuple[float, float]:
-    """Compute the bounds of a percentile bootstrap interval. Resamples whose denominator is 0 are left out.
+def _bootstrap_ratio_bounds(
+    terms: NDArray[np.float64], seed: int, resamples: int
+) -> tuple[float, float]:
+    """Compute the bounds of a percentile bootstrap interval. Resamples whose denominator is 0 are
+    left out.
 
     Args:
         terms: (2, questions) Amounts added to the numerator and to the denominator.
@@ -142,7 +159,9 @@ def is_fraction(values: NDArray[np.float64]) -> bool:
     return bool(((values >= 0) & (values <= 1)).all())
 
 
-def widen_bounds(bounds: tuple[float, float], share: float, terms: NDArray[np.float64]) -> tuple[float, float]:
+def widen_bounds(
+    bounds: tuple[float, float], share: float, terms: NDArray[np.float64]
+) -> tuple[float, float]:
     """Extend bootstrap bounds to Wilson's if fewer than ten questions differ from the others.
 
     Args:
@@ -160,7 +179,9 @@ def widen_bounds(bounds: tuple[float, float], share: float, terms: NDArray[np.fl
 
 
 def compute_bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:
-    """Compute the bounds of a 95 % interval, the 2.5 % and 97.5 % quantiles of resampled statistics."""
+    """Compute the bounds of a 95 % interval, the 2.5 % and 97.5 % quantiles of resampled
+    statistics.
+    """
     low, high = np.quantile(statistics, _BOUND_QUANTILES)
     return float(low), float(high)
 
@@ -175,15 +196,21 @@ def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
         raise InputError(
-            f"An interval needs one value for each of at least one question; received an array of shape {data.shape}."
+            "An interval needs one value for each of at least one question; received an array of "
+            f"shape {data.shape}."
         )
     if np.isnan(data).any():
-        raise InputError(f"The value at index {int(np.isnan(data).argmax())} is NaN. Leave out questions without a value.")
+        raise InputError(
+            f"The value at index {int(np.isnan(data).argmax())} is NaN. Leave out questions "
+            "without a value."
+        )
     return data
 
 
 def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]:
-    """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of successes."""
+    """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of
+    successes.
+    """
     squared = NORMAL_QUANTILE**2
     scale = 1 + squared / num_trials
     center = (share + squared / (2 * num_trials)) / scale
@@ -197,8 +224,9 @@ def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]
 def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
     """Compute the means of bootstrap resamples, drawn in chunks to limit memory.
 
-    For more than 20,000 questions, the means are drawn from the normal distribution that they have then. Its error is smaller
-    than that of so few resamples, and 300 comparisons of 100,000 questions take a second instead of ten minutes.
+    For more than 20,000 questions, the means are drawn from the normal distribution that they have
+    then. Its error is smaller than that of so few resamples, and 300 comparisons of 100,000
+    questions take a second instead of ten minutes.
 
     Args:
         data: (questions,) Value of each question.
@@ -211,17 +239,22 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
         return rng.normal(data.mean(), data.std() / math.sqrt(len(data)), resamples)
     chunk_size = max(1, _MAX_CHUNK_VALUES // len(data))
     means = [
-        data[rng.integers(0, len(data), (min(chunk_size, resamples - start), len(data)))].mean(axis=1)
+        data[rng.integers(0, len(data), (min(chunk_size, resamples - start), len(data)))].mean(
+            axis=1
+        )
         for start in range(0, resamples, chunk_size)
     ]
     return np.concatenate(means)
 
 
-def resample_joint_sums(terms: NDArray[np.float64], seed: int, resamples: int = 2000) -> NDArray[np.float64]:
+def resample_joint_sums(
+    terms: NDArray[np.float64], seed: int, resamples: int = 2000
+) -> NDArray[np.float64]:
     """Compute the sums of two values per question in bootstrap resamples of the questions.
 
-    Questions with the same pair of values are drawn together, because there are few different pairs of counts. For more than
-    20,000 different pairs, the sums are drawn from their normal distribution, as in `resample_means`.
+    Questions with the same pair of values are drawn together, because there are few different pairs
+    of counts. For more than 20,000 different pairs, the sums are drawn from their normal
+    distribution, as in `resample_means`.
 
     Args:
         terms: (2, questions) Values of each question.
@@ -237,11 +270,16 @@ def resample_joint_sums(terms: NDArray[np.float64], seed: int, resamples: int = 
     pairs, counts = np.unique(terms, axis=1, return_counts=True)
     if len(counts) > _MAX_RESAMPLED:
         covariance = np.cov(terms, bias=True) * num_questions
-        draws: NDArray[np.float64] = rng.multivariate_normal(terms.sum(axis=1), covariance, resamples, method="eigh").T
+        draws: NDArray[np.float64] = rng.multivariate_normal(
+            terms.sum(axis=1), covariance, resamples, method="eigh"
+        ).T
         return draws
     chunk_size = max(1, _MAX_CHUNK_VALUES // len(counts))
     chunks = [
-        pairs @ rng.multinomial(num_questions, counts / num_questions, min(chunk_size, resamples - start)).T
+        pairs
+        @ rng.multinomial(
+            num_questions, counts / num_questions, min(chunk_size, resamples - start)
+        ).T
         for start in range(0, resamples, chunk_size)
     ]
     sums: NDArray[np.float64] = np.concatenate(chunks, axis=1)

@@ -1,4 +1,6 @@
-"""Accuracy according to a judge, a language model that decides whether an answer means the same as an accepted answer."""
+"""Accuracy according to a judge, a language model that decides whether an answer means the same as
+an accepted answer.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +18,13 @@ from winnow.text.verdicts import read_yes_or_no
 class JudgedAccuracy(JudgedMetric):
     """Share of answers for which the judge replies "yes" instead of "no".
 
-    A reply that starts with neither word, or with both, is no verdict. Of several votes, which are drawn at a temperature, the
-    majority of the verdicts counts. The metric is undefined for a question without a verdict, or with as many for as against.
+    A reply that starts with neither word, or with both, is no verdict. Of several votes, which are
+    drawn at a temperature, the majority of the verdicts counts. The metric is undefined for a
+    question without a verdict, or with as many for as against.
 
     Args:
-        template: Template of the judge's prompt, with the fields {question}, {answers} and {answer}.
+        template: Template of the judge's prompt, with the fields {question}, {answers} and
+            {answer}.
         max_new_tokens: Maximum number of tokens in the judge's reply.
         votes: Number of replies.
         temperature: Temperature at which several votes are drawn; a single one is greedy.
@@ -38,18 +42,29 @@ class JudgedAccuracy(JudgedMetric):
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template lacks a field or has another one."""
-        check_fields(f"metric.{self.name}.template", self.template, ("question", "answers", "answer"))
+        check_fields(
+            f"metric.{self.name}.template", self.template, ("question", "answers", "answer")
+        )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield the judge's requests, and return 1.0 for "yes", 0.0 for "no", or None without a verdict."""
+        """Yield the judge's requests, and return 1.0 for "yes", 0.0 for "no", or None without a
+        verdict.
+        """
         answers = "; ".join(sample.question.answers)
-        prompt = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
+        prompt = self.template.format(
+            question=sample.question.text, answers=answers, answer=sample.prediction.answer
+        )
         temperature = self.temperature if self.votes > 1 else 0.0
-        decoding = Decoding(max_new_tokens=self.max_new_tokens, temperature=temperature, samples=self.votes)
+        decoding = Decoding(
+            max_new_tokens=self.max_new_tokens, temperature=temperature, samples=self.votes
+        )
         replies: Sequence[Generation] = yield [
-            Generate((Message("user", prompt.strip()),), decoding, number, role="judge") for number in range(self.votes)
+            Generate((Message("user", prompt.strip()),), decoding, number, role="judge")
+            for number in range(self.votes)
         ]
-        verdicts = [verdict for reply in replies if (verdict := read_yes_or_no(reply.text)) is not None]
+        verdicts = [
+            verdict for reply in replies if (verdict := read_yes_or_no(reply.text)) is not None
+        ]
         share = sum(verdicts) / len(verdicts) if verdicts else 0.5
         if self.of == "consistency":
             return max(share, 1 - share) if verdicts else None

@@ -1,7 +1,8 @@
-"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper (section 4).
+"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper
+(section 4).
 
-Candidates are the answers from which a strategy chooses the final answer, for instance by a majority vote. All candidates of a
-question are its pool.
+Candidates are the answers from which a strategy chooses the final answer, for instance by a
+majority vote. All candidates of a question are its pool.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from winnow.metrics.intervals import Interval, build_undefined_interval
 
 @dataclass(frozen=True)
 class NotMajority(MeanMetric):
-    """Share of all questions that have a correct candidate but a wrong final answer, as in the paper.
+    """Share of all questions that have a correct candidate but a wrong final answer, as in the
+    paper.
 
     The metric is undefined if no question has candidates.
     """
@@ -28,11 +30,19 @@ class NotMajority(MeanMetric):
     def compute_row(self, sample: Sample) -> Row | None:
         """Return the score and the number of candidates, which `aggregate` needs."""
         row = super().compute_row(sample)
-        return None if row is None else {**row, "candidates": float(len(sample.prediction.candidates))}
+        return (
+            None if row is None else {**row, "candidates": float(len(sample.prediction.candidates))}
+        )
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
-        """Compute the share with its 95 % interval, which is undefined if no question has candidates."""
-        return super().aggregate(columns, seed) if columns["candidates"].any() else build_undefined_interval()
+        """Compute the share with its 95 % interval, which is undefined if no question has
+        candidates.
+        """
+        return (
+            super().aggregate(columns, seed)
+            if columns["candidates"].any()
+            else build_undefined_interval()
+        )
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,9 @@ class NotMajorityOfPools(RatioMetric):
     revision: ClassVar[int] = 1
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return whether the final answer is wrong despite a correct candidate, and whether there is a correct candidate."""
+        """Return whether the final answer is wrong despite a correct candidate, and whether there
+        is a correct candidate.
+        """
         has_correct_candidate = _has_correct_candidate(sample)
         is_missed = has_correct_candidate and not _is_correct(sample)
         return float(is_missed), float(has_correct_candidate)

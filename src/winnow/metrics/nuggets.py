@@ -1,4 +1,6 @@
-"""Nuggets: how much of what a good answer has to say an answer says (TREC's AutoNuggetizer, Pradeep et al. 2024 and 2025)."""
+"""Nuggets: how much of what a good answer has to say an answer says (TREC's AutoNuggetizer, Pradeep
+et al. 2024 and 2025).
+"""
 
 import json
 import re
@@ -14,7 +16,8 @@ from winnow.records import Decoding, Generate, Generation, Message, Plan
 
 Measure = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
 
-ASSIGN = """Decide for each nugget, a piece of information that a good answer contains, how far the answer states it.
+ASSIGN = """Decide for each nugget, a piece of information that a good answer contains, how far \
+the answer states it.
 
 support: the answer states all of the nugget.
 partial_support: the answer states a part of it.
@@ -40,15 +43,16 @@ _TOKENS_OF_A_LABEL = 12
 class Nuggets(JudgedMetric):
     """Share of a question's nuggets that the answer supports, according to a judge.
 
-    Nuggets stand in the metadata of the question, as a list `nuggets` of objects with `text` and `importance`, "vital" or
-    "okay". A nugget that is supported in part counts a half, and not at all in the strict measures. "all" is the share of all
-    nuggets, "vital" that of the vital ones (the published main measure is "vital_strict"), and "weighted" has half the weight
-    for okay ones. Formulas are those of the published code (castorini/nuggetizer; "weighted": vectara/open-rag-eval, without
-    its floor of 1 for the number of nuggets); the prompt is ours.
+    Nuggets stand in the metadata of the question, as a list `nuggets` of objects with `text` and
+    `importance`, "vital" or "okay". A nugget that is supported in part counts a half, and not at
+    all in the strict measures. "all" is the share of all nuggets, "vital" that of the vital ones
+    (the published main measure is "vital_strict"), and "weighted" has half the weight for okay
+    ones. Formulas are those of the published code (castorini/nuggetizer; "weighted":
+    vectara/open-rag-eval, without its floor of 1 for the number of nuggets); the prompt is ours.
 
-    An answer "unknown" supports nothing, and is not judged. Undefined without nuggets or, in the dialect "strict", without a
-    label for each of them or without a vital one; in the dialect "nuggetizer", a label that is missing counts 0, and so does
-    an answer without vital nuggets.
+    An answer "unknown" supports nothing, and is not judged. Undefined without nuggets or, in the
+    dialect "strict", without a label for each of them or without a vital one; in the dialect
+    "nuggetizer", a label that is missing counts 0, and so does an answer without vital nuggets.
 
     Args:
         of: The measure.
@@ -64,12 +68,16 @@ class Nuggets(JudgedMetric):
     template: str = ASSIGN
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, and for an unknown measure or dialect."""
-        check_fields(f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets"))
+        """Raise ConfigError for a template without its fields, and for an unknown measure or
+        dialect.
+        """
+        check_fields(
+            f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets")
+        )
         if self.of not in get_args(Measure) or self.dialect not in ("strict", "nuggetizer"):
             raise ConfigError(
-                f"metric.{self.name}: `of` is one of {', '.join(get_args(Measure))}, and `dialect` strict or nuggetizer; "
-                f"received {self.of!r} and {self.dialect!r}."
+                f"metric.{self.name}: `of` is one of {', '.join(get_args(Measure))}, and `dialect` "
+                f"strict or nuggetizer; received {self.of!r} and {self.dialect!r}."
             )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
@@ -91,12 +99,16 @@ class Nuggets(JudgedMetric):
 
     def _ask(self, sample: Sample, texts: Sequence[str]) -> Generate:
         answer = get_whole_answer(sample.prediction)
-        prompt = self.template.format(question=sample.question.text, answer=answer, nuggets=format_numbered(texts))
+        prompt = self.template.format(
+            question=sample.question.text, answer=answer, nuggets=format_numbered(texts)
+        )
         decoding = Decoding(max_new_tokens=_TOKENS_OF_A_LABEL * len(texts))
         return Generate((Message("user", prompt),), decoding, role="judge")
 
     def _compute(self, importances: Sequence[str], labels: Sequence[str | None]) -> float | None:
-        """Return the weighted mean of the credits, or None or 0, by the dialect, if no nugget has a weight."""
+        """Return the weighted mean of the credits, or None or 0, by the dialect, if no nugget has a
+        weight.
+        """
         kind, _, strict = self.of.partition("_")
         earned = [_CREDITS.get(label or "", 0.0) for label in labels]
         if strict:
@@ -113,7 +125,7 @@ def _read_importance(sample: Sample, nugget: Mapping[str, Any]) -> str:
     importance = str(nugget.get("importance", "okay")).strip().lower()
     if importance not in ("vital", "okay"):
         raise InputError(
-            f"Question {sample.question.question_id!r}: the importance of a nugget is vital or okay; received "
-            f"{nugget['importance']!r}."
+            f"Question {sample.question.question_id!r}: the importance of a nugget is vital or "
+            f"okay; received {nugget['importance']!r}."
         )
     return importance

@@ -1,4 +1,6 @@
-"""Power of paired comparisons: what a test would show with fewer or more questions, by resampling those of two cells."""
+"""Power of paired comparisons: what a test would show with fewer or more questions, by resampling
+those of two cells.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +18,13 @@ _MOST_VALUES = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class PowerPoint:
-    """What comparisons with n questions would show, if these are drawn from the questions of two cells.
+    """What comparisons with n questions would show, if these are drawn from the questions of two
+    cells.
 
     Attributes:
         n: Number of questions.
-        same_order: Share of draws in which the cell is better that is better on all questions, or the first one if neither is.
-            A tie counts half.
+        same_order: Share of draws in which the cell is better that is better on all questions, or
+            the first one if neither is. A tie counts half.
         significant: Share of draws in which a paired test at the 5 % level finds that it is better.
         low: Lower bound of the 95 % prediction interval for the difference over n other questions.
         high: Its upper bound.
@@ -35,12 +38,15 @@ class PowerPoint:
     high: float
 
 
-def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0, resamples: int = 2000) -> list[PowerPoint]:
+def compute_power(
+    differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0, resamples: int = 2000
+) -> list[PowerPoint]:
     """Compute what comparisons with other numbers of questions would show.
 
-    The questions are drawn with replacement, so that n may exceed their number. If all values are 0 or 1, the test is
-    McNemar's exact test; otherwise it is a paired z-test. The result rests on the observed difference: where that is
-    larger than the true one, as it is on average for differences that were selected as large, so is the power.
+    The questions are drawn with replacement, so that n may exceed their number. If all values are 0
+    or 1, the test is McNemar's exact test; otherwise it is a paired z-test. The result rests on the
+    observed difference: where that is larger than the true one, as it is on average for differences
+    that were selected as large, so is the power.
 
     Args:
         differences: (questions,) Difference between the two cells on each question, not all 0.
@@ -51,19 +57,26 @@ def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0
     """
     data = as_vector(differences)
     if not data.any():
-        raise InputError("Power needs at least one question on which the cells differ; received none.")
+        raise InputError(
+            "Power needs at least one question on which the cells differ; received none."
+        )
     rng = np.random.default_rng(seed)
     sign = np.sign(data.mean())
     draw = _draw_ternary if has_ternary_values(data) else _draw_means
-    # The questions at hand are a draw themselves, so that a prediction adds their own error to that of n others.
+    # The questions at hand are a draw themselves, so that a prediction adds their own error to that
+    # of n others.
     own_errors = draw(data, len(data), np.random.default_rng([seed, 1]), resamples)[0] - data.mean()
     points = []
     for n in sizes:
         means, is_significant = draw(data, n, rng, resamples)
         agreement = np.sign(means) * (sign or 1.0)
         same_order = float(((agreement > 0) + 0.5 * (agreement == 0)).mean())
-        low, high = np.quantile(means + own_errors, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2]).tolist()
-        points.append(PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean()), low, high))
+        low, high = np.quantile(
+            means + own_errors, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2]
+        ).tolist()
+        points.append(
+            PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean()), low, high)
+        )
     return points
 
 
@@ -71,8 +84,12 @@ Draws = tuple[NDArray[np.float64], NDArray[np.bool_]]
 """Mean difference of each draw, and whether it is significant."""
 
 
-def _draw_ternary(data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int) -> Draws:
-    """Draw the numbers of questions that are won and lost, which are all that McNemar's test needs."""
+def _draw_ternary(
+    data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int
+) -> Draws:
+    """Draw the numbers of questions that are won and lost, which are all that McNemar's
+    test needs.
+    """
     from scipy.stats import binom
 
     won, lost = float((data > 0).mean()), float((data < 0).mean())
@@ -82,21 +99,28 @@ def _draw_ternary(data: NDArray[np.float64], n: int, rng: np.random.Generator, r
     return (gained - missed) / n, p_values < SIGNIFICANCE_LEVEL
 
 
-def _draw_means(data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int) -> Draws:
+def _draw_means(
+    data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int
+) -> Draws:
     """Draw questions, and test their mean difference against 0."""
     means, is_significant = [], []
     block = max(1, _MOST_VALUES // n)
     for start in range(0, resamples, block):
         values = rng.choice(data, size=(min(block, resamples - start), n))
         mean = values.mean(axis=1)
-        error = values.std(axis=1, ddof=1) / np.sqrt(n) if n >= MIN_DISCORDANT else np.full(len(mean), np.inf)
+        error = (
+            values.std(axis=1, ddof=1) / np.sqrt(n)
+            if n >= MIN_DISCORDANT
+            else np.full(len(mean), np.inf)
+        )
         means.append(mean)
         is_significant.append(np.abs(mean) > NORMAL_QUANTILE * error)
     return np.concatenate(means), np.concatenate(is_significant)
 
 
 def find_size(points: Sequence[PowerPoint], measure: str, share: float) -> int | None:
-    """Return the smallest size from which on a measure stays at or above a share, or None if the largest size is below.
+    """Return the smallest size from which on a measure stays at or above a share, or None if the
+    largest size is below.
 
     Args:
         points: Points by ascending size.

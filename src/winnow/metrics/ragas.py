@@ -1,4 +1,6 @@
-"""RAGAS (Es et al. 2024): faithfulness of an answer, and precision and recall of its passages, according to a judge."""
+"""RAGAS (Es et al. 2024): faithfulness of an answer, and precision and recall of its passages,
+according to a judge.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +32,9 @@ Reply with yes or no."""
 """Prompt for the verdict on a passage, with the fields {question}, {passage} and {answer}."""
 
 _SMALL = 1e-10
-"""What the published code adds to the number of useful passages, so that a perfect list has a little less than 1."""
+"""What the published code adds to the number of useful passages, so that a perfect list has a
+little less than 1.
+"""
 _TOKENS_OF_A_WORD = 4
 
 
@@ -38,19 +42,22 @@ _TOKENS_OF_A_WORD = 4
 class Ragas(ClaimMetric):
     """One of RAGAS' measures of an answer and its passages.
 
-    "faithfulness" is the share of the reply's claims that the passages in the prompt, read as one text, entail; and
-    "context_recall" that of the accepted answer's claims. "context_precision" is the average precision of the passages in
-    prompt order, of which those are relevant that the judge calls useful for the accepted answer. Prompts are our own; the
-    formulas are those of the published code (versions 0.2 to 0.4).
+    "faithfulness" is the share of the reply's claims that the passages in the prompt, read as one
+    text, entail; and "context_recall" that of the accepted answer's claims. "context_precision" is
+    the average precision of the passages in prompt order, of which those are relevant that the
+    judge calls useful for the accepted answer. Prompts are our own; the formulas are those of the
+    published code (versions 0.2 to 0.4).
 
-    A measure without claims or passages is undefined. In the dialect "strict" it is undefined, too, if the judge did not give
-    all verdicts, and so is the faithfulness of an answer "unknown". In the dialect "ragas", the share is of the verdicts that
-    the judge gave, and a passage without a verdict is not useful.
+    A measure without claims or passages is undefined. In the dialect "strict" it is undefined, too,
+    if the judge did not give all verdicts, and so is the faithfulness of an answer "unknown". In
+    the dialect "ragas", the share is of the verdicts that the judge gave, and a passage without a
+    verdict is not useful.
 
     Args:
         of: The measure.
         dialect: Rules for what is missing.
-        useful_template: Template of the prompt for a passage, with the fields {question}, {passage} and {answer}.
+        useful_template: Template of the prompt for a passage, with the fields {question}, {passage}
+            and {answer}.
 
     """
 
@@ -63,9 +70,15 @@ class Ragas(ClaimMetric):
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, and for an unknown measure."""
         super().__post_init__()
-        check_fields(f"metric.{self.name}.useful_template", self.useful_template, ("question", "passage", "answer"))
+        check_fields(
+            f"metric.{self.name}.useful_template",
+            self.useful_template,
+            ("question", "passage", "answer"),
+        )
         if self.of not in get_args(Measure):
-            raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}.")
+            raise ConfigError(
+                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}."
+            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request claims and verdicts on them, or a verdict on each passage."""
@@ -82,34 +95,49 @@ class Ragas(ClaimMetric):
         if self.of == "context_recall":
             return (yield from self._check(question.text, question.answers[0], passages))
         replies: Sequence[Generation] = yield [
-            self._ask(self.useful_template.format(question=question.text, passage=passage, answer=question.answers[0]))
+            self._ask(
+                self.useful_template.format(
+                    question=question.text, passage=passage, answer=question.answers[0]
+                )
+            )
             for passage in passages
         ]
         verdicts = [read_yes_or_no(reply.text) for reply in replies]
         if self.dialect == "strict" and None in verdicts:
             return None
-        return compute_average_precision(list(map(bool, verdicts)), 0.0 if self.dialect == "strict" else _SMALL)
+        return compute_average_precision(
+            list(map(bool, verdicts)), 0.0 if self.dialect == "strict" else _SMALL
+        )
 
     def _check(self, question: str, text: str, passages: Sequence[str]) -> Plan[float | None]:
         """Return the share of the claims of a text that the passages entail."""
-        (listed,) = yield [ask_for_claims(self.extract_template, question, text, self.max_new_tokens)]
+        (listed,) = yield [
+            ask_for_claims(self.extract_template, question, text, self.max_new_tokens)
+        ]
         claims = read_claims(listed, is_strict=self.dialect == "strict")
         if not claims:
             return None
-        replies = yield ask_for_verdicts(self.check_template, question, claims, ["\n".join(passages)], len(claims))
+        replies = yield ask_for_verdicts(
+            self.check_template, question, claims, ["\n".join(passages)], len(claims)
+        )
         if self.dialect == "ragas":
             (given,) = replies
             labels = read_all_labels(given)
             return sum(labels) / len(labels) if labels else None
-        verdicts = [row[0] for row in read_verdicts(replies, len(claims), 1, len(claims), is_padded=False)]
+        verdicts = [
+            row[0] for row in read_verdicts(replies, len(claims), 1, len(claims), is_padded=False)
+        ]
         return None if None in verdicts else sum(map(bool, verdicts)) / len(verdicts)
 
     def _ask(self, prompt: str) -> Generate:
-        return Generate((Message("user", prompt),), Decoding(max_new_tokens=_TOKENS_OF_A_WORD), role="judge")
+        return Generate(
+            (Message("user", prompt),), Decoding(max_new_tokens=_TOKENS_OF_A_WORD), role="judge"
+        )
 
 
 def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> float:
-    """Compute the average precision of a list: the mean, over the useful entries, of the share of useful ones up to there.
+    """Compute the average precision of a list: the mean, over the useful entries, of the share of
+    useful ones up to there.
 
     A list without a useful entry has 0.
 

@@ -1,4 +1,6 @@
-"""RAGChecker (Ru et al. 2024): what retrieval and reader each contribute to an answer, from verdicts on its claims."""
+"""RAGChecker (Ru et al. 2024): what retrieval and reader each contribute to an answer, from
+verdicts on its claims.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +23,8 @@ from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Generation, Plan
 
 Measure = Literal[
-    "precision", "recall", "f1", "claim_recall", "context_precision", "context_utilization", "noise_relevant",
-    "noise_irrelevant", "hallucination", "self_knowledge", "faithfulness",
+    "precision", "recall", "f1", "claim_recall", "context_precision", "context_utilization",
+    "noise_relevant", "noise_irrelevant", "hallucination", "self_knowledge", "faithfulness",
 ]  # fmt: skip
 Matrix = NDArray[np.bool_]
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -38,25 +40,28 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "self_knowledge": ("retrieved", "answer"),
     "faithfulness": ("retrieved",),
 }
-"""Verdicts that each measure needs: whether the accepted answer entails the reply's claims ("answer"), the reply those of the
-accepted answer ("response"), each passage the reply's claims ("retrieved") or those of the accepted answer ("gold")."""
+"""Verdicts that each measure needs: whether the accepted answer entails the reply's claims
+("answer"), the reply those of the accepted answer ("response"), each passage the reply's claims
+("retrieved") or those of the accepted answer ("gold")."""
 
 
 @dataclass(frozen=True)
 class RagChecker(ClaimMetric):
     """One of RAGChecker's measures of an answer.
 
-    The judge lists the claims of the reply and of the accepted answer, the first one, and decides which claims are entailed
-    by the other text and by each passage that the reader saw. All measures of a cell make the same requests, once. Prompts are
-    our own; the formulas are those of the published code (`compute_measure`).
+    The judge lists the claims of the reply and of the accepted answer, the first one, and decides
+    which claims are entailed by the other text and by each passage that the reader saw. All
+    measures of a cell make the same requests, once. Prompts are our own; the formulas are those of
+    the published code (`compute_measure`).
 
-    In the dialect "strict", a measure without claims, passages or a complete list of verdicts is undefined, and so are those
-    of the reply where the answer is "unknown". In the dialect "ragchecker" they are 0, verdicts that a reply lacks are
-    neutral, and every answer counts, as in the published code.
+    In the dialect "strict", a measure without claims, passages or a complete list of verdicts is
+    undefined, and so are those of the reply where the answer is "unknown". In the dialect
+    "ragchecker" they are 0, verdicts that a reply lacks are neutral, and every answer counts, as in
+    the published code.
 
     Args:
-        of: The measure. "noise_relevant" and "noise_irrelevant" are the shares of wrong claims that come from passages with a
-            claim of the accepted answer, and from others.
+        of: The measure. "noise_relevant" and "noise_irrelevant" are the shares of wrong claims that
+            come from passages with a claim of the accepted answer, and from others.
         dialect: Rules for what is missing.
         claims: Number of claims of a request for verdicts (published: 5).
 
@@ -72,7 +77,9 @@ class RagChecker(ClaimMetric):
         """Raise ConfigError for templates without their fields, and for an unknown measure."""
         super().__post_init__()
         if self.of not in get_args(Measure):
-            raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}.")
+            raise ConfigError(
+                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}."
+            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request the claims, then the verdicts that the measure needs."""
@@ -92,13 +99,19 @@ class RagChecker(ClaimMetric):
         needed = {name: sources[name] for name in _NEEDS[self.of]}
         texts = list(dict.fromkeys(text for text, _ in needed.values()))
         lists: Sequence[Generation] = yield [
-            ask_for_claims(self.extract_template, question.text, text, self.max_new_tokens) for text in texts
+            ask_for_claims(self.extract_template, question.text, text, self.max_new_tokens)
+            for text in texts
         ]
-        claims = {text: read_claims(reply, is_strict=is_strict) for text, reply in zip(texts, lists, strict=True)}
+        claims = {
+            text: read_claims(reply, is_strict=is_strict)
+            for text, reply in zip(texts, lists, strict=True)
+        }
         if is_strict and None in claims.values():
             return None  # the judge listed nothing
         requests = {
-            name: ask_for_verdicts(self.check_template, question.text, claims[text] or [], references, self.claims)
+            name: ask_for_verdicts(
+                self.check_template, question.text, claims[text] or [], references, self.claims
+            )
             for name, (text, references) in needed.items()
         }
         waiting = [request for own in requests.values() for request in own]
@@ -124,9 +137,11 @@ def compute_measure(
     retrieved: Matrix | None = None,
     gold: Matrix | None = None,
 ) -> float | None:
-    """Compute a measure from verdicts by the formulas of RAGChecker's code, or return None where that code returns 0.
+    """Compute a measure from verdicts by the formulas of RAGChecker's code, or return None where
+    that code returns 0.
 
-    Precision and both noises and hallucination add up to 1, and so do faithfulness, hallucination and self-knowledge.
+    Precision and both noises and hallucination add up to 1, and so do faithfulness, hallucination
+    and self-knowledge.
 
     Args:
         measure: Name of the measure.
@@ -153,7 +168,11 @@ def compute_measure(
             return float(_any(needed["gold"], 0).mean())
         case "context_utilization":
             recalled = by_claim["gold"]
-            return float((recalled & by_claim["response"]).sum() / recalled.sum()) if recalled.any() else None
+            return (
+                float((recalled & by_claim["response"]).sum() / recalled.sum())
+                if recalled.any()
+                else None
+            )
         case "hallucination":
             return float((~by_claim["retrieved"] & ~by_claim["answer"]).mean())
         case "self_knowledge":
@@ -161,7 +180,11 @@ def compute_measure(
         case "noise_relevant" | "noise_irrelevant":
             is_relevant = _any(needed["gold"], 0)
             from_relevant = _any(needed["retrieved"][:, is_relevant], 1)
-            source = from_relevant if measure == "noise_relevant" else by_claim["retrieved"] & ~from_relevant
+            source = (
+                from_relevant
+                if measure == "noise_relevant"
+                else by_claim["retrieved"] & ~from_relevant
+            )
             return float((source & ~by_claim["answer"]).mean())
 
 

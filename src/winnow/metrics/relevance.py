@@ -1,6 +1,8 @@
-"""Metrics of retrieval evaluators: accuracy and AUROC on labeled pairs, and the search for the thresholds of CRAG's actions.
+"""Metrics of retrieval evaluators: accuracy and AUROC on labeled pairs, and the search for the
+thresholds of CRAG's actions.
 
-A pair is a question with one of its contexts. A pair is relevant if the context is a gold passage or contains an answer.
+A pair is a question with one of its contexts. A pair is relevant if the context is a gold passage
+or contains an answer.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,8 @@ _NUM_RESAMPLES, _RESAMPLES_AT_ONCE = 1000, 50
 
 @dataclass(frozen=True, slots=True)
 class ThresholdSearch:
-    """The thresholds of CRAG's actions that score best on questions, and the score of every candidate.
+    """The thresholds of CRAG's actions that score best on questions, and the score of every
+    candidate.
 
     Attributes:
         upper: Smallest best score of a question that triggers "correct".
@@ -36,14 +39,17 @@ class ThresholdSearch:
     lower_scores: Floats
 
 
-def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: float = 1.0) -> ThresholdSearch:
+def search_action_thresholds(
+    best_scores: Floats, answerable: Labels, alpha: float = 1.0
+) -> ThresholdSearch:
     """Search for the two thresholds of CRAG's actions on questions with known answers.
 
-    The upper threshold maximizes S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action Trigger"), where a question
-    is positive if one of its contexts is relevant. The slides do not say how the lower threshold is chosen. Here it maximizes
-    the mirrored score (TP + TN) / n_total - alpha FN / n_pos, because its costly error is to discard relevant contexts. As FP
-    falls with the threshold and FN rises, it does not exceed the upper one. The candidates lie halfway between successive
-    scores. Of equally good candidates, the one in the middle is chosen.
+    The upper threshold maximizes S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action
+    Trigger"), where a question is positive if one of its contexts is relevant. The slides do not
+    say how the lower threshold is chosen. Here it maximizes the mirrored score (TP + TN) / n_total
+    - alpha FN / n_pos, because its costly error is to discard relevant contexts. As FP falls with
+    the threshold and FN rises, it does not exceed the upper one. The candidates lie halfway between
+    successive scores. Of equally good candidates, the one in the middle is chosen.
 
     Args:
         best_scores: (questions,) Highest relevance score among the contexts of each question.
@@ -59,8 +65,9 @@ def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: flo
     num_negative = len(answerable) - num_positive
     if not (num_positive and num_negative) or alpha < 0:
         raise InputError(
-            "The search for thresholds needs questions with and without a relevant context, and alpha of at least 0; received "
-            f"{num_positive} with, {num_negative} without, and alpha={alpha}."
+            "The search for thresholds needs questions with and without a relevant context, and "
+            f"alpha of at least 0; received {num_positive} with, {num_negative} without, and "
+            f"alpha={alpha}."
         )
     candidates = list_candidates(best_scores)
     above = best_scores[None, :] >= candidates[:, None]
@@ -74,7 +81,9 @@ def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: flo
 
 
 def choose_accuracy_threshold(scores: Floats, labels: Labels) -> float:
-    """Choose the threshold with the highest accuracy: a pair counts as relevant if its score is at least the threshold."""
+    """Choose the threshold with the highest accuracy: a pair counts as relevant if its score is at
+    least the threshold.
+    """
     check_labels(scores, labels)
     candidates = list_candidates(scores)
     accuracy = ((scores[None, :] >= candidates[:, None]) == labels).mean(axis=1)
@@ -82,15 +91,22 @@ def choose_accuracy_threshold(scores: Floats, labels: Labels) -> float:
 
 
 def compute_auroc_interval(
-    scores: Floats, labels: Labels, groups: Sequence[str], other: Floats | None = None, *, seed: int = 0
+    scores: Floats,
+    labels: Labels,
+    groups: Sequence[str],
+    other: Floats | None = None,
+    *,
+    seed: int = 0,
 ) -> Interval:
-    """Compute the area under the ROC curve over pairs with its 95 % bootstrap interval, which resamples whole questions.
+    """Compute the area under the ROC curve over pairs with its 95 % bootstrap interval, which
+    resamples whole questions.
 
     Args:
         scores: (pairs,) Score of each pair.
         labels: (pairs,) Whether the pair is relevant.
         groups: (pairs,) Id of the question of each pair.
-        other: (pairs,) Scores of another evaluator. With them, the result is the difference of the two areas.
+        other: (pairs,) Scores of another evaluator. With them, the result is the difference of the
+            two areas.
         seed: Seed of the bootstrap.
 
     Raises:
@@ -99,7 +115,10 @@ def compute_auroc_interval(
     """
     check_labels(scores, labels)
     if labels.all() or not labels.any():
-        raise InputError(f"AUROC needs relevant and irrelevant pairs; received {int(labels.sum())} relevant of {len(labels)}.")
+        raise InputError(
+            f"AUROC needs relevant and irrelevant pairs; received {int(labels.sum())} relevant of "
+            f"{len(labels)}."
+        )
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     numbered = np.array([numbers[group] for group in groups])
 
@@ -116,14 +135,17 @@ def compute_auroc_interval(
     resampled = np.concatenate(areas)
     low, high = compute_bounds(resampled[~np.isnan(resampled)])
     if low == high and other is None and area in (0.0, 1.0):
-        return compute_mean_interval([area] * len(numbers))  # Wilson's, because every resample separates the labels as well
+        return compute_mean_interval(
+            [area] * len(numbers)
+        )  # Wilson's, because every resample separates the labels as well
     return Interval(area, low, high, len(numbers))
 
 
 def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> Floats:
     """Compute the area under the ROC curve for each of several weightings of the pairs.
 
-    scikit-learn, which gives the same values, takes a weighting at a time, and a thousand of them some seconds.
+    scikit-learn, which gives the same values, takes a weighting at a time, and a thousand of them
+    some seconds.
 
     Args:
         scores: (pairs,) Scores.
@@ -136,7 +158,9 @@ def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> 
     """
     order = np.argsort(scores, kind="stable")
     ordered, is_relevant = scores[order], labels[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))  # of pairs with equal scores
+    starts = np.flatnonzero(
+        np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    )  # of pairs with equal scores
     relevant = np.add.reduceat(weights[:, order] * is_relevant, starts, axis=1)
     others = np.add.reduceat(weights[:, order] * ~is_relevant, starts, axis=1)
     below = others.cumsum(axis=1) - others / 2
@@ -146,9 +170,13 @@ def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> 
 
 
 def list_candidates(scores: Floats) -> Floats:
-    """Return the lowest score, the values halfway between successive distinct scores, and a value above the highest."""
+    """Return the lowest score, the values halfway between successive distinct scores, and a value
+    above the highest.
+    """
     distinct = np.unique(scores)
-    candidates: Floats = np.concatenate([distinct[:1], (distinct[1:] + distinct[:-1]) / 2, distinct[-1:] + 1])
+    candidates: Floats = np.concatenate(
+        [distinct[:1], (distinct[1:] + distinct[:-1]) / 2, distinct[-1:] + 1]
+    )
     return candidates
 
 

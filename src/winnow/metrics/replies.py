@@ -1,4 +1,6 @@
-"""Metrics of replies that a strategy may have misread: cut or empty replies, long answers, and refusals to answer."""
+"""Metrics of replies that a strategy may have misread: cut or empty replies, long answers, and
+refusals to answer.
+"""
 
 import re
 from abc import abstractmethod
@@ -16,7 +18,8 @@ _ANSWER_PREFIX = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _ShareOfReplies(RatioMetric):
-    """Base class of metrics that divide the number of certain replies of a role by the number of all calls of the role.
+    """Base class of metrics that divide the number of certain replies of a role by the number of
+    all calls of the role.
 
     Args:
         role: Role of the model whose replies are counted, such as "reader" or "judge".
@@ -30,7 +33,9 @@ class _ShareOfReplies(RatioMetric):
         """Return the number of replies that have the property."""
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return the number of replies that have the property and the number of all calls of the role."""
+        """Return the number of replies that have the property and the number of all calls of the
+        role.
+        """
         for usage in sample.prediction.usage:
             if usage.role == self.role:
                 return float(self.count_replies(usage)), float(usage.calls)
@@ -50,7 +55,9 @@ class CutReplies(_ShareOfReplies):
 
 @dataclass(frozen=True)
 class EmptyReplies(_ShareOfReplies):
-    """Share of a role's replies without any text, for instance because of a content filter. They count as "unknown"."""
+    """Share of a role's replies without any text, for instance because of a content filter. They
+    count as "unknown".
+    """
 
     revision: ClassVar[int] = 1
 
@@ -63,7 +70,8 @@ class EmptyReplies(_ShareOfReplies):
 class LongAnswers(RatioMetric):
     """Share of answers, including candidates, that have more than `words` words.
 
-    Many long answers indicate explanations, or refusals that no rule recognizes and that therefore count as answers in a vote.
+    Many long answers indicate explanations, or refusals that no rule recognizes and that therefore
+    count as answers in a vote.
 
     Args:
         words: Maximum number of words of an answer that is not long.
@@ -84,12 +92,16 @@ class LongAnswers(RatioMetric):
 
 @dataclass(frozen=True)
 class Refusals(MeanMetric):
-    """Share of questions whose final reply is recognized as "unknown" although it expresses this in other words."""
+    """Share of questions whose final reply is recognized as "unknown" although it expresses this in
+    other words.
+    """
 
     revision: ClassVar[int] = 1
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 if the final answer is unknown but no line of the reply consists of "unknown", else 0.0."""
+        """Return 1.0 if the final answer is unknown but no line of the reply consists of "unknown",
+        else 0.0.
+        """
         prediction = sample.prediction
         answers = [_ANSWER_PREFIX.sub("", line) for line in prediction.reply.splitlines()]
         lines = {normalize(answer) for answer in answers} - {""}

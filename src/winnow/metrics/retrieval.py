@@ -1,8 +1,9 @@
-"""Quality of rankings: top-k accuracy from answers, and recall, nDCG@10, MRR and MAP from passages annotated as relevant.
+"""Quality of rankings: top-k accuracy from answers, and recall, nDCG@10, MRR and MAP from passages
+annotated as relevant.
 
-Papers on open-domain question answering often call top-k accuracy "recall@k" (RE-RAG, table 2). It is the share of questions
-with at least one passage that contains an answer (DPR), whereas recall@k is the share of a question's relevant passages that
-are among the first k.
+Papers on open-domain question answering often call top-k accuracy "recall@k" (RE-RAG, table 2). It
+is the share of questions with at least one passage that contains an answer (DPR), whereas recall@k
+is the share of a question's relevant passages that are among the first k.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +18,8 @@ RANK_MEASURES = {"nDCG@10": "nDCG@10", "MRR": "RR", "MAP": "AP"}
 
 
 def top_k_accuracy(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float64]:
-    """Compute the top-k accuracy of each question: 1.0 if any of its first k contexts contains an answer, else 0.0.
+    """Compute the top-k accuracy of each question: 1.0 if any of its first k contexts contains an
+    answer, else 0.0.
 
     Args:
         flags: Whether each context contains an answer, best context first, for each question.
@@ -28,11 +30,14 @@ def top_k_accuracy(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float6
 
 
 def compute_ranking_measures(
-    relevant: Mapping[str, Collection[str]], ranked: Mapping[str, Sequence[str]], depths: Sequence[int]
+    relevant: Mapping[str, Collection[str]],
+    ranked: Mapping[str, Sequence[str]],
+    depths: Sequence[int],
 ) -> dict[str, NDArray[np.float64]]:
     """Compute recall@k for each depth, nDCG@10, MRR and MAP of each question with ir_measures.
 
-    Relevance is binary. All measures of a question are 0 if none of its relevant passages was retrieved.
+    Relevance is binary. All measures of a question are 0 if none of its relevant passages was
+    retrieved.
 
     Args:
         relevant: Ids of the relevant passages by question id. Each question needs at least one.
@@ -48,10 +53,13 @@ def compute_ranking_measures(
     """
     import ir_measures
 
-    lacking_id = next((question_id for question_id, passage_ids in relevant.items() if not passage_ids), None)
+    lacking_id = next(
+        (question_id for question_id, passage_ids in relevant.items() if not passage_ids), None
+    )
     if lacking_id is not None:
         raise InputError(
-            f"Question {lacking_id!r} has no relevant passage, so that its recall is undefined. Leave the question out."
+            f"Question {lacking_id!r} has no relevant passage, so that its recall is undefined. "
+            "Leave the question out."
         )
     headings = {f"recall@{k}": f"R@{k}" for k in depths} | RANK_MEASURES
     measures = {ir_measures.parse_measure(name): heading for heading, name in headings.items()}
@@ -65,7 +73,9 @@ def compute_ranking_measures(
         for question_id in relevant
         for rank, passage_id in enumerate(ranked.get(question_id, ()))
     ]
-    columns: dict[str, dict[str, float]] = {heading: dict.fromkeys(relevant, 0.0) for heading in headings}
+    columns: dict[str, dict[str, float]] = {
+        heading: dict.fromkeys(relevant, 0.0) for heading in headings
+    }
     for result in ir_measures.iter_calc(list(measures), qrels, run):
         columns[measures[result.measure]][result.query_id] = result.value
     return {heading: np.array(list(values.values())) for heading, values in columns.items()}

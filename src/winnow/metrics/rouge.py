@@ -1,4 +1,6 @@
-"""ROUGE (Lin 2004) of an answer and the accepted ones, computed by rouge-score, as ALCE and others do for long answers."""
+"""ROUGE (Lin 2004) of an answer and the accepted ones, computed by rouge-score, as ALCE and others
+do for long answers.
+"""
 
 import json
 from dataclasses import dataclass
@@ -15,13 +17,15 @@ RougeType = Literal["rouge1", "rouge2", "rougeL", "rougeLsum"]
 
 @dataclass(frozen=True)
 class Rouge(MeanMetric):
-    """F-measure of the overlap of the answer and an accepted answer, the best one of several, without citations.
+    """F-measure of the overlap of the answer and an accepted answer, the best one of several,
+    without citations.
 
-    "rouge1" and "rouge2" count words and pairs of words, "rougeL" the longest common subsequence, and "rougeLsum" those of
-    lines. ALCE divides texts into lines by NLTK's sentences first, for which a model must be downloaded; here lines are those
-    of the texts. An answer "unknown" has the overlap of its text. The accepted answers are the `long_answers` of the metadata
-    if there are any (ASQA). Undefined without an accepted answer of Latin letters or digits, which alone are words to
-    rouge-score.
+    "rouge1" and "rouge2" count words and pairs of words, "rougeL" the longest common subsequence,
+    and "rougeLsum" those of lines. ALCE divides texts into lines by NLTK's sentences first, for
+    which a model must be downloaded; here lines are those of the texts. An answer "unknown" has the
+    overlap of its text. The accepted answers are the `long_answers` of the metadata if there are
+    any (ASQA). Undefined without an accepted answer of Latin letters or digits, which alone are
+    words to rouge-score.
 
     Args:
         of: What overlaps.
@@ -37,17 +41,23 @@ class Rouge(MeanMetric):
     def __post_init__(self) -> None:
         """Raise ConfigError for an unknown measure."""
         if self.of not in get_args(RougeType):
-            raise ConfigError(f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(RougeType))}.")
+            raise ConfigError(
+                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(RougeType))}."
+            )
 
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""
         scorer, tokenizer = _open_scorer(self.of, self.stem)
-        accepted = json.loads(sample.question.meta or "{}").get("long_answers") or sample.question.answers
+        accepted = (
+            json.loads(sample.question.meta or "{}").get("long_answers") or sample.question.answers
+        )
         references = [one for one in accepted if tokenizer.tokenize(one)]
         if not references:
             return None
         text = remove_citations(get_whole_answer(sample.prediction))
-        return max(float(scorer.score(reference, text)[self.of].fmeasure) for reference in references)
+        return max(
+            float(scorer.score(reference, text)[self.of].fmeasure) for reference in references
+        )
 
 
 @cache

@@ -1,4 +1,5 @@
-"""What rounds of retrieval find: evidence by round, the first hit, and queries that were searched for before.
+"""What rounds of retrieval find: evidence by round, the first hit, and queries that were searched
+for before.
 
 A round counts if it prompts the reader; searches between prompts belong to the next one.
 """
@@ -15,7 +16,9 @@ Evidence = Literal["gold", "answer"]
 
 
 def _iter_evidence(sample: Sample, of: Evidence) -> Iterator[set[str]]:
-    """Yield which evidence each round has shown: ids of annotated gold passages, or "answer" if a passage contains one."""
+    """Yield which evidence each round has shown: ids of annotated gold passages, or "answer" if a
+    passage contains one.
+    """
     gold = set(sample.question.gold_passage_ids)
     for contexts in sample.shown.rounds if sample.shown else ():
         if of == "gold":
@@ -41,8 +44,10 @@ class EvidenceRecall(MeanMetric):
     Undefined where it is not known what was shown and, for "gold", without annotated gold passages.
 
     Args:
-        of: "gold" is the share of the annotated gold passages; "answer" is 1 if a passage contains an accepted answer.
-        rounds: Number of rounds that count, or None for all. A question with fewer rounds has shown what it has shown.
+        of: "gold" is the share of the annotated gold passages; "answer" is 1 if a passage contains
+            an accepted answer.
+        rounds: Number of rounds that count, or None for all. A question with fewer rounds has shown
+            what it has shown.
 
     """
 
@@ -55,7 +60,9 @@ class EvidenceRecall(MeanMetric):
         """Raise ConfigError for unknown evidence and for a number of rounds below 1."""
         _check_evidence(self.name, self.of)
         if self.rounds is not None and self.rounds < 1:
-            raise ConfigError(f"metric.{self.name}.rounds must be null or at least 1; received {self.rounds}.")
+            raise ConfigError(
+                f"metric.{self.name}.rounds must be null or at least 1; received {self.rounds}."
+            )
 
     def score(self, sample: Sample) -> float | None:
         """Return the share of the evidence."""
@@ -68,10 +75,12 @@ class EvidenceRecall(MeanMetric):
 
 @dataclass(frozen=True)
 class FirstHit(MeanMetric):
-    """Number of the round that has *shown* the first evidence, from 1. Undefined if none has, or if it is not known.
+    """Number of the round that has *shown* the first evidence, from 1. Undefined if none has, or if
+    it is not known.
 
     Args:
-        of: Evidence, as in `EvidenceRecall`: one annotated gold passage, or one passage with an accepted answer.
+        of: Evidence, as in `EvidenceRecall`: one annotated gold passage, or one passage with an
+            accepted answer.
 
     """
 
@@ -91,7 +100,9 @@ class FirstHit(MeanMetric):
 
 @dataclass(frozen=True)
 class Rounds(MeanMetric):
-    """Number of rounds in which the reader was prompted. Undefined where it is not known what was *shown*."""
+    """Number of rounds in which the reader was prompted. Undefined where it is not known what was
+    *shown*.
+    """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
@@ -102,11 +113,17 @@ class Rounds(MeanMetric):
 
 @dataclass(frozen=True)
 class RepeatedQueries(RatioMetric):
-    """Share of the queries that were searched for before for the same question, up to case and white space."""
+    """Share of the queries that were searched for before for the same question, up to case and
+    white space.
+    """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of repeated queries and of all queries."""
-        queries = [" ".join(query.lower().split()) for query in sample.shown.queries] if sample.shown else []
+        queries = (
+            [" ".join(query.lower().split()) for query in sample.shown.queries]
+            if sample.shown
+            else []
+        )
         return float(len(queries) - len(set(queries))), float(len(queries))

@@ -1,4 +1,6 @@
-"""Selective answering: how good the answers are of which a strategy is confident, and how many those are."""
+"""Selective answering: how good the answers are of which a strategy is confident, and how many
+those are.
+"""
 
 import re
 from dataclasses import dataclass
@@ -14,25 +16,35 @@ from winnow.text.normalization import normalize
 
 Confidence = Literal["agreement", "stated", "likelihood"]
 LIKELIHOOD = "likelihood: "
-"""Label of the trace entry with the likelihood of the reply, the geometric mean of the probabilities of its tokens."""
+"""Label of the trace entry with the likelihood of the reply, the geometric mean of the
+probabilities of its tokens.
+"""
 REPLIES = "replies: "
-"""Label of the trace entry with the number of replies from which the candidates are, with those that are "unknown"."""
+"""Label of the trace entry with the number of replies from which the candidates are, with those
+that are "unknown".
+"""
 _STATED = re.compile(
-    r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?[^\w.]*(?<!-)(\d*\.?\d+)( ?%| percent|/100)?[^\w\n]*$",
+    r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?[^\w.]*(?<!-)(\d*\.?\d+)( ?%|"
+    r" percent|/100)?[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Line with a confidence. One behind the answer on its line would be part of the answer, which is then wrong."""
+"""Line with a confidence. One behind the answer on its line would be part of the answer, which is
+then wrong.
+"""
 
 
 @dataclass(frozen=True)
 class SelectiveAccuracy(RatioMetric):
-    """Share of exact matches among the answers of which the strategy is confident, and which are not "unknown".
+    """Share of exact matches among the answers of which the strategy is confident, and which are
+    not "unknown".
 
-    Confidence by "agreement" is the share of the reader's replies whose answer is equal to it after normalization, where a
-    reply "unknown" agrees with no answer. The answers are those that vote, from several samples (`decoding=self_consistency`)
-    or from single passages (Post-Fusion). "stated" is what the reply says of itself, as in "Confidence: 80" (`prompt=stated`).
-    "likelihood" is the geometric mean of the probabilities of the reply's tokens, of strategies that answer by a single reply
-    (`decoding=likelihood`). Answers without a confidence are left out.
+    Confidence by "agreement" is the share of the reader's replies whose answer is equal to it after
+    normalization, where a reply "unknown" agrees with no answer. The answers are those that vote,
+    from several samples (`decoding=self_consistency`) or from single passages (Post-Fusion).
+    "stated" is what the reply says of itself, as in "Confidence: 80" (`prompt=stated`).
+    "likelihood" is the geometric mean of the probabilities of the reply's tokens, of strategies
+    that answer by a single reply (`decoding=likelihood`). Answers without a confidence are left
+    out.
 
     Args:
         threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
@@ -52,8 +64,14 @@ class SelectiveAccuracy(RatioMetric):
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return whether the answer is a confident exact match, and whether it is confident."""
         confidence = compute_confidence(sample, self.by)
-        is_answered = confidence is not None and confidence >= self.threshold and not sample.prediction.unknown
-        is_right = is_answered and exact_match(sample.prediction.answer, sample.question.answers) == 1.0
+        is_answered = (
+            confidence is not None
+            and confidence >= self.threshold
+            and not sample.prediction.unknown
+        )
+        is_right = (
+            is_answered and exact_match(sample.prediction.answer, sample.question.answers) == 1.0
+        )
         return float(is_right), float(is_answered)
 
 
@@ -79,7 +97,11 @@ class Coverage(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 for a confident answer, 0.0 for any other, and None without a confidence."""
         confidence = compute_confidence(sample, self.by)
-        return None if confidence is None else float(confidence >= self.threshold and not sample.prediction.unknown)
+        return (
+            None
+            if confidence is None
+            else float(confidence >= self.threshold and not sample.prediction.unknown)
+        )
 
 
 def _check_kind(name: str, by: str) -> None:
@@ -94,7 +116,9 @@ def compute_confidence(sample: Sample, by: Confidence) -> float | None:
 
 
 def read_likelihood(sample: Sample) -> float | None:
-    """Read the likelihood of the reply from the trace, or return None without any. An answer "unknown" has 0."""
+    """Read the likelihood of the reply from the trace, or return None without any. An answer
+    "unknown" has 0.
+    """
     entry = next((one for one in sample.prediction.trace if one.startswith(LIKELIHOOD)), None)
     if entry is None:
         return None
@@ -102,10 +126,12 @@ def read_likelihood(sample: Sample) -> float | None:
 
 
 def read_stated(sample: Sample) -> float | None:
-    """Read the confidence that a reply states on a line of its own, in percent: the last one, without its reasoning.
+    """Read the confidence that a reply states on a line of its own, in percent: the last one,
+    without its reasoning.
 
-    A number with a decimal point up to 1.0 is a share if no "%" follows. An answer "unknown" has 0, with a number or without.
-    Any other is None without a number up to 100; where passages were asked one by one, the reply is that of the answer.
+    A number with a decimal point up to 1.0 is a share if no "%" follows. An answer "unknown" has 0,
+    with a number or without. Any other is None without a number up to 100; where passages were
+    asked one by one, the reply is that of the answer.
     """
     if sample.prediction.unknown:
         return 0.0
@@ -118,9 +144,11 @@ def read_stated(sample: Sample) -> float | None:
 
 
 def compute_agreement(sample: Sample) -> float | None:
-    """Compute the share of the replies behind an answer that agree with it, or None if the strategy compares none.
+    """Compute the share of the replies behind an answer that agree with it, or None if the strategy
+    compares none.
 
-    A reply "unknown" agrees with no answer. Replies from which no candidate comes, such as a second prompt's, do not count.
+    A reply "unknown" agrees with no answer. Replies from which no candidate comes, such as a second
+    prompt's, do not count.
     """
     prediction = sample.prediction
     entry = next((one for one in prediction.trace if one.startswith(REPLIES)), None)
@@ -128,4 +156,6 @@ def compute_agreement(sample: Sample) -> float | None:
     if not num_replies:
         return None
     candidates = [normalize(candidate) for candidate in prediction.candidates]
-    return 0.0 if prediction.unknown else candidates.count(normalize(prediction.answer)) / num_replies
+    return (
+        0.0 if prediction.unknown else candidates.count(normalize(prediction.answer)) / num_replies
+    )

@@ -1,4 +1,6 @@
-"""Whether the passages in the prompt suffice to answer the question (Joren et al. 2025), according to a judge."""
+"""Whether the passages in the prompt suffice to answer the question (Joren et al. 2025), according
+to a judge.
+"""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ from winnow.records import Decoding, Generate, Message, Plan
 from winnow.text.final import extract_final_text
 
 _VERDICT = re.compile(
-    r"\{\W*sufficient context\W*([01])(?:\.0)?\W*\}|^\W*sufficient context(?:\W*\([^)\n]*\))?[^\w\n]*([01])[^\w\n.]*\.?$",
+    r"\{\W*sufficient context\W*([01])(?:\.0)?\W*\}|^\W*sufficient "
+    r"context(?:\W*\([^)\n]*\))?[^\w\n]*([01])[^\w\n.]*\.?$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A verdict in the published form, or as a line of its own."""
@@ -20,11 +23,13 @@ _VERDICT = re.compile(
 
 @dataclass(frozen=True)
 class SufficientContext(JudgedMetric):
-    """Share of questions whose passages suffice for a definite answer, whether it is the accepted one or not.
+    """Share of questions whose passages suffice for a definite answer, whether it is the accepted
+    one or not.
 
-    The judge explains itself, and ends with `{"Sufficient Context": 1}` or 0, the form that the authors publish; the words of
-    the prompt are ours. The last such verdict counts; a reply without one, or that was cut, leaves the question out. The judge
-    sees neither the answer nor the accepted ones.
+    The judge explains itself, and ends with `{"Sufficient Context": 1}` or 0, the form that the
+    authors publish; the words of the prompt are ours. The last such verdict counts; a reply without
+    one, or that was cut, leaves the question out. The judge sees neither the answer nor the
+    accepted ones.
 
     Args:
         template: Template of the prompt, with the fields {question} and {passages}.
@@ -46,13 +51,19 @@ class SufficientContext(JudgedMetric):
         check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield one request, and return 1.0 or 0.0, or None without a verdict or without passages in the prompt."""
+        """Yield one request, and return 1.0 or 0.0, or None without a verdict or without passages
+        in the prompt.
+        """
         if sample.shown is None or not sample.shown.contexts:
             return None
         shown = [context.passage for context in sample.shown.contexts]
-        passages = "\n\n".join(self.passage.format(title=passage.title, text=passage.text).strip() for passage in shown)
+        passages = "\n\n".join(
+            self.passage.format(title=passage.title, text=passage.text).strip() for passage in shown
+        )
         prompt = self.template.format(question=sample.question.text, passages=passages).strip()
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
         (reply,) = yield [Generate((Message("user", prompt),), decoding, role="judge")]
-        verdicts = [] if reply.finish == "length" else _VERDICT.findall(extract_final_text(reply.text))
+        verdicts = (
+            [] if reply.finish == "length" else _VERDICT.findall(extract_final_text(reply.text))
+        )
         return float("".join(verdicts[-1])) if verdicts else None

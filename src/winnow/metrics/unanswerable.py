@@ -1,7 +1,9 @@
-"""Context sets without an answer: detection by a threshold, abstention, and the risk-coverage curve.
+"""Context sets without an answer: detection by a threshold, abstention, and the risk-coverage
+curve.
 
-A set consists of the top k contexts of a question. It is answerable if any of them contains an answer. It is classified as
-unanswerable if none of its relevance scores exceeds a threshold (RE-RAG, section 5.3).
+A set consists of the top k contexts of a question. It is answerable if any of them contains an
+answer. It is classified as unanswerable if none of its relevance scores exceeds a threshold
+(RE-RAG, section 5.3).
 """
 
 from collections.abc import Sequence
@@ -19,12 +21,14 @@ Labels = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class DetectionScores:
-    """Recall, precision and F1 of detecting sets without an answer, with 95 % intervals over questions.
+    """Recall, precision and F1 of detecting sets without an answer, with 95 % intervals over
+    questions.
 
     A score is undefined instead of 0 if its denominator is 0.
 
     Attributes:
-        threshold: Score that the best context of a set must exceed for the set to be classified as answerable.
+        threshold: Score that the best context of a set must exceed for the set to be classified as
+            answerable.
         recall: Share of the sets without an answer that are classified as unanswerable.
         precision: Share of the sets classified as unanswerable that contain no answer.
         f1: Harmonic mean of recall and precision.
@@ -54,7 +58,12 @@ class Abstention:
 
 
 def evaluate_detection(
-    best_scores: Floats, answerable: Labels, threshold: float, *, seed: int = 0, resamples: int = 1000
+    best_scores: Floats,
+    answerable: Labels,
+    threshold: float,
+    *,
+    seed: int = 0,
+    resamples: int = 1000,
 ) -> DetectionScores:
     """Compute recall, precision and F1 of classifying sets as unanswerable (RE-RAG, table 4).
 
@@ -77,13 +86,18 @@ def evaluate_detection(
 
 
 def _convert_overlap_to_f1(overlap: Interval) -> Interval:
-    """Convert the overlap (intersection over union) of flagged and unanswerable sets to F1, which increases with it."""
-    mean, low, high = (2 * share / (1 + share) for share in (overlap.mean, overlap.low, overlap.high))
+    """Convert the overlap (intersection over union) of flagged and unanswerable sets to F1, which
+    increases with it.
+    """
+    mean, low, high = (
+        2 * share / (1 + share) for share in (overlap.mean, overlap.low, overlap.high)
+    )
     return Interval(mean, low, high, overlap.n)
 
 
 def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
-    """Return the threshold that detects sets without an answer with the highest F1. The first of equal ones wins.
+    """Return the threshold that detects sets without an answer with the highest F1. The first of
+    equal ones wins.
 
     If every set has an answer, F1 is 0 for all thresholds, and the first one is returned.
 
@@ -95,7 +109,9 @@ def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequen
     """
     check_labels(best_scores, answerable)
     if not thresholds:
-        raise InputError("A threshold cannot be chosen from an empty list. Provide at least one threshold.")
+        raise InputError(
+            "A threshold cannot be chosen from an empty list. Provide at least one threshold."
+        )
     flagged = best_scores[None, :] <= np.asarray(thresholds, dtype=np.float64)[:, None]
     true_positives = (flagged & ~answerable).sum(axis=1)
     f1 = 2.0 * true_positives / np.maximum(flagged.sum(axis=1) + (~answerable).sum(), 1)
@@ -105,7 +121,8 @@ def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequen
 def evaluate_abstention(
     best_scores: Floats, answerable: Labels, correct: Floats, threshold: float, *, seed: int = 0
 ) -> Abstention:
-    """Compute the effect of abstaining on sets whose best score does not exceed a threshold (RE-RAG, table 5).
+    """Compute the effect of abstaining on sets whose best score does not exceed a threshold
+    (RE-RAG, table 5).
 
     Args:
         best_scores: (questions,) Highest score of each set.
@@ -125,15 +142,16 @@ def evaluate_abstention(
 
 
 def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, Floats]:
-    """Compute the risk-coverage curve. Questions with equal confidence share one point of the curve.
+    """Compute the risk-coverage curve. Questions with equal confidence share one point of the
+    curve.
 
     Args:
         confidence: (questions,) Confidence in each answer.
         correct: (questions,) Exact match of each answer.
 
     Returns:
-        The coverages, which are shares of the questions, most confident first, and for each coverage the risk, which is the
-        share of wrong answers among the questions that it covers.
+        The coverages, which are shares of the questions, most confident first, and for each
+        coverage the risk, which is the share of wrong answers among the questions that it covers.
 
     Raises:
         InputError: If a confidence is NaN.
@@ -141,7 +159,8 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
     """
     if np.isnan(confidence).any():
         raise InputError(
-            f"The confidence in answer {int(np.isnan(confidence).argmax())} is NaN. Leave out answers without one."
+            f"The confidence in answer {int(np.isnan(confidence).argmax())} is NaN. Leave out "
+            "answers without one."
         )
     order = np.argsort(-confidence, kind="stable")
     num_errors = np.cumsum(1 - correct[order])
@@ -152,7 +171,8 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
 
 
 def compute_area_under_risk(confidence: Floats, correct: Floats) -> float:
-    """Compute the area under the risk-coverage curve. It is 0 at best, and the overall risk for a random order.
+    """Compute the area under the risk-coverage curve. It is 0 at best, and the overall risk for a
+    random order.
 
     Args:
         confidence: (questions,) Confidence in each answer.

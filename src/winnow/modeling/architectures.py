@@ -12,17 +12,22 @@ from winnow.identity.hub import parse_model_name
 TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
 """Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py.
 
-A change of what is supported changes what runtime "auto" computes, and raises `LocalReader.revision`.
+A change of what is supported changes what runtime "auto" computes, and raises
+`LocalReader.revision`.
 """
 _LENGTH_DEPENDENT = ("dynamic", "longrope", "su", "yarn")
-"""Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test covers."""
+"""Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test
+covers.
+"""
 
 
 def explain_unsupported(path: str) -> str | None:
-    """Return why a causal language model runs with PyTorch if the runtime is "auto", or None if OpenVINO runs it.
+    """Return why a causal language model runs with PyTorch if the runtime is "auto", or None if
+    OpenVINO runs it.
 
     Args:
-        path: Safetensors folder, hub name or GGUF file. One that does not exist yet is taken to be supported.
+        path: Safetensors folder, hub name or GGUF file. One that does not exist yet is taken to be
+            supported.
 
     """
     if not Path(path).exists() and parse_model_name(path) is None:
@@ -56,8 +61,12 @@ def _read_config(path: str) -> Mapping[str, Any]:
 
 
 def _read_gguf(path: str) -> Mapping[str, Any]:
-    """Read the fields of a GGUF file that `explain_unsupported` needs, under their names in config.json."""
-    from transformers.integrations.gguf.reader import read_gguf_metadata  # gguf's own reader takes 20 times as long
+    """Read the fields of a GGUF file that `explain_unsupported` needs, under their names in
+    config.json.
+    """
+    from transformers.integrations.gguf.reader import (
+        read_gguf_metadata,
+    )  # gguf's own reader takes 20 times as long
 
     fields, _ = read_gguf_metadata(path)
     kind = fields["general.architecture"]

@@ -21,19 +21,25 @@ if TYPE_CHECKING:
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 TEMPLATE_DATE = datetime(2024, 7, 26, tzinfo=UTC)
-"""Today, for templates that show the date (Llama 3, gpt-oss): the date that Llama's template has where it knows none."""
+"""Today, for templates that show the date (Llama 3, gpt-oss): the date that Llama's template has
+where it knows none.
+"""
 _DATE = re.compile(r"strftime_now\(\s*([\"'])(.*?)\1\s*\)")
 _MARK = re.compile("\ue000(\\d+)\ue001")
 """Place of a spelled-out control token, in characters of Unicode's private area."""
 
 
 def render_chat(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any] = _NO_OPTIONS
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Message],
+    options: Mapping[str, Any] = _NO_OPTIONS,
 ) -> str:
-    """Render a prompt with the chat template of the model, or as plain text if the model has no template.
+    """Render a prompt with the chat template of the model, or as plain text if the model has no
+    template.
 
-    If the last message is of the assistant, it is the beginning of the reply, which the model continues. If the template
-    refuses a system message, as Gemma's does, its text begins the first message of the user.
+    If the last message is of the assistant, it is the beginning of the reply, which the model
+    continues. If the template refuses a system message, as Gemma's does, its text begins the first
+    message of the user.
 
     Args:
         tokenizer: Tokenizer of the model.
@@ -41,16 +47,20 @@ def render_chat(
         options: Further variables of the template, by name.
 
     Raises:
-        ConfigError: If the template has no variable of that name, so that the option would have no effect, if it refuses the
-            messages, or if it leaves one out.
+        ConfigError: If the template has no variable of that name, so that the option would have no
+            effect, if it refuses the messages, or if it leaves one out.
 
     """
-    unknown = [name for name in options if not re.search(rf"\b{re.escape(name)}\b", str(tokenizer.chat_template or ""))]
+    unknown = [
+        name
+        for name in options
+        if not re.search(rf"\b{re.escape(name)}\b", str(tokenizer.chat_template or ""))
+    ]
     if unknown:
         raise ConfigError(
-            f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. Remove it from "
-            "reader.engine.template_options, or choose a model whose template has it (`tools` is that of strategies which let "
-            "the model call tools)."
+            f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. "
+            "Remove it from reader.engine.template_options, or choose a model whose template has "
+            "it (`tools` is that of strategies which let the model call tools)."
         )
     if tokenizer.chat_template is None:
         is_begun = messages[-1].role == "assistant"
@@ -69,37 +79,55 @@ def render_chat(
     settings = (tokenizer, str(tokenizer.chat_template), json.dumps(dict(options)))
     left_out = _find_left_out(*settings, tuple(message.role for message in messages))
     missing = messages[left_out] if left_out is not None else None
-    missing = missing or next((message for message in messages if not _is_shown(message, rendered)), None)
-    told = [tool["function"][name] for tool in options.get("tools", ()) for name in ("name", "description")]
+    missing = missing or next(
+        (message for message in messages if not _is_shown(message, rendered)), None
+    )
+    told = [
+        tool["function"][name]
+        for tool in options.get("tools", ())
+        for name in ("name", "description")
+    ]
     told += [call.name for message in messages for call in message.tool_calls]
     plain = (text for text in told if json.dumps(text, ensure_ascii=False)[1:-1] == text)
     if unnamed := next((text for text in plain if text not in rendered), None):
         raise ConfigError(
-            f"The chat template of {tokenizer.name_or_path} does not show the tool {unnamed!r}, so that the model would not "
-            "know of it or of its call. Choose a model whose template has `tools`, a server, or a strategy without tools."
+            f"The chat template of {tokenizer.name_or_path} does not show the tool {unnamed!r}, so "
+            "that the model would not know of it or of its call. Choose a model whose template "
+            "has `tools`, a server, or a strategy without tools."
         )
     if missing is not None:
         raise ConfigError(
-            f"The chat template of {tokenizer.name_or_path} leaves out or changes the {missing.role} message "
-            f"{missing.content[:60]!r}, so that the model would not see it. Choose a prompt without it (prompt.system=''), or "
-            "correct the template of the model's folder (chat_template.jinja)."
+            f"The chat template of {tokenizer.name_or_path} leaves out or changes the "
+            f"{missing.role} message {missing.content[:60]!r}, so that the model would not see "
+            "it. Choose a prompt without it (prompt.system=''), or correct the template of the "
+            "model's folder (chat_template.jinja)."
         )
     if messages[-1].role == "assistant":
         beginning = messages[-1].content
-        return rendered if rendered.endswith(beginning) else rendered + beginning[len(beginning.rstrip()) :]
+        return (
+            rendered
+            if rendered.endswith(beginning)
+            else rendered + beginning[len(beginning.rstrip()) :]
+        )
     if _ignores_reply(*settings):
         raise ConfigError(
-            f"The chat template of {tokenizer.name_or_path} does not begin the reply (it ignores add_generation_prompt), so "
-            "that the model would write the beginning itself, or the user's next message. Correct the template of the model's "
-            "folder (chat_template.jinja): `{% if add_generation_prompt %}` with what is before a reply."
+            f"The chat template of {tokenizer.name_or_path} does not begin the reply (it ignores "
+            "add_generation_prompt), so that the model would write the beginning itself, or the "
+            "user's next message. Correct the template of the model's folder "
+            "(chat_template.jinja): `{% if add_generation_prompt %}` with what is before a "
+            "reply."
         )
     return rendered
 
 
 def _is_shown(message: Message, rendered: str) -> bool:
-    """Return whether a prompt shows the text of a message. Some templates write the results of tools as JSON."""
+    """Return whether a prompt shows the text of a message. Some templates write the results of
+    tools as JSON.
+    """
     text = message.content.strip()
-    if text in rendered or message.tool_calls:  # some templates write calls without the text before them
+    if (
+        text in rendered or message.tool_calls
+    ):  # some templates write calls without the text before them
         return True
     return message.role == "tool" and any(
         json.dumps(text, ensure_ascii=is_ascii)[1:-1] in rendered for is_ascii in (True, False)
@@ -113,7 +141,8 @@ def _find_left_out(
     options: str,
     roles: tuple[Literal["system", "user", "assistant", "tool"], ...],
 ) -> int | None:
-    """Return the index of a message that the template leaves out of a conversation of these roles, or None.
+    """Return the index of a message that the template leaves out of a conversation of these roles,
+    or None.
 
     The texts of a conversation may contain each other. This one has texts that do not.
     """
@@ -122,19 +151,38 @@ def _find_left_out(
     try:
         rendered = _apply_template(tokenizer, probe, json.loads(options))
     except Exception:
-        return None  # it refuses the roles, so that the system's text is in the first message of the user
-    return next((index for index, text in enumerate(texts) if text not in rendered and roles[index] != "tool"), None)
+        # it refuses the roles, so that the system's text is in the first message of the user
+        return None
+    return next(
+        (
+            index
+            for index, text in enumerate(texts)
+            if text not in rendered and roles[index] != "tool"
+        ),
+        None,
+    )
 
 
 @lru_cache(maxsize=4)
 def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: str) -> bool:  # noqa: ARG001 (cache's key)
-    """Return whether the template has a text before a reply that it does not add to the prompt for one."""
+    """Return whether the template has a text before a reply that it does not add to the prompt for
+    one.
+    """
     conversation = [{"role": "user", "content": "question1x"}]
-    arguments: dict[str, Any] = {"tokenize": False, "chat_template": _get_template(tokenizer), **json.loads(options)}
+    arguments: dict[str, Any] = {
+        "tokenize": False,
+        "chat_template": _get_template(tokenizer),
+        **json.loads(options),
+    }
     reply = {"role": "assistant", "content": "reply1x"}
     try:
         plain, prompt = (
-            str(tokenizer.apply_chat_template(conversation, add_generation_prompt=bool(n), **arguments)) for n in (0, 1)
+            str(
+                tokenizer.apply_chat_template(
+                    conversation, add_generation_prompt=bool(n), **arguments
+                )
+            )
+            for n in (0, 1)
         )
         whole = str(tokenizer.apply_chat_template([*conversation, reply], **arguments))
     except Exception:
@@ -145,7 +193,8 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
 
 @lru_cache(maxsize=100)
 def _fix_date(template: str) -> str:
-    """Return a template whose calls of `strftime_now` are replaced by `TEMPLATE_DATE`, so that prompts are the same every day.
+    """Return a template whose calls of `strftime_now` are replaced by `TEMPLATE_DATE`, so that
+    prompts are the same every day.
 
     Raises:
         ConfigError: If the format of the date is not a text in the template.
@@ -154,8 +203,9 @@ def _fix_date(template: str) -> str:
     fixed = _DATE.sub(lambda match: json.dumps(TEMPLATE_DATE.strftime(match[2])), template)
     if "strftime_now(" in fixed:
         raise ConfigError(
-            "The chat template shows today's date in a format that is computed, so that prompts would change from day to day. "
-            "Replace strftime_now in the template of the model's folder (chat_template.jinja) by a date."
+            "The chat template shows today's date in a format that is computed, so that prompts "
+            "would change from day to day. Replace strftime_now in the template of the model's "
+            "folder (chat_template.jinja) by a date."
         )
     return fixed
 
@@ -165,7 +215,9 @@ def _get_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
     return _fix_date(tokenizer.chat_template) if isinstance(tokenizer.chat_template, str) else None
 
 
-def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
+def _apply_template(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any]
+) -> str:
     is_begun = messages[-1].role == "assistant"
     conversation = encode_messages(messages, as_objects=True)
     return str(
@@ -181,24 +233,41 @@ def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Messa
 
 
 def _merge_system(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the system's text in the first message of the user, or none if that is not possible."""
+    """Return the messages with the system's text in the first message of the user, or none if that
+    is not possible.
+    """
     if len(messages) < 2 or [message.role for message in messages[:2]] != ["system", "user"]:
         return []
     return [Message("user", f"{messages[0].content}\n\n{messages[1].content}"), *messages[2:]]
 
 
-def _describe_refusal(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], error: Exception) -> str:
-    """Return the message for a chat template that cannot render a prompt, with the setting that may mend it."""
+def _describe_refusal(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], error: Exception
+) -> str:
+    """Return the message for a chat template that cannot render a prompt, with the setting that may
+    mend it.
+    """
     roles = ", ".join(message.role for message in messages)
     if messages[-1].role == "assistant":
-        mend = "It may not keep the beginning of a reply: choose a prompt without prompt.reply_start."
+        mend = (
+            "It may not keep the beginning of a reply: choose a prompt without prompt.reply_start."
+        )
     elif isinstance(tokenizer.chat_template, dict):
         names = ", ".join(map(str, tokenizer.chat_template))
-        mend = f"It has several templates ({names}) without a default: keep one of them in the model's folder."
+        mend = (
+            f"It has several templates ({names}) without a default: keep one of them in the "
+            "model's folder."
+        )
     else:
-        mend = "Choose a prompt without these roles (prompt.system=''), or correct chat_template.jinja in the model's folder."
+        mend = (
+            "Choose a prompt without these roles (prompt.system=''), or correct "
+            "chat_template.jinja in the model's folder."
+        )
     reason = " ".join(str(error).split())[:200]
-    return f"The chat template of {tokenizer.name_or_path} refuses messages of the roles {roles} ({reason}). {mend}"
+    return (
+        f"The chat template of {tokenizer.name_or_path} refuses messages of the roles {roles} "
+        f"({reason}). {mend}"
+    )
 
 
 def tokenize_chat(
@@ -207,21 +276,38 @@ def tokenize_chat(
     options: Mapping[str, Any] = _NO_OPTIONS,
     passages: Sequence[Passage] = (),
 ) -> list[int]:
-    """Render a prompt and return its token ids. Control tokens that a passage spells out ("<|im_end|>") are text.
+    """Render a prompt and return its token ids. Control tokens that a passage spells out
+    ("<|im_end|>") are text.
 
     Control tokens in the prompt's own templates, such as those of Self-RAG, are tokens.
     """
     pattern = _compile_control_tokens(tokenizer)
-    texts = [text for passage in passages for text in (passage.text, passage.title) if pattern.search(text)]
+    texts = [
+        text
+        for passage in passages
+        for text in (passage.text, passage.title)
+        if pattern.search(text)
+    ]
     spelled = list(dict.fromkeys(token for text in texts for token in pattern.findall(text)))
     if not spelled:
-        return list(tokenizer(render_chat(tokenizer, messages, options), add_special_tokens=False)["input_ids"])
-    marks = {text: pattern.sub(lambda match: f"\ue000{spelled.index(match[0])}\ue001", text) for text in texts}
-    marked = [structs.replace(message, content=_replace(message.content, marks)) for message in messages]
+        return list(
+            tokenizer(render_chat(tokenizer, messages, options), add_special_tokens=False)[
+                "input_ids"
+            ]
+        )
+    marks = {
+        text: pattern.sub(lambda match: f"\ue000{spelled.index(match[0])}\ue001", text)
+        for text in texts
+    }
+    marked = [
+        structs.replace(message, content=_replace(message.content, marks)) for message in messages
+    ]
     ids: list[int] = []
     for number, piece in enumerate(_MARK.split(render_chat(tokenizer, marked, options))):
         if number % 2:
-            ids += tokenizer(spelled[int(piece)], add_special_tokens=False, split_special_tokens=True)["input_ids"]
+            ids += tokenizer(
+                spelled[int(piece)], add_special_tokens=False, split_special_tokens=True
+            )["input_ids"]
         elif piece:
             ids += tokenizer(piece, add_special_tokens=False)["input_ids"]
     return ids
@@ -231,7 +317,9 @@ def tokenize_chat(
 def _compile_control_tokens(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str]:
     """Return a pattern that finds the texts of a tokenizer's special tokens, the longest first."""
     added = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
-    texts = sorted({*map(str, tokenizer.all_special_tokens), *added}, key=lambda text: (-len(text), text))
+    texts = sorted(
+        {*map(str, tokenizer.all_special_tokens), *added}, key=lambda text: (-len(text), text)
+    )
     return re.compile("|".join(map(re.escape, texts)) or "(?!)")
 
 

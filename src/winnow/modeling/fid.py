@@ -1,4 +1,6 @@
-"""Fusion-in-Decoder for training and inference: contexts are encoded separately and concatenated for the decoder."""
+"""Fusion-in-Decoder for training and inference: contexts are encoded separately and concatenated
+for the decoder.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,16 @@ _ENCODER_TOKENS = 16384
 def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str, Any]:
     """Encode the contexts of each question separately, and concatenate them for the decoder.
 
-    There is no padding between the contexts of a question, so that the decoder attends to no more positions than necessary.
+    There is no padding between the contexts of a question, so that the decoder attends to no more
+    positions than necessary.
 
     Args:
         lm: Encoder-decoder model.
         rows: Token ids of each context of each question.
 
     Returns:
-        The arguments `encoder_outputs` and `attention_mask` of the model, with one row per question.
+        The arguments `encoder_outputs` and `attention_mask` of the model, with one row per
+        question.
 
     """
     from transformers.modeling_outputs import BaseModelOutput
@@ -37,20 +41,34 @@ def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) ->
     for batch in group_by_token_budget([len(context) for context in contexts], _ENCODER_TOKENS):
         ids, mask = pad_rows([contexts[index] for index in batch], pad_id)
         encoder: Any = lm.model.get_encoder()
-        encoded = encoder(input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device)).last_hidden_state
-        states.update({index: encoded[row, : len(contexts[index])] for row, index in enumerate(batch)})
+        encoded = encoder(
+            input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device)
+        ).last_hidden_state
+        states.update(
+            {index: encoded[row, : len(contexts[index])] for row, index in enumerate(batch)}
+        )
     indices = iter(range(len(contexts)))
     joined = [torch.cat([states[next(indices)] for _ in question]) for question in rows]
     hidden = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)
     lengths = torch.tensor([len(encoding) for encoding in joined], device=hidden.device)
     attention_mask = (torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]).long()
-    return {"encoder_outputs": BaseModelOutput(last_hidden_state=hidden), "attention_mask": attention_mask}
+    return {
+        "encoder_outputs": BaseModelOutput(last_hidden_state=hidden),
+        "attention_mask": attention_mask,
+    }
 
 
-def generate_fused(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]], max_new_tokens: int) -> list[str]:
-    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is as in `fuse_contexts`."""
+def generate_fused(
+    lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]], max_new_tokens: int
+) -> list[str]:
+    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is
+    as in `fuse_contexts`.
+    """
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
             **fuse_contexts(lm, rows), max_new_tokens=max_new_tokens, do_sample=False, num_beams=1
         )
-    return [str(text).strip() for text in lm.tokenizer.batch_decode(output[:, 1:], skip_special_tokens=True)]
+    return [
+        str(text).strip()
+        for text in lm.tokenizer.batch_decode(output[:, 1:], skip_special_tokens=True)
+    ]

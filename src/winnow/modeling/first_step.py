@@ -1,9 +1,10 @@
 """The first decoder step of a T5, without computing keys and values for every encoder position.
 
-The first decoder token attends only to itself and to the encoder's output. Multiplying its query by the key matrix once
-replaces the keys of all encoder positions (q·(Kh) = (Kᵀq)·h). The value matrix is applied once, to the weighted mean of the
-encoder's vectors. The result is the same up to rounding. With the six decoder layers of T5-small, this saves a sixth of the
-multiplications of a score. transformers' decoder does not offer this optimization.
+The first decoder token attends only to itself and to the encoder's output. Multiplying its query by
+the key matrix once replaces the keys of all encoder positions (q·(Kh) = (Kᵀq)·h). The value matrix
+is applied once, to the weighted mean of the encoder's vectors. The result is the same up to
+rounding. With the six decoder layers of T5-small, this saves a sixth of the multiplications of a
+score. transformers' decoder does not offer this optimization.
 
 The suffix of a tensor's name gives its dimensions: B rows, T encoder positions, D model width.
 """
@@ -25,7 +26,9 @@ def has_t5_decoder(model: PreTrainedModel) -> bool:
     return isinstance(model, (T5ForConditionalGeneration, MT5ForConditionalGeneration))
 
 
-def compute_first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+def compute_first_hidden(
+    model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor
+) -> torch.Tensor:
     """Compute the (B, D) input of the language model head at the first decoder position.
 
     Dropout is applied if the model is in training mode.
@@ -37,30 +40,44 @@ def compute_first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.T
 
     """
     decoder, config = model.decoder, model.config
-    start = torch.full((encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device)
+    start = torch.full(
+        (encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device
+    )
     hidden = decoder.dropout(decoder.embed_tokens(start))
-    bias = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(mask_BT == 0, float("-inf"))
+    bias = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(
+        mask_BT == 0, float("-inf")
+    )
     for block in decoder.block:
         self_attention, cross_attention, feed_forward = block.layer
         attention = self_attention.SelfAttention  # a single token attends only to its own value
-        value = attention.o(_apply_head_dropout(attention, attention.v(self_attention.layer_norm(hidden))))
+        value = attention.o(
+            _apply_head_dropout(attention, attention.v(self_attention.layer_norm(hidden)))
+        )
         hidden = hidden + self_attention.dropout(value)
         normed = cross_attention.layer_norm(hidden)
         attended = _cross_attend(cross_attention.EncDecAttention, normed, encoded_BTD, bias)
         hidden = feed_forward(hidden + cross_attention.dropout(attended))
     hidden = decoder.dropout(decoder.final_layer_norm(hidden))
-    scaled: torch.Tensor = hidden * config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else hidden
+    scaled: torch.Tensor = (
+        hidden * config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else hidden
+    )
     return scaled
 
 
-def _cross_attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, bias_BT: torch.Tensor) -> torch.Tensor:
-    """Attend from one (B, D) token per row to the encoder's output. In einsum, h is heads, w head width and d model width."""
+def _cross_attend(
+    attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, bias_BT: torch.Tensor
+) -> torch.Tensor:
+    """Attend from one (B, D) token per row to the encoder's output. In einsum, h is heads, w head
+    width and d model width.
+    """
     shape = (attention.n_heads, attention.key_value_proj_dim)
     query = attention.q(hidden).view(-1, *shape)
     key, value = (matrix.weight.view(*shape, -1) for matrix in (attention.k, attention.v))
     query = torch.einsum("bhw,hwd->bhd", query, key)
     scores = (query @ encoded_BTD.transpose(1, 2)).float() + bias_BT[:, None]
-    weights = torch.nn.functional.dropout(scores.softmax(dim=-1), attention.dropout, attention.training)
+    weights = torch.nn.functional.dropout(
+        scores.softmax(dim=-1), attention.dropout, attention.training
+    )
     mean = weights.to(encoded_BTD.dtype) @ encoded_BTD
     values = torch.einsum("bhd,hwd->bhw", mean, value)
     attended: torch.Tensor = attention.o(values.flatten(1))
@@ -72,5 +89,7 @@ def _apply_head_dropout(attention: Any, values_BD: torch.Tensor) -> torch.Tensor
     if not attention.training or not attention.dropout:
         return values_BD
     heads = values_BD.view(len(values_BD), attention.n_heads, -1)
-    mask = torch.nn.functional.dropout(torch.ones_like(heads[..., :1]), attention.dropout, training=True)
+    mask = torch.nn.functional.dropout(
+        torch.ones_like(heads[..., :1]), attention.dropout, training=True
+    )
     return (heads * mask).flatten(1)

@@ -1,8 +1,9 @@
 """The last layer of an encoder, computed for the first token alone.
 
-A classifier of pairs and an encoder with pooling "cls" read the first token ([CLS]) of the last layer. The other tokens give
-it their keys and values, but nothing reads their queries, feed-forward vectors and outputs. These are five sixths of the
-layer's matrix products, which is a seventh of those of a model with six layers.
+A classifier of pairs and an encoder with pooling "cls" read the first token ([CLS]) of the last
+layer. The other tokens give it their keys and values, but nothing reads their queries, feed-forward
+vectors and outputs. These are five sixths of the layer's matrix products, which is a seventh of
+those of a model with six layers.
 """
 
 from __future__ import annotations
@@ -19,19 +20,25 @@ _ATTENTION = ("sdpa", "eager")
 
 
 def skip_unread_tokens(model: Any) -> bool:
-    """Make the last layer of an encoder compute its first token alone, unless the model is being trained.
+    """Make the last layer of an encoder compute its first token alone, unless the model is being
+    trained.
 
     In training, dropout draws a number for each token, so that a training would not be the same.
 
     Args:
-        model: Encoder of which only the first token is read. Models that are not like BERT stay as they are.
+        model: Encoder of which only the first token is read. Models that are not like BERT stay as
+            they are.
 
     Returns:
         Whether the last layer computes the first token alone from now on, outside training.
 
     """
     config = model.config
-    if config.model_type not in _MODEL_TYPES or config._attn_implementation not in _ATTENTION or config.is_decoder:
+    if (
+        config.model_type not in _MODEL_TYPES
+        or config._attn_implementation not in _ATTENTION
+        or config.is_decoder
+    ):
         return False
     layer = model.base_model.encoder.layer[-1]
     layer.forward = partial(_compute_first_token, layer, layer.forward)
@@ -39,9 +46,15 @@ def skip_unread_tokens(model: Any) -> bool:
 
 
 def _compute_first_token(
-    layer: Any, compute_all: Any, hidden: torch.Tensor, mask: torch.Tensor | None = None, *args: Any, **options: Any
+    layer: Any,
+    compute_all: Any,
+    hidden: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    *args: Any,
+    **options: Any,
 ) -> torch.Tensor:
-    """Compute a layer's output of the first token (B, 1, D) or, in training, of all tokens (B, T, D).
+    """Compute a layer's output of the first token (B, 1, D) or, in training, of all tokens (B, T,
+    D).
 
     Args:
         layer: Layer of the encoder.
@@ -61,6 +74,10 @@ def _compute_first_token(
         for vectors in (attention.query(first), attention.key(hidden), attention.value(hidden))
     )
     first_mask = None if mask is None else mask[:, :, :1]
-    attended = torch.nn.functional.scaled_dot_product_attention(queries, keys, values, first_mask, scale=attention.scaling)
-    output: torch.Tensor = layer.feed_forward_chunk(layer.attention.output(attended.transpose(1, 2).flatten(2), first))
+    attended = torch.nn.functional.scaled_dot_product_attention(
+        queries, keys, values, first_mask, scale=attention.scaling
+    )
+    output: torch.Tensor = layer.feed_forward_chunk(
+        layer.attention.output(attended.transpose(1, 2).flatten(2), first)
+    )
     return output

@@ -1,4 +1,6 @@
-"""What the files of a model say about its replies, besides its weights: settings of generation, and a date in its template."""
+"""What the files of a model say about its replies, besides its weights: settings of generation, and
+a date in its template.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,20 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset(
     {
-        "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id",
-        "transformers_version", "_from_model_config", "use_cache", "cache_implementation",
+        "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id",
+        "forced_bos_token_id", "transformers_version", "_from_model_config", "use_cache",
+        "cache_implementation",
     }
 )  # fmt: skip
-"""Fields of generation_config.json that a reply may depend on: what its tokens mean, and how it is computed."""
+"""Fields of generation_config.json that a reply may depend on: what its tokens mean, and how it is
+computed.
+"""
 _WITHOUT_EFFECT = frozenset(
     {
-        "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "max_length",
-        "max_new_tokens", "num_beams", "num_return_sequences", "length_penalty", "early_stopping", "diversity_penalty",
-        "num_beam_groups", "repetition_penalty", "output_attentions", "output_hidden_states", "output_scores",
+        "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff",
+        "eta_cutoff", "max_length", "max_new_tokens", "num_beams", "num_return_sequences",
+        "length_penalty", "early_stopping", "diversity_penalty", "num_beam_groups",
+        "repetition_penalty", "output_attentions", "output_hidden_states", "output_scores",
         "output_logits", "return_dict_in_generate",
     }
 )  # fmt: skip
@@ -37,10 +43,12 @@ _log = logging.getLogger(__name__)
 
 
 def describe_generation(path: str) -> str:
-    """Return what identifies replies besides the weights, or "" for a model without such files or settings.
+    """Return what identifies replies besides the weights, or "" for a model without such files or
+    settings.
 
-    Replies do not depend on the settings of generation_config.json (see `remove_settings`), and the date in a chat template
-    is the same every day. Both were otherwise once, so that keys in the ledger have to tell replies apart.
+    Replies do not depend on the settings of generation_config.json (see `remove_settings`), and the
+    date in a chat template is the same every day. Both were otherwise once, so that keys in the
+    ledger have to tell replies apart.
 
     Args:
         path: Folder, GGUF file or hub name, whose small files are downloaded for it.
@@ -50,10 +58,12 @@ def describe_generation(path: str) -> str:
 
 
 def remove_settings(config: GenerationConfig) -> None:
-    """Set the settings of a model's generation_config.json that change greedy replies to their defaults.
+    """Set the settings of a model's generation_config.json that change greedy replies to their
+    defaults.
 
-    A reader's replies depend on `decoding` alone. `no_repeat_ngram_size`, `min_length`, `suppress_tokens` and others would
-    change them without being part of any result's settings, and `stop_strings` ends in an error.
+    A reader's replies depend on `decoding` alone. `no_repeat_ngram_size`, `min_length`,
+    `suppress_tokens` and others would change them without being part of any result's settings, and
+    `stop_strings` ends in an error.
     """
     from transformers import GenerationConfig
 
@@ -62,27 +72,40 @@ def remove_settings(config: GenerationConfig) -> None:
     for name in changed.keys() - _KEPT:
         setattr(config, name, getattr(default, name, None))
     if ignored := sorted(changed.keys() - _KEPT - _WITHOUT_EFFECT):
-        _log.warning("The model's generation_config.json sets %s, which readers do not use.", ", ".join(ignored))
+        _log.warning(
+            "The model's generation_config.json sets %s, which readers do not use.",
+            ", ".join(ignored),
+        )
 
 
 def _has_settings(path: str) -> bool:
     """Return whether generation_config.json has settings that would change greedy replies."""
     settings: Any = {}
     with suppress(OSError, ValueError):
-        settings = json.loads((_find_file(path, "generation_config.json") or Path()).read_text(encoding="utf-8"))
+        settings = json.loads(
+            (_find_file(path, "generation_config.json") or Path()).read_text(encoding="utf-8")
+        )
     names = set(settings) if isinstance(settings, dict) else set()
     return any(not _is_neutral(name, settings[name]) for name in names - _KEPT - _WITHOUT_EFFECT)
 
 
 def _is_neutral(name: str, value: Any) -> bool:
-    """Return whether a setting has the value with which it does nothing, such as no_repeat_ngram_size=0."""
+    """Return whether a setting has the value with which it does nothing, such as
+    no_repeat_ngram_size=0.
+    """
     return not value or (name.endswith(("penalty", "guidance_scale")) and value == 1)
 
 
 def _has_date(path: str) -> bool:
     """Return whether the chat template of a model shows today's date."""
-    files = [Path(path)] if path.endswith(".gguf") else [_find_file(path, name) for name in _TEMPLATE_FILES]
-    return any(_contains(file, b"strftime_now") for file in files if file is not None and file.is_file())
+    files = (
+        [Path(path)]
+        if path.endswith(".gguf")
+        else [_find_file(path, name) for name in _TEMPLATE_FILES]
+    )
+    return any(
+        _contains(file, b"strftime_now") for file in files if file is not None and file.is_file()
+    )
 
 
 def _contains(file: Path, text: bytes) -> bool:
@@ -94,7 +117,9 @@ def _contains(file: Path, text: bytes) -> bool:
 
 
 def _find_file(path: str, name: str) -> Path | None:
-    """Return a file of a model's folder or, for a hub name, from the hub, so that the answer is the same before a download."""
+    """Return a file of a model's folder or, for a hub name, from the hub, so that the answer is the
+    same before a download.
+    """
     hub_name = parse_model_name(path)
     if hub_name is None:
         return Path(path) / name
@@ -103,5 +128,9 @@ def _find_file(path: str, name: str) -> Path | None:
     found = try_to_load_from_cache(hub_name.name, name, revision=hub_name.revision or None)
     if found is None:  # not even known to be missing
         with suppress(Exception):  # offline; the model cannot be loaded then either
-            return Path(hf_hub_download(hub_name.name, name, revision=hub_name.revision or None, etag_timeout=5))
+            return Path(
+                hf_hub_download(
+                    hub_name.name, name, revision=hub_name.revision or None, etag_timeout=5
+                )
+            )
     return Path(found) if isinstance(found, str) else None

@@ -1,7 +1,7 @@
 """Load models, and select devices, precisions and runtimes, for readers, estimators and training.
 
-Weights are loaded only from safetensors and GGUF files. Both contain only data, so that loading a model never runs its
-author's code.
+Weights are loaded only from safetensors and GGUF files. Both contain only data, so that loading a
+model never runs its author's code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
 from winnow.modeling.generation_settings import remove_settings
-from winnow.modeling.weights import check_weight_files, convert_errors, load_pretrained, load_tokenizer_or_config
+from winnow.modeling.weights import (
+    check_weight_files,
+    convert_errors,
+    load_pretrained,
+    load_tokenizer_or_config,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -30,13 +35,23 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.mod
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
 _GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/dxg", "/dev/kfd")
-"""Files of the drivers of GPUs: NVIDIA's, that of its Jetson boards, that of Windows' Linux, and AMD's."""
+"""Files of the drivers of GPUs: NVIDIA's, that of its Jetson boards, that of Windows' Linux, and
+AMD's.
+"""
 _CPU_FEATURES = Path("/proc/cpuinfo")
 _BFLOAT16_FEATURES = frozenset(["avx512_bf16", "amx_bf16"])
 """Features of processors that multiply bfloat16."""
 POOLER_WEIGHTS = ("pooler.",)
-"""Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
-_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "classification_head.")
+"""Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights
+are missing.
+"""
+_CLASSIFIER_WEIGHTS = (
+    "classifier.",
+    "pre_classifier.",
+    "score.",
+    "pooler.",
+    "classification_head.",
+)
 """Prefixes of the weights of a new classifier, which are initialized at random before training."""
 
 
@@ -50,7 +65,9 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int:
-        """Return the maximum context length in tokens. It is practically unlimited for models with relative positions (T5)."""
+        """Return the maximum context length in tokens. It is practically unlimited for models with
+        relative positions (T5).
+        """
         return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
 
     @property
@@ -63,7 +80,9 @@ class LanguageModel:
 
     @property
     def has_full_attention(self) -> bool:
-        """Return whether every layer attends to all earlier tokens, rather than to those in a sliding window."""
+        """Return whether every layer attends to all earlier tokens, rather than to those in a
+        sliding window.
+        """
         from transformers.cache_utils import DynamicCache, DynamicLayer
 
         config = self.model.config
@@ -72,12 +91,16 @@ class LanguageModel:
         return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
 
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
-        """Return the number of columns before the reply in the output of `generate`: the prompt, or T5's start token."""
+        """Return the number of columns before the reply in the output of `generate`: the prompt, or
+        T5's start token.
+        """
         return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
 
 
 def pick_device(name: str) -> torch.device:
-    """Convert "auto", "cpu" or "cuda[:n]" to a torch device. "auto" means the GPU if one is available."""
+    """Convert "auto", "cpu" or "cuda[:n]" to a torch device. "auto" means the GPU if one is
+    available.
+    """
     import torch
 
     if name == "auto":
@@ -87,12 +110,15 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise ConfigError(f"device must be auto, cpu or cuda; received {name!r}.") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={name} was requested, but torch finds no GPU. Use device=auto or device=cpu.")
+        raise ConfigError(
+            f"device={name} was requested, but torch finds no GPU. Use device=auto or device=cpu."
+        )
     return device
 
 
 def resolve_dtype(name: str, device: str) -> str:
-    """Resolve the name of a precision. "auto" means bfloat16 if the device supports it natively, and float32 otherwise.
+    """Resolve the name of a precision. "auto" means bfloat16 if the device supports it natively,
+    and float32 otherwise.
 
     A CPU without AVX512-BF16 or AMX emulates bfloat16, at a quarter of the speed of float32.
     """
@@ -115,13 +141,17 @@ def _is_on_cpu(device: str) -> bool:
 
 
 def _has_gpu_driver() -> bool:
-    """Return whether the driver of a GPU is loaded, without which PyTorch finds none and need not be imported to say so."""
+    """Return whether the driver of a GPU is loaded, without which PyTorch finds none and need not
+    be imported to say so.
+    """
     return sys.platform != "linux" or any(map(os.path.exists, _GPU_DRIVERS))
 
 
 @cache
 def _read_cpu_features() -> set[str]:
-    """Return the features of the processor by Linux's names, which PyTorch has too; read from Linux, they come in no time."""
+    """Return the features of the processor by Linux's names, which PyTorch has too; read from
+    Linux, they come in no time.
+    """
     with suppress(OSError):
         for line in _CPU_FEATURES.read_text(encoding="utf-8").splitlines():
             if line.startswith("flags"):
@@ -141,8 +171,8 @@ def pick_dtype(name: str, device: str) -> torch.dtype:
 def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = "openvino") -> str:
     """Resolve the name of a runtime.
 
-    "auto" means OpenVINO if its package is installed, the device is a CPU and the precision is not float16. Otherwise it means
-    PyTorch.
+    "auto" means OpenVINO if its package is installed, the device is a CPU and the precision is not
+    float16. Otherwise it means PyTorch.
 
     Args:
         name: "auto", "torch" or "openvino".
@@ -160,17 +190,21 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = 
     if name == "auto":
         return "openvino" if on_cpu and installed and dtype != "float16" else "torch"
     if not on_cpu:
-        raise ConfigError(f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or device=cpu.")
+        raise ConfigError(
+            f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or "
+            "device=cpu."
+        )
     if not installed:
         raise ConfigError(
-            f"runtime=openvino was requested, but {package} is not installed. Run `pip install {package.replace('_', '-')}`, "
-            "or use runtime=torch."
+            f"runtime=openvino was requested, but {package} is not installed. Run `pip install "
+            f"{package.replace('_', '-')}`, or use runtime=torch."
         )
     return name
 
 
 def check_model(path: str) -> None:
-    """Raise ModelError if a local model lacks a tokenizer, a configuration or safetensors weights. Nothing is loaded.
+    """Raise ModelError if a local model lacks a tokenizer, a configuration or safetensors weights.
+    Nothing is loaded.
 
     A path that does not exist is accepted if it has the form of a hub name ("owner/name").
     """
@@ -178,18 +212,22 @@ def check_model(path: str) -> None:
     if path.endswith(".gguf"):
         if not folder.is_file():
             raise ModelError(
-                f"There is no GGUF file at {path}. `python -m flows.acquire dry_run=true` lists what can be downloaded."
+                f"There is no GGUF file at {path}. `python -m flows.acquire dry_run=true` lists "
+                "what can be downloaded."
             )
         return
     if not folder.exists():
         if path.count("/") == 1 and not path.startswith((".", "/")):
             return
         raise ModelError(
-            f"There is no model folder at {path}. Correct the setting that names it (such as reader.base), or run the "
-            "training that creates it."
+            f"There is no model folder at {path}. Correct the setting that names it (such as "
+            "reader.base), or run the training that creates it."
         )
     if not (folder / "config.json").is_file():
-        raise ModelError(f"The model folder {path} has no config.json, so it is not a transformers model. Correct the path.")
+        raise ModelError(
+            f"The model folder {path} has no config.json, so it is not a transformers model. "
+            "Correct the path."
+        )
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ModelError(
             f"The model folder {path} has no tokenizer (looked for {', '.join(TOKENIZER_FILES)}). "
@@ -199,9 +237,11 @@ def check_model(path: str) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep freed memory, because returning and zeroing pages takes a tenth of inference time on a CPU.
+    """Make glibc keep freed memory, because returning and zeroing pages takes a tenth of inference
+    time on a CPU.
 
-    Training of small models gains a third in speed. Do not use it to train large models, whose mixed sizes fragment the heap.
+    Training of small models gains a third in speed. Do not use it to train large models, whose
+    mixed sizes fragment the heap.
     """
     import ctypes
 
@@ -230,7 +270,10 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     if path.endswith(".gguf"):
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
-            raise ConfigError(f"reader.quantize={quantize} needs safetensors, but {path} is a GGUF file. Use quantize=none.")
+            raise ConfigError(
+                f"reader.quantize={quantize} needs safetensors, but {path} is a GGUF file. Use "
+                "quantize=none."
+            )
     torch_device = check_and_pick_device(path, device)
     source, source_options, tokenizer = _load_tokenizer(path)
     options |= _build_quantization_options(quantize, dtype, torch_device)
@@ -241,11 +284,13 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
 
 
 def load_without_weights(path: str, converted: Path | None = None) -> LanguageModel:
-    """Load the tokenizer and the configuration of a causal language model, whose weights another program runs.
+    """Load the tokenizer and the configuration of a causal language model, whose weights another
+    program runs.
 
     Args:
         path: Safetensors folder, hub name or GGUF file.
-        converted: Folder to which the model was converted with its tokenizer and configuration, which are read there if given.
+        converted: Folder to which the model was converted with its tokenizer and configuration,
+            which are read there if given.
 
     """
     import torch
@@ -263,7 +308,9 @@ def load_without_weights(path: str, converted: Path | None = None) -> LanguageMo
 
 
 def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizerBase]:
-    """Load the tokenizer of a causal language model, and return it with the source and options of `from_pretrained`."""
+    """Load the tokenizer of a causal language model, and return it with the source and options of
+    `from_pretrained`.
+    """
     from transformers import AutoTokenizer
 
     source, options = build_hub_arguments(path)
@@ -277,7 +324,9 @@ def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizer
 
 
 def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load an encoder-decoder such as T5 from a safetensors folder or the hub. The arguments are as in `load_causal_lm`."""
+    """Load an encoder-decoder such as T5 from a safetensors folder or the hub. The arguments are as
+    in `load_causal_lm`.
+    """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     torch_device = check_and_pick_device(path, device)
@@ -287,40 +336,57 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     model: Any = load_pretrained(AutoModelForSeq2SeqLM, source, **hub_options, **options)
     remove_settings(model.generation_config)
     return LanguageModel(
-        model.to(torch_device).eval(), load_tokenizer_or_config(AutoTokenizer, source, **hub_options), torch_device
+        model.to(torch_device).eval(),
+        load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
+        torch_device,
     )
 
 
 def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> LanguageModel:
     """Load an encoder such as BERT from a safetensors folder or the hub.
 
-    If `classes` is not 0, the model has a classifier. The classifier is loaded if the model contains one. Otherwise it has
-    `classes` outputs, and its weights are initialized with torch's random state.
+    If `classes` is not 0, the model has a classifier. The classifier is loaded if the model
+    contains one. Otherwise it has `classes` outputs, and its weights are initialized with torch's
+    random state.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import (
+        AutoConfig,
+        AutoModel,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
 
     torch_device = check_and_pick_device(path, device)
     source, hub_options = build_hub_arguments(path)
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
-        architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
+        architecture = (
+            load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""]
+        )[0]
         has_classifier = architecture.endswith("ForSequenceClassification")
         if not has_classifier:
             options["num_labels"] = classes
         may_lack = () if has_classifier else _CLASSIFIER_WEIGHTS
-        model: Any = load_pretrained(AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options)
+        model: Any = load_pretrained(
+            AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options
+        )
     else:
-        model = load_pretrained(AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options)
+        model = load_pretrained(
+            AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options
+        )
     return LanguageModel(
-        model.to(torch_device).eval(), load_tokenizer_or_config(AutoTokenizer, source, **hub_options), torch_device
+        model.to(torch_device).eval(),
+        load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
+        torch_device,
     )
 
 
 def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the options to pass to `from_pretrained` for a path, or for a hub name with its revision.
+    """Return the name and the options to pass to `from_pretrained` for a path, or for a hub name
+    with its revision.
 
-    `trust_remote_code` is False, so that code from a model repository is never run. Without this option, transformers asks on
-    the terminal.
+    `trust_remote_code` is False, so that code from a model repository is never run. Without this
+    option, transformers asks on the terminal.
     """
     name = parse_model_name(path)
     options: dict[str, Any] = {"trust_remote_code": False}
@@ -330,7 +396,9 @@ def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def check_and_pick_device(path: str, device: str) -> torch.device:
-    """Check the files of the model, disable the progress bars of transformers, and return the device."""
+    """Check the files of the model, disable the progress bars of transformers, and return the
+    device.
+    """
     from transformers.utils import logging as hf_logging
 
     check_model(path)
@@ -339,29 +407,44 @@ def check_and_pick_device(path: str, device: str) -> torch.device:
 
 
 def _build_quantization_options(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
-    """Build the options for weights in 4 bits (NF4, bitsandbytes). If `quantize` is "none", there are no options."""
+    """Build the options for weights in 4 bits (NF4, bitsandbytes). If `quantize` is "none", there
+    are no options.
+    """
     if quantize == "none":
         return {}
     if device.type != "cuda":
-        raise ConfigError(f"reader.quantize={quantize} needs a GPU, but the device is {device}. Use quantize=none.")
+        raise ConfigError(
+            f"reader.quantize={quantize} needs a GPU, but the device is {device}. Use "
+            "quantize=none."
+        )
     from transformers import BitsAndBytesConfig
 
     config_class: Any = BitsAndBytesConfig  # transformers leaves it untyped
-    config = config_class(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=pick_dtype(dtype, str(device)))
+    config = config_class(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=pick_dtype(dtype, str(device)),
+    )
     return {"quantization_config": config, "device_map": {"": device}}
 
 
 def compute_weights_digest(path: str) -> str:
-    """Compute a digest of a local model's weights, configuration and tokenizer, or return a hub name unchanged.
+    """Compute a digest of a local model's weights, configuration and tokenizer, or return a hub
+    name unchanged.
 
-    The digest is the first 16 hexadecimal digits of a SHA-256. It is part of every key in the ledger, the store of finished
-    calls, so that a model that was retrained into the same folder counts as another model.
+    The digest is the first 16 hexadecimal digits of a SHA-256. It is part of every key in the
+    ledger, the store of finished calls, so that a model that was retrained into the same folder
+    counts as another model.
     """
     model_path = Path(path)
     if not model_path.exists():
         return path
     suffixes = {".safetensors", ".gguf", ".json", ".jinja", ".model", ".txt"}
-    files = [model_path] if model_path.is_file() else sorted(file for file in model_path.rglob("*") if file.suffix in suffixes)
+    files = (
+        [model_path]
+        if model_path.is_file()
+        else sorted(file for file in model_path.rglob("*") if file.suffix in suffixes)
+    )
     digest = hashlib.sha256()
     for file in files:
         if file.name in ("manifest.json", "training.json"):

@@ -1,4 +1,6 @@
-"""A limit on the padded tokens of a batch, which is lowered when a GPU has too little memory for one."""
+"""A limit on the padded tokens of a batch, which is lowered when a GPU has too little memory for
+one.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +15,8 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryBudget:
-    """Runs batches, and splits those that need more memory than the GPU has, so that a run continues with smaller ones.
+    """Runs batches, and splits those that need more memory than the GPU has, so that a run
+    continues with smaller ones.
 
     Args:
         tokens: Maximum number of padded tokens per batch to begin with.
@@ -28,7 +31,8 @@ class MemoryBudget:
     def run(
         self, compute: Callable[[Sequence[T]], R], batch: Sequence[T], length: Callable[[T], int]
     ) -> Iterator[tuple[Sequence[T], R]]:
-        """Yield a batch with its result; if it does not fit into the GPU's memory, its halves, each with its result.
+        """Yield a batch with its result; if it does not fit into the GPU's memory, its halves, each
+        with its result.
 
         Args:
             compute: Function that computes the result of a batch of any size.
@@ -52,19 +56,24 @@ class MemoryBudget:
                 return
             if len(batch) == 1:
                 raise ModelError(
-                    f"The GPU has too little memory for a single input of {padded} tokens ({reason}). Use a smaller model, "
-                    "another precision (dtype, quantize) or a GPU with more memory, or end other programs that use it."
+                    f"The GPU has too little memory for a single input of {padded} tokens "
+                    f"({reason}). Use a smaller model, another precision (dtype, quantize) or a "
+                    "GPU with more memory, or end other programs that use it."
                 )
             self._lower(padded // 2, reason)
         middle = len(batch) // 2
         yield from self.run(compute, batch[:middle], length)
         yield from self.run(compute, batch[middle:], length)
 
-    def run_rows(self, compute: Callable[[Sequence[int]], R], lengths: Sequence[int]) -> Iterator[tuple[Sequence[int], R]]:
-        """Yield the indices of the rows of each batch with its result. Batches have rows of similar length.
+    def run_rows(
+        self, compute: Callable[[Sequence[int]], R], lengths: Sequence[int]
+    ) -> Iterator[tuple[Sequence[int], R]]:
+        """Yield the indices of the rows of each batch with its result. Batches have rows of similar
+        length.
 
         Args:
-            compute: Function that computes the result of a batch, which is given by the indices of its rows.
+            compute: Function that computes the result of a batch, which is given by the indices of
+                its rows.
             lengths: Number of tokens of each row.
 
         Raises:
@@ -72,7 +81,9 @@ class MemoryBudget:
 
         """
         batches = group_by_token_budget(lengths, self.tokens)
-        return compute_ahead(part for batch in batches for part in self.run(compute, batch, lengths.__getitem__))
+        return compute_ahead(
+            part for batch in batches for part in self.run(compute, batch, lengths.__getitem__)
+        )
 
     def _lower(self, tokens: int, reason: str) -> None:
         """Lower the limit, and release the memory that the failed batch left in torch's cache."""
@@ -81,8 +92,8 @@ class MemoryBudget:
         self.tokens = min(self.tokens, tokens)
         torch.cuda.empty_cache()
         _log.warning(
-            "The GPU has too little memory for a batch of %d tokens (%s). From now on, batches have at most %d; set %s=%d to "
-            "begin with that.",
+            "The GPU has too little memory for a batch of %d tokens (%s). From now on, batches "
+            "have at most %d; set %s=%d to begin with that.",
             *(2 * tokens, reason, self.tokens, self.setting, self.tokens),
         )
 
@@ -90,8 +101,8 @@ class MemoryBudget:
 def compute_ahead(results: Iterable[T]) -> Iterator[T]:
     """Yield each result after the next one was requested.
 
-    A GPU computes while Python continues. If a result is only fetched once the next batch was submitted, the GPU does not wait
-    until Python has built that batch.
+    A GPU computes while Python continues. If a result is only fetched once the next batch was
+    submitted, the GPU does not wait until Python has built that batch.
     """
     waiting: list[T] = []
     for result in results:

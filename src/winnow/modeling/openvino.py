@@ -1,8 +1,8 @@
 """CPU inference with OpenVINO, which runs functions of a model after they are traced and compiled.
 
-PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with the matrix products around
-them, and keeps the weights in the processor's preferred layout. bench/bench_estimator.py measures the gain. Training needs
-gradients and therefore uses PyTorch.
+PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with
+the matrix products around them, and keeps the weights in the processor's preferred layout.
+bench/bench_estimator.py measures the gain. Training needs gradients and therefore uses PyTorch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from winnow.errors import ConfigError, ModelError
 Inputs = tuple[torch.Tensor, ...]
 PRECISION_HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _SENTINEL = np.float32(-1.2345679e37)
-"""Value written to the start of the output before each call. No layer produces it, so if it remains, there is no output."""
+"""Value written to the start of the output before each call. No layer produces it, so if it
+remains, there is no output.
+"""
 
 
 def disable_telemetry() -> None:
@@ -31,7 +33,9 @@ def disable_telemetry() -> None:
 
 
 def count_threads() -> int:
-    """Return the number of threads of a model, which is that of PyTorch, so that OMP_NUM_THREADS limits both."""
+    """Return the number of threads of a model, which is that of PyTorch, so that OMP_NUM_THREADS
+    limits both.
+    """
     return torch.get_num_threads()
 
 
@@ -40,16 +44,24 @@ def check_precision(dtype: str) -> None:
     import openvino
 
     if dtype not in PRECISION_HINTS:
-        raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
-    if dtype == "bfloat16" and "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-        raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
+        raise ConfigError(
+            f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use "
+            "runtime=torch."
+        )
+    if dtype == "bfloat16" and "BF16" not in openvino.Core().get_property(
+        "CPU", "OPTIMIZATION_CAPABILITIES"
+    ):
+        raise ConfigError(
+            f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch."
+        )
 
 
 def build_properties(dtype: str) -> dict[str, Any]:
-    """Return the properties with which OpenVINO compiles a model for this CPU in a precision of `PRECISION_HINTS`.
+    """Return the properties with which OpenVINO compiles a model for this CPU in a precision of
+    `PRECISION_HINTS`.
 
-    A model in bfloat16 has at least two threads. With one, OpenVINO 2026.4 divides by zero on CPUs with AMX, which ends the
-    process (https://github.com/openvinotoolkit/openvino/issues/33300).
+    A model in bfloat16 has at least two threads. With one, OpenVINO 2026.4 divides by zero on CPUs
+    with AMX, which ends the process (https://github.com/openvinotoolkit/openvino/issues/33300).
     """
     return {
         "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
@@ -63,13 +75,18 @@ def build_properties(dtype: str) -> dict[str, Any]:
 def suppress_conversion_messages() -> Iterator[None]:
     """Suppress warnings during a conversion, and restore the root logger afterwards.
 
-    The warnings are about constants in the trace, which is checked with other inputs instead. A failed conversion would leave
-    the root logger at level ERROR.
+    The warnings are about constants in the trace, which is checked with other inputs instead. A
+    failed conversion would leave the root logger at level ERROR.
     """
     from transformers.utils import logging as hf_logging
 
     root = logging.getLogger()
-    verbosity, level, filters, handlers = hf_logging.get_verbosity(), root.level, root.filters[:], root.handlers[:]
+    verbosity, level, filters, handlers = (
+        hf_logging.get_verbosity(),
+        root.level,
+        root.filters[:],
+        root.handlers[:],
+    )
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings():
@@ -82,7 +99,9 @@ def suppress_conversion_messages() -> Iterator[None]:
 
 
 class _Traceable(torch.nn.Module):
-    """A module that wraps a function of a model, so that the function can be traced with the weights of the model."""
+    """A module that wraps a function of a model, so that the function can be traced with the
+    weights of the model.
+    """
 
     def __init__(self, model: torch.nn.Module, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -97,22 +116,32 @@ class CompiledFunction:
     """A function of tensors that is traced and then run by OpenVINO.
 
     Args:
-        model: Model whose current weights the function uses. The weights must be float32; OpenVINO converts them to `dtype`.
-        function: Function of tensors that returns a tensor. The model is set to evaluation mode before tracing.
-        example: Inputs for tracing. Their rows must have two different lengths, so that the mask is not optimized away.
-        other: Inputs of another batch size and length. The trace and the function must agree on them, because some models
-            (Longformer, LongT5) branch on the size of their input.
+        model: Model whose current weights the function uses. The weights must be float32; OpenVINO
+            converts them to `dtype`.
+        function: Function of tensors that returns a tensor. The model is set to evaluation mode
+            before tracing.
+        example: Inputs for tracing. Their rows must have two different lengths, so that the mask is
+            not optimized away.
+        other: Inputs of another batch size and length. The trace and the function must agree on
+            them, because some models (Longformer, LongT5) branch on the size of their input.
         dtype: Precision of the matrix products: float32 or bfloat16.
         name: Name of the model in error messages.
 
     Raises:
-        ModelError: If OpenVINO lacks an operation, or if the trace is only valid for the size of the example.
+        ModelError: If OpenVINO lacks an operation, or if the trace is only valid for the size of
+            the example.
         ConfigError: If this CPU does not compute in `dtype`.
 
     """
 
     def __init__(
-        self, model: torch.nn.Module, function: Callable[..., Any], example: Inputs, other: Inputs, dtype: str, name: str
+        self,
+        model: torch.nn.Module,
+        function: Callable[..., Any],
+        example: Inputs,
+        other: Inputs,
+        dtype: str,
+        name: str,
     ) -> None:
         disable_telemetry()
         check_precision(dtype)
@@ -121,13 +150,20 @@ class CompiledFunction:
         settings = build_properties(dtype)
         try:
             with torch.no_grad(), suppress_conversion_messages():
-                graph = torch.jit.trace(_Traceable(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
-                if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3, equal_nan=True):
+                graph = torch.jit.trace(
+                    _Traceable(model, function).eval(), example, check_trace=False
+                )  # type: ignore[no-untyped-call]
+                if not torch.allclose(
+                    graph(*other), function(*other), rtol=1e-3, atol=1e-3, equal_nan=True
+                ):
                     raise ValueError("the trace is only valid for inputs of the example's size")
-                compiled = openvino.Core().compile_model(openvino.convert_model(graph, example_input=example), "CPU", settings)
+                compiled = openvino.Core().compile_model(
+                    openvino.convert_model(graph, example_input=example), "CPU", settings
+                )
         except Exception as error:
             raise ModelError(
-                f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
+                f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set "
+                "estimator.engine.runtime=torch."
             ) from error
         self._request, self._name = compiled.create_infer_request(), name
 
@@ -135,7 +171,8 @@ class CompiledFunction:
         """Compute the output of the function. The next call overwrites the returned tensor.
 
         Raises:
-            ModelError: If OpenVINO wrote no output. It does so for inputs for which PyTorch would raise an error.
+            ModelError: If OpenVINO wrote no output. It does so for inputs for which PyTorch would
+                raise an error.
 
         """
         self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL
@@ -148,6 +185,7 @@ class CompiledFunction:
         if failure or len(output) != len(inputs[0]) or output.reshape(-1)[:1] == _SENTINEL:
             shapes = [tuple(tensor.shape) for tensor in inputs]
             raise ModelError(
-                f"{self._name}: OpenVINO wrote no output for inputs of {shapes}. Set estimator.engine.runtime=torch."
+                f"{self._name}: OpenVINO wrote no output for inputs of {shapes}. Set "
+                "estimator.engine.runtime=torch."
             ) from failure
         return torch.from_numpy(output)

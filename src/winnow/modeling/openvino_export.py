@@ -1,8 +1,9 @@
 """Conversion of causal language models to OpenVINO's format, as OpenVINO GenAI reads it.
 
-optimum-intel is the usual tool for this, but its releases need older versions of transformers and huggingface-hub than Winnow.
-The conversion traces one call of the model with a cache of keys and values, turns the cache into state of the graph, and adds
-the tokenizer, without which GenAI loads no model.
+optimum-intel is the usual tool for this, but its releases need older versions of transformers and
+huggingface-hub than Winnow. The conversion traces one call of the model with a cache of keys and
+values, turns the cache into state of the graph, and adds the tokenizer, without which GenAI loads
+no model.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ MODEL_FILE = "openvino_model.xml"
 _FILES = "files.json"
 """Name of the file that records the files of a conversion."""
 _BATCH, _PAST, _NEW = 2, 5, 3
-"""Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes."""
+"""Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes.
+"""
 _CHECKED = (19, 6)
 """Numbers of tokens in the calls with which a conversion is checked."""
 _MAX_DIFFERENCE = 0.01
@@ -50,9 +52,10 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
 
     Args:
         path: Safetensors folder, hub name with a commit, or GGUF file.
-        folder: Folder for converted models. The name of a converted model is a digest of the weights and of what made it, so
-            that a model that was trained again is converted again.
-        weights: "full" (float32), or "int8": the matrices of the layers in 8 bits, with a scale per output channel.
+        folder: Folder for converted models. The name of a converted model is a digest of the
+            weights and of what made it, so that a model that was trained again is converted again.
+        weights: "full" (float32), or "int8": the matrices of the layers in 8 bits, with a scale per
+            output channel.
 
     Raises:
         ModelError: If OpenVINO cannot run the model.
@@ -63,8 +66,8 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
     name = parse_model_name(path)
     if name is not None and not name.is_pinned:
         raise ModelError(
-            f"{path} may change on the hub, and a conversion would not follow. Name a commit, as in owner/name@<commit>, or "
-            "set reader.engine.runtime=torch."
+            f"{path} may change on the hub, and a conversion would not follow. Name a commit, as "
+            "in owner/name@<commit>, or set reader.engine.runtime=torch."
         )
     target = folder / _compute_conversion_digest(path, weights)
     if find_converted(path, folder, weights):
@@ -85,9 +88,12 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 bar.update()
         except Exception as error:
             raise ModelError(
-                f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch."
+                f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set "
+                "reader.engine.runtime=torch."
             ) from error
-        num_bytes = (4 if weights == "full" else 1) * sum(parameter.numel() for parameter in lm.model.parameters())
+        num_bytes = (4 if weights == "full" else 1) * sum(
+            parameter.numel() for parameter in lm.model.parameters()
+        )
         try:
             with atomic_write(target, required_bytes=num_bytes + 2**26) as partial:
                 partial.mkdir()
@@ -100,8 +106,9 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 (partial / _FILES).write_text(json.dumps(describe_files(partial), indent=1))
         except RuntimeError as error:
             raise ModelError(
-                f"The conversion of {path} could not be written to {folder}: {' '.join(str(error).split())[:500]}. Check the "
-                "free space, or set +reader.engine.converted to another folder."
+                f"The conversion of {path} could not be written to {folder}: "
+                f"{' '.join(str(error).split())[:500]}. Check the free space, or set "
+                "+reader.engine.converted to another folder."
             ) from error
         except OSError:
             if not target.is_dir():  # another process may have converted the same model meanwhile
@@ -111,7 +118,9 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
 
 
 def find_converted(path: str, folder: Path, weights: str = "full") -> Path | None:
-    """Return the folder of a model that was converted, or None. That of a GGUF file has its tokenizer and configuration."""
+    """Return the folder of a model that was converted, or None. That of a GGUF file has its
+    tokenizer and configuration.
+    """
     target = folder / _compute_conversion_digest(path, weights)
     return target if _is_intact(target) else None
 
@@ -126,16 +135,25 @@ def _is_intact(folder: Path) -> bool:
     recorded = json.loads((folder / _FILES).read_text())
     is_intact = all(is_unchanged(folder / name, record) for name, record in recorded.items())
     if not is_intact:
-        _log.warning("The converted model %s was changed since its conversion. It is converted again.", folder)
+        _log.warning(
+            "The converted model %s was changed since its conversion. It is converted again.",
+            folder,
+        )
     return is_intact
 
 
 def _check_positions(lm: LanguageModel) -> None:
-    """Raise ValueError for a model that treats long texts otherwise than the traced one, which is short."""
+    """Raise ValueError for a model that treats long texts otherwise than the traced one, which is
+    short.
+    """
     if not lm.has_full_attention:
         raise ValueError("its layers attend to a window of tokens")
     parameters = getattr(lm.model.config, "rope_parameters", None) or {}
-    kinds = {part.get("rope_type") for part in (parameters, *parameters.values()) if isinstance(part, dict)}
+    kinds = {
+        part.get("rope_type")
+        for part in (parameters, *parameters.values())
+        if isinstance(part, dict)
+    }
     if kinds & {"dynamic", "longrope"}:
         raise ValueError("its rotary positions depend on the length of the text")
 
@@ -156,8 +174,8 @@ def _compute_conversion_digest(path: str, weights: str) -> str:
 def build_graph(lm: LanguageModel) -> openvino.Model:
     """Build the graph of a causal language model, whose state is the cache of keys and values.
 
-    Its inputs are "input_ids", "attention_mask" and "position_ids" (rows, tokens) and "beam_idx" (rows,); its output is
-    "logits" (rows, tokens, vocabulary).
+    Its inputs are "input_ids", "attention_mask" and "position_ids" (rows, tokens) and "beam_idx"
+    (rows,); its output is "logits" (rows, tokens, vocabulary).
     """
     import openvino
     from openvino._offline_transformations import apply_make_stateful_transformation
@@ -170,14 +188,18 @@ def build_graph(lm: LanguageModel) -> openvino.Model:
     shapes = {True: [-1, num_heads, -1, head_size], False: [-1, -1]}
     graph.reshape({port.any_name: shapes[port.any_name in names] for port in graph.inputs})
     _add_beam_indices(graph, names)
-    apply_make_stateful_transformation(graph, {name: name.replace("past", "present") for name in names})
+    apply_make_stateful_transformation(
+        graph, {name: name.replace("past", "present") for name in names}
+    )
     _initialize_states(graph)
     graph.validate_nodes_and_infer_types()
     return graph
 
 
 class _TracedCache(DynamicCache):
-    """A cache whose first keys and values are given, and which keeps the new ones for the output of the graph."""
+    """A cache whose first keys and values are given, and which keeps the new ones for the output of
+    the graph.
+    """
 
     def __init__(self, past: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
         super().__init__()
@@ -185,9 +207,16 @@ class _TracedCache(DynamicCache):
         self.present: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_: Any, **__: Any
+        self,
+        key_states: torch.Tensor,
+        value_states: torch.Tensor,
+        layer_idx: int,
+        *_: Any,
+        **__: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append the keys and values (rows, heads, tokens, head size) of a layer, and return all of them."""
+        """Append the keys and values (rows, heads, tokens, head size) of a layer, and return all of
+        them.
+        """
         keys, values = self.past[layer_idx]
         joined = torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
         self.present.append(joined)
@@ -212,19 +241,29 @@ class _CachedCall(torch.nn.Module):
         position_ids: torch.Tensor,
         past: Sequence[tuple[torch.Tensor, torch.Tensor]],
     ) -> tuple[torch.Tensor, ...]:
-        """Return the logits, and the keys and values of each layer. The mask is computed here, in traceable operations."""
+        """Return the logits, and the keys and values of each layer. The mask is computed here, in
+        traceable operations.
+        """
         cache = _TracedCache(past)
         columns = torch.arange(attention_mask.shape[1])
         rows = columns[attention_mask.shape[1] - input_ids.shape[1] :]
-        allowed = (columns[None, :] <= rows[:, None])[None, None] & (attention_mask[:, None, None, :] > 0)
+        allowed = (columns[None, :] <= rows[:, None])[None, None] & (
+            attention_mask[:, None, None, :] > 0
+        )
         output = self.model(
-            input_ids=input_ids, attention_mask=allowed, position_ids=position_ids, past_key_values=cache, use_cache=True
+            input_ids=input_ids,
+            attention_mask=allowed,
+            position_ids=position_ids,
+            past_key_values=cache,
+            use_cache=True,
         )
         return (output.logits, *(tensor for pair in cache.present for tensor in pair))
 
 
 def _build_example(lm: LanguageModel) -> dict[str, Any]:
-    """Build the inputs of the traced call. The cache has the shape that the model itself gives it."""
+    """Build the inputs of the traced call. The cache has the shape that the model
+    itself gives it.
+    """
     tokens = torch.arange(_PAST + _NEW).expand(_BATCH, -1) % len(lm.tokenizer)
     with torch.no_grad():
         cache = lm.model(tokens[:, :_PAST], use_cache=True).past_key_values
@@ -249,7 +288,9 @@ def _name_ports(graph: openvino.Model, num_layers: int) -> Iterator[str]:
 
 
 def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
-    """Add the input "beam_idx", by which the rows of the cache are reordered; GenAI expects it of every model."""
+    """Add the input "beam_idx", by which the rows of the cache are reordered; GenAI expects it of
+    every model.
+    """
     import numpy as np
     from openvino import opset13 as ops
 
@@ -273,14 +314,21 @@ def _initialize_states(graph: openvino.Model) -> None:
     num_rows = ops.gather(ops.shape_of(ids, output_type="i64"), ops.constant([0]), ops.constant(0))
     for node in graph.get_ops():
         if node.get_type_name() == "ReadValue":
-            sizes = [size.get_length() if size.is_static else 0 for size in list(node.get_output_partial_shape(0))[1:]]
-            shape = ops.concat([num_rows, *(ops.constant(np.array([size], dtype=np.int64)) for size in sizes)], 0)
+            sizes = [
+                size.get_length() if size.is_static else 0
+                for size in list(node.get_output_partial_shape(0))[1:]
+            ]
+            shape = ops.concat(
+                [num_rows, *(ops.constant(np.array([size], dtype=np.int64)) for size in sizes)], 0
+            )
             zero = ops.constant(0.0, dtype=node.get_output_element_type(0).to_dtype())
             node.set_arguments([ops.broadcast(zero, shape)])
 
 
 def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
-    """Raise ValueError if the graph, called twice, does not give the logits of the model for a text of another length."""
+    """Raise ValueError if the graph, called twice, does not give the logits of the model for a text
+    of another length.
+    """
     import numpy as np
     from openvino import Core
 
@@ -292,32 +340,52 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
     logits, start = [], 0
     for length in _CHECKED:
         end = start + length
-        inputs = {"input_ids": ids[:, start:end], "attention_mask": torch.ones(1, end, dtype=torch.long)}
-        inputs |= {"position_ids": torch.arange(start, end).unsqueeze(0), "beam_idx": torch.zeros(1, dtype=torch.int32)}
-        logits.append(request.infer({name: tensor.numpy() for name, tensor in inputs.items()})["logits"][0].copy())
+        inputs = {
+            "input_ids": ids[:, start:end],
+            "attention_mask": torch.ones(1, end, dtype=torch.long),
+        }
+        inputs |= {
+            "position_ids": torch.arange(start, end).unsqueeze(0),
+            "beam_idx": torch.zeros(1, dtype=torch.int32),
+        }
+        logits.append(
+            request.infer({name: tensor.numpy() for name, tensor in inputs.items()})["logits"][
+                0
+            ].copy()
+        )
         start = end
     difference = float(np.abs(np.concatenate(logits) - expected).max())
     if not difference <= _MAX_DIFFERENCE * float(np.abs(expected).max()):
-        raise ValueError(f"the converted model computes other logits, which differ by up to {difference:.3g}")
+        raise ValueError(
+            f"the converted model computes other logits, which differ by up to {difference:.3g}"
+        )
 
 
 def _compress_weights(graph: openvino.Model) -> openvino.Model:
-    """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per output channel."""
+    """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per
+    output channel.
+    """
     import nncf
 
-    logging.getLogger("nncf").setLevel(logging.ERROR)  # nncf.set_log_level would set the level of others' handlers, too
+    logging.getLogger("nncf").setLevel(
+        logging.ERROR
+    )  # nncf.set_log_level would set the level of others' handlers, too
     return nncf.compress_weights(graph, mode=nncf.CompressWeightsMode.INT8_SYM)
 
 
 def _convert_tokenizer(lm: LanguageModel) -> Any:
-    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenizes with transformers."""
+    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenizes
+    with transformers.
+    """
     import openvino_tokenizers
 
     return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)
 
 
 def _write(graph: openvino.Model, path: Path) -> None:
-    """Write a graph in float32. Half precision would also round the frequencies of rotary positions."""
+    """Write a graph in float32. Half precision would also round the frequencies of rotary
+    positions.
+    """
     import openvino
 
     openvino.save_model(graph, path, compress_to_fp16=False)

@@ -1,4 +1,6 @@
-"""Inputs of models that read a question and a passage together: text templates, tokens, padding and batches."""
+"""Inputs of models that read a question and a passage together: text templates, tokens, padding and
+batches.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PairTemplate:
-    """Templates of question and passage. The defaults are FiD's, which RE-RAG's estimator and generator share.
+    """Templates of question and passage. The defaults are FiD's, which RE-RAG's estimator and
+    generator share.
 
     Args:
         question: Template with the field {question}.
         passage: Template with the field {text} and, optionally, {title}.
-        suffix: Text after the passage, for example words that a model continues with "true" or "false". Encoders with a
-            classifier have none.
-        passage_first: Whether the passage stands before the question, as the premise stands before the hypothesis in models of
-            entailment.
+        suffix: Text after the passage, for example words that a model continues with "true" or
+            "false". Encoders with a classifier have none.
+        passage_first: Whether the passage stands before the question, as the premise stands before
+            the hypothesis in models of entailment.
 
     """
 
@@ -50,11 +53,13 @@ class PairTemplate:
 
 @dataclass
 class PairTokenizer:
-    """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle, passage and tail.
+    """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle,
+    passage and tail.
 
-    If the template has the passage first, passage and question change places. A passage that is too long is truncated, and the
-    pair is counted once. Each question and each passage is tokenized only once. They are tokenized separately, because
-    tokenizers split at the white space between them anyway.
+    If the template has the passage first, passage and question change places. A passage that is too
+    long is truncated, and the pair is counted once. Each question and each passage is tokenized
+    only once. They are tokenized separately, because tokenizers split at the white space between
+    them anyway.
 
     Args:
         tokenizer: Tokenizer of the model.
@@ -63,9 +68,10 @@ class PairTokenizer:
         head: Token ids before the question.
         middle: Token ids between question and passage.
         tail: Token ids after the passage.
-        prepend_space: Whether to tokenize passages with a space before them. Byte-level tokenizers require it, because they
-            distinguish "word" from " word".
-        max_texts: Number of questions, and of passages, whose tokens are kept, besides those that were prepared last.
+        prepend_space: Whether to tokenize passages with a space before them. Byte-level tokenizers
+            require it, because they distinguish "word" from " word".
+        max_texts: Number of questions, and of passages, whose tokens are kept, besides those that
+            were prepared last.
 
     """
 
@@ -87,32 +93,41 @@ class PairTokenizer:
         return len(self._truncated_pairs)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
-        """Tokenize the questions and passages of these pairs that are new, in two calls of the tokenizer.
+        """Tokenize the questions and passages of these pairs that are new, in two calls of the
+        tokenizer.
 
-        The tokens of texts that were not used for the longest time are forgotten if there are too many.
+        The tokens of texts that were not used for the longest time are forgotten if there are too
+        many.
         """
         used_questions = dict.fromkeys(question for question, _ in pairs)
         used_passages = dict.fromkeys(passage for _, passage in pairs)
         questions = [question for question in used_questions if question not in self._questions]
         passages = [passage for passage in used_passages if passage not in self._passages]
         space = " " if self.prepend_space else ""
-        passage_texts = [space + self.template.passage.format(title=passage.title, text=passage.text) for passage in passages]
-        question_texts = [self.template.question.format(question=question) for question in questions]
+        passage_texts = [
+            space + self.template.passage.format(title=passage.title, text=passage.text)
+            for passage in passages
+        ]
+        question_texts = [
+            self.template.question.format(question=question) for question in questions
+        ]
         self._questions.update(zip(questions, self._tokenize(question_texts), strict=True))
         self._passages.update(zip(passages, self._tokenize(passage_texts), strict=True))
         _forget_oldest(self._questions, used_questions, self.max_texts)
         _forget_oldest(self._passages, used_passages, self.max_texts)
 
     def encode(self, question: str, passage: Passage) -> list[int]:
-        """Tokenize a pair. The passage is truncated so that the pair has at most `max_length` tokens."""
+        """Tokenize a pair. The passage is truncated so that the pair has at most `max_length`
+        tokens.
+        """
         if question not in self._questions or passage not in self._passages:
             self.prepare([(question, passage)])
         question_ids, passage_ids = self._questions[question], self._passages[passage]
         available = self._count_available(question_ids)
         if available < 1:
             raise ConfigError(
-                f"max_length={self.max_length} leaves no token for a passage beside the question {question!r}. "
-                "Raise max_length or shorten the template."
+                f"max_length={self.max_length} leaves no token for a passage beside the question "
+                f"{question!r}. Raise max_length or shorten the template."
             )
         if len(passage_ids) > available:
             self._truncated_pairs.add(hash((question, passage)))
@@ -122,7 +137,8 @@ class PairTokenizer:
         return [*self.head, *first, *self.middle, *second, *self.tail]
 
     def get_second_start(self, question: str, passage: Passage) -> int:
-        """Return the position of the first token of the second text of a pair, which must be tokenized already.
+        """Return the position of the first token of the second text of a pair, which must be
+        tokenized already.
 
         The second text is the passage or, if the template has the passage first, the question.
         """
@@ -133,17 +149,23 @@ class PairTokenizer:
 
     def _count_available(self, question_ids: Sequence[int]) -> int:
         """Return how many tokens the question leaves for the passage."""
-        return self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
+        return (
+            self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
+        )
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, without special tokens."""
         if not texts:
             return []
-        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)[
+            "input_ids"
+        ]
         return ids
 
 
-def pad_rows(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+def pad_rows(
+    rows: Sequence[Sequence[int]], pad: int, *, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Pad rows of token ids to the length of the longest row.
 
     Args:
@@ -159,7 +181,9 @@ def pad_rows(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> 
 
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     columns = np.arange(lengths.max(initial=0))
-    is_token = columns >= lengths.max(initial=0) - lengths[:, None] if left else columns < lengths[:, None]
+    is_token = (
+        columns >= lengths.max(initial=0) - lengths[:, None] if left else columns < lengths[:, None]
+    )
     ids = np.full(is_token.shape, pad)
     ids[is_token] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, int(lengths.sum()))
     return torch.from_numpy(ids), torch.from_numpy(is_token.astype(np.int64))
@@ -168,8 +192,8 @@ def pad_rows(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> 
 def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Group rows into batches of similar length, longest first.
 
-    A batch has at most `budget` padded tokens, or it is a single row. Rows of equal length that fill more than half of the
-    budget form a batch of their own, without padding.
+    A batch has at most `budget` padded tokens, or it is a single row. Rows of equal length that
+    fill more than half of the budget form a batch of their own, without padding.
 
     Args:
         lengths: Number of tokens of each row.
@@ -192,7 +216,9 @@ def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]
 
 
 def _forget_oldest(tokens: dict[T, list[int]], used: Collection[T], most: int) -> None:
-    """Move the used texts to the end, and remove the first ones beyond a number; the used ones stay."""
+    """Move the used texts to the end, and remove the first ones beyond a number; the used ones
+    stay.
+    """
     for text in used:
         tokens[text] = tokens.pop(text)
     for text in list(itertools.islice(tokens, max(0, len(tokens) - max(most, len(used))))):

@@ -1,4 +1,6 @@
-"""Base class of local models that read a question and a passage together: estimators and generators."""
+"""Base class of local models that read a question and a passage together: estimators and
+generators.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ class PairModel(ABC):
 
     Args:
         path: Safetensors folder or hub name.
-        template: Templates of question and passage. In RE-RAG, estimator and generator have the same input (section 2.2).
-        max_length: Maximum number of tokens of a pair. Longer passages are truncated, and counted in `truncated`.
+        template: Templates of question and passage. In RE-RAG, estimator and generator have the
+            same input (section 2.2).
+        max_length: Maximum number of tokens of a pair. Longer passages are truncated, and counted
+            in `truncated`.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
 
@@ -43,7 +47,9 @@ class PairModel(ABC):
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(str(settings.get("dtype", cls.dtype)), str(settings.get("device", "auto")))
+        dtype = resolve_dtype(
+            str(settings.get("dtype", cls.dtype)), str(settings.get("device", "auto"))
+        )
         return {**settings, "dtype": dtype}
 
     @property
@@ -67,7 +73,9 @@ class PairModel(ABC):
 
     @property
     def truncated_answers(self) -> int:
-        """Return the number of distinct answers truncated so far; 0 for a model that reads no answers."""
+        """Return the number of distinct answers truncated so far; 0 for a model that reads no
+        answers.
+        """
         return 0
 
     @abstractmethod
@@ -80,18 +88,27 @@ class PairModel(ABC):
 
 
 def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the template's suffix and the end token."""
+    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the template's
+    suffix and the end token.
+    """
     tokenizer = model.lm.tokenizer
     tail = [*_tokenize_suffix(model), int(tokenizer.eos_token_id)]
     return PairTokenizer(tokenizer, model.template, model.max_length, tail=tail)
 
 
 def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create a tokenizer of pairs for a decoder-only model. It adds the start token, if any, and the template's suffix."""
+    """Create a tokenizer of pairs for a decoder-only model. It adds the start token, if any, and
+    the template's suffix.
+    """
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     return PairTokenizer(
-        tokenizer, model.template, model.max_length, head=start, tail=_tokenize_suffix(model), prepend_space=True
+        tokenizer,
+        model.template,
+        model.max_length,
+        head=start,
+        tail=_tokenize_suffix(model),
+        prepend_space=True,
     )
 
 
@@ -99,11 +116,17 @@ def _tokenize_suffix(model: PairModel) -> list[int]:
     """Return the token ids of the template's suffix."""
     if not model.template.suffix:
         return []
-    ids: list[int] = model.lm.tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"]
+    ids: list[int] = model.lm.tokenizer(model.template.suffix, add_special_tokens=False)[
+        "input_ids"
+    ]
     return ids
 
 
-def collate_rows(model: PairModel, rows: Sequence[Sequence[int]], *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad the token ids of pairs, build their attention mask, and move both to the device of the model."""
+def collate_rows(
+    model: PairModel, rows: Sequence[Sequence[int]], *, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad the token ids of pairs, build their attention mask, and move both to the device of the
+    model.
+    """
     ids, mask = pad_rows(rows, int(model.lm.tokenizer.pad_token_id), left=left)
     return ids.to(model.lm.device), mask.to(model.lm.device)

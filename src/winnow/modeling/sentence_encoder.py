@@ -1,4 +1,6 @@
-"""Sentence encoders, which map texts to vectors for dense retrieval and the bi-encoder estimator."""
+"""Sentence encoders, which map texts to vectors for dense retrieval and the bi-encoder
+estimator.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,15 @@ Pooling = Literal["mean", "cls", "last"]
 
 @dataclass
 class SentenceEncoder(TextEncoder):
-    """An encoder of texts to vectors with any encoder like BERT, or with a decoder that was trained for it.
+    """An encoder of texts to vectors with any encoder like BERT, or with a decoder that was trained
+    for it.
 
     Args:
-        pooling: "mean" for the mean of all tokens, "cls" for the first token, or "last" for the last one, as decoders such as
-            Qwen3-Embedding need. DPR models use their own pooling instead.
-        normalize: Whether to scale vectors to unit length, so that inner products are cosine similarities.
+        pooling: "mean" for the mean of all tokens, "cls" for the first token, or "last" for the
+            last one, as decoders such as Qwen3-Embedding need. DPR models use their own pooling
+            instead.
+        normalize: Whether to scale vectors to unit length, so that inner products are cosine
+            similarities.
 
     The other arguments are those of `TextEncoder`.
 
@@ -42,7 +47,9 @@ class SentenceEncoder(TextEncoder):
     def __post_init__(self) -> None:
         """Raise ConfigError if `pooling` is unknown, and for a wrong `passage_template`."""
         if self.pooling not in get_args(Pooling):
-            raise ConfigError(f"encoder.model.pooling must be mean, cls or last; received {self.pooling!r}.")
+            raise ConfigError(
+                f"encoder.model.pooling must be mean, cls or last; received {self.pooling!r}."
+            )
         super().__post_init__()
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -54,10 +61,16 @@ class SentenceEncoder(TextEncoder):
         return self._encode(self._format_passages(passages), self.path)
 
     def encode_averages(self, pairs: Sequence[tuple[str, Sequence[str]]]) -> NDArray[np.float32]:
-        """Average the vectors of each query and of its texts, encoded as passages, to vectors of shape (pairs, dimensions)."""
+        """Average the vectors of each query and of its texts, encoded as passages, to vectors of
+        shape (pairs, dimensions).
+        """
         sums = self.encode_queries([query for query, _ in pairs])
-        owners = np.array([number for number, (_, texts) in enumerate(pairs) for _ in texts], dtype=np.int64)
-        vectors = self.encode_passages([Passage("", "", text) for _, texts in pairs for text in texts])
+        owners = np.array(
+            [number for number, (_, texts) in enumerate(pairs) for _ in texts], dtype=np.int64
+        )
+        vectors = self.encode_passages(
+            [Passage("", "", text) for _, texts in pairs for text in texts]
+        )
         np.add.at(sums, owners, vectors)
         counts = np.array([[1 + len(texts)] for _, texts in pairs], dtype=np.float32)
         return np.divide(sums, counts, dtype=np.float32)
@@ -80,7 +93,9 @@ class SentenceEncoder(TextEncoder):
         elif self.pooling == "cls":
             pooled = hidden[:, 0].float()
         elif self.pooling == "last":
-            pooled = hidden[torch.arange(len(hidden), device=hidden.device), mask.sum(dim=1) - 1].float()
+            pooled = hidden[
+                torch.arange(len(hidden), device=hidden.device), mask.sum(dim=1) - 1
+            ].float()
         else:
             hidden = hidden.float()
             weights = mask.unsqueeze(-1).float()
@@ -91,7 +106,8 @@ class SentenceEncoder(TextEncoder):
         """Load the model; with pooling "cls", its last layer computes the first token alone."""
         from transformers import AutoModel, DPRContextEncoder
 
-        # AutoModel loads any DPR folder as a question encoder, which would leave a context encoder's weights random.
+        # AutoModel loads any DPR folder as a question encoder, which would leave a context
+        # encoder's weights random.
         model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
         model = load_pretrained(model_class, source, may_lack=POOLER_WEIGHTS, **options)
         if self.pooling == "cls":

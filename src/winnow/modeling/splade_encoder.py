@@ -1,4 +1,6 @@
-"""SPLADE encoders, which map texts to sparse vectors over the vocabulary of a masked language model."""
+"""SPLADE encoders, which map texts to sparse vectors over the vocabulary of a masked language
+model.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
 class SpladeEncoder(TextEncoder):
     """An encoder of texts to the weights of terms, which are the tokens of a masked language model.
 
-    The weight of a term is the maximum of log(1 + max(0, logit)) over the tokens of the text (SPLADE-max; Formal et al., 2021,
-    "SPLADE v2", equation 6). Most weights are 0.
+    The weight of a term is the maximum of log(1 + max(0, logit)) over the tokens of the text
+    (SPLADE-max; Formal et al., 2021, "SPLADE v2", equation 6). Most weights are 0.
 
-    The arguments are those of `TextEncoder`. Logits have the size of the vocabulary, so that `batch_tokens` is lower.
+    The arguments are those of `TextEncoder`. Logits have the size of the vocabulary, so that
+    `batch_tokens` is lower.
 
     """
 
@@ -53,7 +56,9 @@ class SpladeEncoder(TextEncoder):
         return vectors
 
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Pool logits (batch, tokens, terms) to weights of terms (batch, terms), of which padding is not part."""
+        """Pool logits (batch, tokens, terms) to weights of terms (batch, terms), of which padding
+        is not part.
+        """
         import torch
 
         logits = output.logits.masked_fill(mask.unsqueeze(-1) == 0, float("-inf"))

@@ -12,7 +12,12 @@ from annotated_types import Ge
 
 from winnow.errors import check_fields
 from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.loading import build_hub_arguments, check_and_pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.loading import (
+    build_hub_arguments,
+    check_and_pick_device,
+    pick_dtype,
+    resolve_dtype,
+)
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.modeling.weights import load_tokenizer_or_config
@@ -28,18 +33,23 @@ class TextEncoder(ABC):
 
     Args:
         path: Safetensors folder or hub name.
-        query_path: Separate model for queries, as in DPR; None means that queries use the same model as passages.
-        passage_template: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
+        query_path: Separate model for queries, as in DPR; None means that queries use the same
+            model as passages.
+        passage_template: Template of a passage with the fields {title} and {text} (DPR: "{title}
+            [SEP] {text}").
         query_prefix: Text before every query ("query: " for E5).
         passage_prefix: Text before every passage.
-        max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in `truncated`.
+        max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in
+            `truncated`.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
-        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
+        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too
+            little memory.
         truncated: Number of texts truncated so far.
 
     Attributes:
-        advance: Function for a progress bar, which is called with the number of texts in each finished batch.
+        advance: Function for a progress bar, which is called with the number of texts in each
+            finished batch.
 
     """
 
@@ -57,13 +67,17 @@ class TextEncoder(ABC):
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `passage_template` lacks the field {text} or has another one than {title}."""
+        """Raise ConfigError if `passage_template` lacks the field {text} or has another one than
+        {title}.
+        """
         check_fields("encoder.model.passage_template", self.passage_template, {"text"}, {"title"})
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
+        dtype = resolve_dtype(
+            str(settings.get("dtype", "auto")), str(settings.get("device", "auto"))
+        )
         return {**settings, "dtype": dtype}
 
     def _format_queries(self, texts: Sequence[str]) -> list[str]:
@@ -72,11 +86,18 @@ class TextEncoder(ABC):
 
     def _format_passages(self, passages: Sequence[Passage]) -> list[str]:
         """Return the texts of passages, in their template and with their prefix."""
-        texts = [self.passage_template.format(title=passage.title, text=passage.text) for passage in passages]
+        texts = [
+            self.passage_template.format(title=passage.title, text=passage.text)
+            for passage in passages
+        ]
         return [self.passage_prefix + text for text in texts]
 
-    def _iter_pooled(self, texts: Sequence[str], path: str) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
-        """Yield the indices of the texts of each batch, which have similar lengths, with their pooled vectors."""
+    def _iter_pooled(
+        self, texts: Sequence[str], path: str
+    ) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
+        """Yield the indices of the texts of each batch, which have similar lengths, with their
+        pooled vectors.
+        """
         import torch
 
         model, tokenizer, device = self._load(path)
@@ -84,9 +105,19 @@ class TextEncoder(ABC):
         if texts:
             fields = dict(tokenizer(list(texts), truncation=True, max_length=self.max_length))
         rows = fields.get("input_ids", [])
-        longest = [text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length]
-        self.truncated += sum(len(ids) > self.max_length for ids in tokenizer(longest)["input_ids"]) if longest else 0
-        padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
+        longest = [
+            text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length
+        ]
+        self.truncated += (
+            sum(len(ids) > self.max_length for ids in tokenizer(longest)["input_ids"])
+            if longest
+            else 0
+        )
+        padding = {
+            "input_ids": tokenizer.pad_token_id,
+            "token_type_ids": tokenizer.pad_token_type_id,
+            "attention_mask": 0,
+        }
 
         def encode_batch(batch: Sequence[int]) -> torch.Tensor:
             inputs = {
@@ -103,16 +134,22 @@ class TextEncoder(ABC):
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
+        suffice.
+        """
         return MemoryBudget(self.batch_tokens, "encoder.model.batch_tokens")
 
     @abstractmethod
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Pool the output of the model and its mask (batch, tokens) to vectors of texts (batch, dimensions)."""
+        """Pool the output of the model and its mask (batch, tokens) to vectors of texts (batch,
+        dimensions).
+        """
 
     @abstractmethod
     def _load_model(self, source: str, architecture: str, options: Mapping[str, Any]) -> Any:
-        """Load the model of a source with options of `from_pretrained`; `architecture` is what its configuration names."""
+        """Load the model of a source with options of `from_pretrained`; `architecture` is what its
+        configuration names.
+        """
 
     def _load(self, path: str) -> Any:
         """Return the model, tokenizer and device of a path. They are loaded only once."""
@@ -121,8 +158,14 @@ class TextEncoder(ABC):
 
             device = check_and_pick_device(path, self.device)
             source, hub_options = build_hub_arguments(path)
-            architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
-            options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
+            architecture = (
+                load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""]
+            )[0]
+            options = {
+                "dtype": pick_dtype(self.dtype, self.device),
+                "use_safetensors": True,
+                **hub_options,
+            }
             self._loaded[path] = (
                 self._load_model(source, architecture, options).to(device).eval(),
                 load_tokenizer_or_config(AutoTokenizer, source, **hub_options),

@@ -17,18 +17,25 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     return [
         {
             "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)},
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": json.loads(tool.parameters),
+            },
         }
         for tool in tools
     ]
 
 
-def encode_messages(messages: Sequence[Message], *, as_objects: bool = False) -> list[dict[str, Any]]:
+def encode_messages(
+    messages: Sequence[Message], *, as_objects: bool = False
+) -> list[dict[str, Any]]:
     """Return messages as the chat protocol writes them.
 
     Args:
         messages: Messages.
-        as_objects: Whether arguments that are JSON become objects, which chat templates want and servers do not.
+        as_objects: Whether arguments that are JSON become objects, which chat templates want and
+            servers do not.
 
     """
     return [_encode_message(message, as_objects=as_objects) for message in messages]
@@ -37,7 +44,9 @@ def encode_messages(messages: Sequence[Message], *, as_objects: bool = False) ->
 def _encode_message(message: Message, *, as_objects: bool) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        body["tool_calls"] = [_encode_call(call, as_objects=as_objects) for call in message.tool_calls]
+        body["tool_calls"] = [
+            _encode_call(call, as_objects=as_objects) for call in message.tool_calls
+        ]
     if message.role == "tool":
         body["tool_call_id"] = message.call_id
     return body
@@ -45,15 +54,24 @@ def _encode_message(message: Message, *, as_objects: bool) -> dict[str, Any]:
 
 def _encode_call(call: ToolCall, *, as_objects: bool) -> dict[str, Any]:
     arguments = _read_object(call.arguments) if as_objects else call.arguments
-    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": call.call_id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
 def parse_tool_calls(reply: str) -> tuple[ToolCall, ...]:
-    """Return the calls that a model on this machine wrote into its reply behind its reasoning, in the form of Hermes.
+    """Return the calls that a model on this machine wrote into its reply behind its reasoning, in
+    the form of Hermes.
 
-    What is no JSON object with a name is a call without a name, so that the plan can say so. Calls of other forms stay text.
+    What is no JSON object with a name is a call without a name, so that the plan can say so. Calls
+    of other forms stay text.
     """
-    return tuple(_parse_call(text, number) for number, text in enumerate(_CALL.findall(remove_reasoning(reply)), start=1))
+    return tuple(
+        _parse_call(text, number)
+        for number, text in enumerate(_CALL.findall(remove_reasoning(reply)), start=1)
+    )
 
 
 def _parse_call(text: str, number: int) -> ToolCall:
@@ -62,7 +80,9 @@ def _parse_call(text: str, number: int) -> ToolCall:
         return ToolCall("", text, f"call{number}")
     arguments = body.get("arguments", body.get("parameters", {}))
     return ToolCall(
-        body["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False), f"call{number}"
+        body["name"],
+        arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
+        f"call{number}",
     )
 
 

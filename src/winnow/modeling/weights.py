@@ -1,4 +1,6 @@
-"""Loading of model weights with checks: only safetensors files in the model's folder are read, and none may be missing."""
+"""Loading of model weights with checks: only safetensors files in the model's folder are read, and
+none may be missing.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,18 +12,20 @@ from winnow.errors import ModelError
 
 
 def check_weight_files(folder: Path) -> None:
-    """Check that a folder contains safetensors weights, and that an index of sharded weights names only files among them.
+    """Check that a folder contains safetensors weights, and that an index of sharded weights names
+    only files among them.
 
     Raises:
-        ModelError: If there are no safetensors files, or if an index is invalid or names a file of another kind, a file in
-            another folder, or a file that does not exist.
+        ModelError: If there are no safetensors files, or if an index is invalid or names a file of
+            another kind, a file in another folder, or a file that does not exist.
 
     """
     if not list(folder.glob("*.safetensors")):
         raise ModelError(
-            f"The model folder {folder} has no safetensors weights; pickled weights are not loaded. Save the model with "
-            "model.save_pretrained(folder), which writes safetensors. For a model of the hub, name the commit of the pull "
-            "request that adds them, if there is one (owner/name@<commit>)."
+            f"The model folder {folder} has no safetensors weights; pickled weights are not "
+            "loaded. Save the model with model.save_pretrained(folder), which writes "
+            "safetensors. For a model of the hub, name the commit of the pull request that adds "
+            "them, if there is one (owner/name@<commit>)."
         )
     for index in sorted(folder.glob("*.safetensors.index.json")):
         _check_index(index)
@@ -30,7 +34,9 @@ def check_weight_files(folder: Path) -> None:
 def count_weight_bytes(path: str) -> int:
     """Return the size of a local model's weight files, or 0 for a hub name."""
     folder = Path(path)
-    files = [folder] if folder.is_file() else [*folder.glob("*.safetensors"), *folder.glob("*.gguf")]
+    files = (
+        [folder] if folder.is_file() else [*folder.glob("*.safetensors"), *folder.glob("*.gguf")]
+    )
     return sum(file.stat().st_size for file in files)
 
 
@@ -41,16 +47,24 @@ def _check_index(index: Path) -> None:
         names = sorted({str(name) for name in weight_map.values()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
-            f"{index} is not an index of weights ({type(error).__name__}: {error}). Download the model again."
+            f"{index} is not an index of weights ({type(error).__name__}: {error}). Download the "
+            "model again."
         ) from error
     for name in names:
         if PurePosixPath(name).name != name or not name.endswith(".safetensors"):
-            raise ModelError(f"{index} names the weights {name!r}. Only safetensors files in the same folder are loaded.")
+            raise ModelError(
+                f"{index} names the weights {name!r}. Only safetensors files in the same folder "
+                "are loaded."
+            )
         if not (index.parent / name).is_file():
-            raise ModelError(f"{index} names the weights {name!r}, which do not exist. Download the model again.")
+            raise ModelError(
+                f"{index} names the weights {name!r}, which do not exist. Download the model again."
+            )
 
 
-def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = (), **options: Any) -> Any:
+def load_pretrained(
+    model_class: Any, source: str, *, may_lack: Sequence[str] = (), **options: Any
+) -> Any:
     """Load a model with transformers, and check that its weights are complete.
 
     Without the check, transformers initializes missing weights at random and only warns.
@@ -58,35 +72,49 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
     Args:
         model_class: Class of the model, such as `AutoModel`.
         source: Folder or hub name of the model.
-        may_lack: Prefixes of weights that may be missing, because they will be trained or are not used.
+        may_lack: Prefixes of weights that may be missing, because they will be trained or are not
+            used.
         options: Further arguments of `from_pretrained`.
 
     Raises:
-        ModelError: If the model cannot be loaded, or if weights are missing or no finite numbers. The message names the first.
+        ModelError: If the model cannot be loaded, or if weights are missing or no finite numbers.
+            The message names the first.
 
     """
     with convert_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
     prefix = f"{model.base_model_prefix}."
-    missing = sorted(name for name in info["missing_keys"] if not name.removeprefix(prefix).startswith(tuple(may_lack)))
+    missing = sorted(
+        name
+        for name in info["missing_keys"]
+        if not name.removeprefix(prefix).startswith(tuple(may_lack))
+    )
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ModelError(
-            f"{source} lacks the weights {', '.join(missing[:3])}{more}, which would have random values. Check that it is a "
-            "complete model of this architecture, and download it again."
+            f"{source} lacks the weights {', '.join(missing[:3])}{more}, which would have random "
+            "values. Check that it is a complete model of this architecture, and download it "
+            "again."
         )
     _check_finite(model, source)
     return model
 
 
 def _check_finite(model: Any, source: str) -> None:
-    """Raise ModelError if a weight is NaN or infinite, as in a damaged file: every reply would be of no meaning."""
+    """Raise ModelError if a weight is NaN or infinite, as in a damaged file: every reply would be
+    of no meaning.
+    """
     import torch
 
     for name, weight in model.named_parameters():
-        if weight.is_floating_point() and not weight.is_meta and not bool(torch.isfinite(weight).all()):
+        if (
+            weight.is_floating_point()
+            and not weight.is_meta
+            and not bool(torch.isfinite(weight).all())
+        ):
             raise ModelError(
-                f"{source}: the weights {name} are not all finite numbers. The file is damaged; download it again."
+                f"{source}: the weights {name} are not all finite numbers. The file is damaged; "
+                "download it again."
             )
 
 
@@ -103,7 +131,9 @@ def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> An
 
 @contextmanager
 def convert_errors(source: str) -> Iterator[None]:
-    """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory errors are not converted."""
+    """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory
+    errors are not converted.
+    """
     import torch
 
     try:
@@ -113,6 +143,7 @@ def convert_errors(source: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"{source} cannot be loaded as this kind of model ({type(error).__name__}: {reason}). Check its config.json, "
-            "tokenizer and weights, which must be safetensors or GGUF (docs/data.md converts pickles), or download it again."
+            f"{source} cannot be loaded as this kind of model ({type(error).__name__}: {reason}). "
+            "Check its config.json, tokenizer and weights, which must be safetensors or GGUF "
+            "(docs/data.md converts pickles), or download it again."
         ) from error

@@ -1,1 +1,3 @@
-"""Readers: language models, on this machine or behind an API, that serve Generate and, if possible, Likelihood requests."""
+"""Readers: language models, on this machine or behind an API, that serve Generate and, if possible,
+Likelihood requests.
+"""

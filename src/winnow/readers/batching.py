@@ -1,4 +1,6 @@
-"""Base class of readers that run a model on this machine, in batches of requests of similar length."""
+"""Base class of readers that run a model on this machine, in batches of requests of
+similar length.
+"""
 
 from __future__ import annotations
 
@@ -51,28 +53,36 @@ class TokenizedRequest:
 
 @dataclass
 class LocalEngine(ABC):
-    """Base class of engines that run a model on this machine. Subclasses load the model, tokenize, generate and score.
+    """Base class of engines that run a model on this machine. Subclasses load the model, tokenize,
+    generate and score.
 
     Args:
         path: Safetensors folder, hub name or (causal models only) GGUF file.
         name: Name of the model in the ledger and in reports.
-        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). In bfloat16, a result may
-            depend on the other requests of its batch.
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). In
+            bfloat16, a result may depend on the other requests of its batch.
         device: "auto", "cpu" or "cuda".
         quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
-        context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
-        batch_tokens: Maximum number of padded prompt tokens per batch; None for that of `default_batches`. It is lowered if a
-            GPU has too little memory.
+        context_length: Maximum number of tokens of prompt and reply together; None means the
+            model's own limit.
+        batch_tokens: Maximum number of padded prompt tokens per batch; None for that of
+            `default_batches`. It is lowered if a GPU has too little memory.
         batch_size: Maximum number of prompts per batch; None for that of `default_batches`.
         capacity: Maximum number of requests in the queue.
-        deterministic: Whether to run every prompt in a batch of its own and without a shared prefix. This is slower, but a
-            reply then depends only on its request. Otherwise, rounding in bfloat16 may change a reply when other requests
-            share its batch (docs/rules.md reports how often).
+        deterministic: Whether to run every prompt in a batch of its own and without a shared
+            prefix. This is slower, but a reply then depends only on its request. Otherwise,
+            rounding in bfloat16 may change a reply when other requests share its batch
+            (docs/rules.md reports how often).
 
     """
 
-    default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {"cpu": (4096, 16), "cuda": (65536, 256)}
-    """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches keep a GPU busy."""
+    default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "cpu": (4096, 16),
+        "cuda": (65536, 256),
+    }
+    """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches
+    keep a GPU busy.
+    """
 
     path: Annotated[str, ModelName]
     name: str
@@ -81,10 +91,12 @@ class LocalEngine(ABC):
     quantize: str = "none"
     context_length: int | None = None
     batch_tokens: Annotated[
-        int | None, SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`")
+        int | None,
+        SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
     ] = None
     batch_size: Annotated[
-        int | None, SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`")
+        int | None,
+        SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
     ] = None
     capacity: Annotated[int, SpeedOnly("the length of the queue does not affect replies")] = 256
     deterministic: bool = False
@@ -95,18 +107,25 @@ class LocalEngine(ABC):
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a batch or queue size is below 1, or if `quantize` is unknown."""
-        if any(size is not None and size < 1 for size in (self.batch_tokens, self.batch_size, self.capacity)):
+        if any(
+            size is not None and size < 1
+            for size in (self.batch_tokens, self.batch_size, self.capacity)
+        ):
             raise ConfigError(
                 "reader.engine: batch_tokens, batch_size and capacity start at 1; received "
                 f"{self.batch_tokens}, {self.batch_size} and {self.capacity}."
             )
         if self.quantize not in ("none", "4bit"):
-            raise ConfigError(f"reader.engine.quantize must be none or 4bit; received {self.quantize!r}.")
+            raise ConfigError(
+                f"reader.engine.quantize must be none or 4bit; received {self.quantize!r}."
+            )
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
+        dtype = resolve_dtype(
+            str(settings.get("dtype", "auto")), str(settings.get("device", "auto"))
+        )
         return {**settings, "dtype": dtype}
 
     @property
@@ -131,13 +150,17 @@ class LocalEngine(ABC):
 
     @property
     def identity(self) -> str:
-        """Return the name, the digest of the weights, the precision, "deterministic", and what else the replies depend on."""
+        """Return the name, the digest of the weights, the precision, "deterministic", and what else
+        the replies depend on.
+        """
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
             suffix = "/deterministic" if self.deterministic else ""
             replies = describe_generation(self.path)
-            self._identity = f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}{replies}"
+            self._identity = (
+                f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}{replies}"
+            )
         return self._identity
 
     @property
@@ -151,12 +174,16 @@ class LocalEngine(ABC):
     @cached_property
     def batch_limits(self) -> tuple[int, int]:
         """Return the maximum numbers of padded prompt tokens and of prompts per batch."""
-        tokens, rows = self.default_batches.get(pick_device(self.device).type, self.default_batches["cpu"])
+        tokens, rows = self.default_batches.get(
+            pick_device(self.device).type, self.default_batches["cpu"]
+        )
         return self.batch_tokens or tokens, self.batch_size or rows
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
+        suffice.
+        """
         return MemoryBudget(self.batch_limits[0], "reader.engine.batch_tokens")
 
     @property
@@ -165,13 +192,20 @@ class LocalEngine(ABC):
         return self.context_length or self.lm.context_length
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served, or None: only models with a chat template can be shown tools."""
+        """Return why a request cannot be served, or None: only models with a chat template can be
+        shown tools.
+        """
         if isinstance(request, Generate) and request.tools:
-            return "the model has no chat template that shows tools. Use a chat model (reader=folder) or a server."
+            return (
+                "the model has no chat template that shows tools. Use a chat model (reader=folder) "
+                "or a server."
+            )
         return None
 
     def check(self) -> None:
-        """Raise ModelError, without loading the model, if it has no tokenizer, no config or no weights in a safe format."""
+        """Raise ModelError, without loading the model, if it has no tokenizer, no config or no
+        weights in a safe format.
+        """
         check_model(self.path)
 
     def close(self) -> None:
@@ -180,16 +214,22 @@ class LocalEngine(ABC):
         self._pending.clear()
 
     def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenizing them."""
+        """Return whether prompt and reply fit into the context length. Short prompts are accepted
+        without tokenizing them.
+        """
         text_request = require_text_request(request)
         messages = text_request.messages
         if isinstance(text_request, Generate):
             max_reply_tokens = text_request.decoding.max_new_tokens
         else:
             max_reply_tokens = len(text_request.continuation.encode()) + 1
-        prompt_bytes = sum(len(message.content.encode()) for message in messages)  # a token has at least one byte
+        prompt_bytes = sum(
+            len(message.content.encode()) for message in messages
+        )  # a token has at least one byte
         max_prompt_tokens = prompt_bytes + _TOKENS_PER_MESSAGE * len(messages)
-        names_tools = isinstance(text_request, Generate) and (text_request.tools or any(one.tool_calls for one in messages))
+        names_tools = isinstance(text_request, Generate) and (
+            text_request.tools or any(one.tool_calls for one in messages)
+        )
         if not names_tools and max_prompt_tokens + max_reply_tokens < self.token_limit:
             return True
         item = self.encode(text_request)  # includes the continuation of a Likelihood
@@ -201,7 +241,9 @@ class LocalEngine(ABC):
         return len(self.encode(require_text_request(request)).ids)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Tokenize and queue requests. Requests that can share a batch form a group, which is sorted by length."""
+        """Tokenize and queue requests. Requests that can share a batch form a group, which is
+        sorted by length.
+        """
         for request in requests:
             text_request = require_text_request(request)
             item = self.encode(text_request)
@@ -209,13 +251,19 @@ class LocalEngine(ABC):
             insort(group, item, key=lambda queued: queued.length)
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
-        """Run one batch, which contains the longest queued request and the next shorter ones of its group."""
+        """Run one batch, which contains the longest queued request and the next shorter ones of its
+        group.
+        """
         if not self._pending:
             return []
         batch_key = max(self._pending, key=lambda group_key: self._pending[group_key][-1].length)
         items = self._pending[batch_key]
         longest_length = max(1, items[-1].length)
-        row_count = 1 if self.deterministic else min(self.batch_limits[1], max(1, self._budget.tokens // longest_length))
+        row_count = (
+            1
+            if self.deterministic
+            else min(self.batch_limits[1], max(1, self._budget.tokens // longest_length))
+        )
         batch, self._pending[batch_key] = items[-row_count:], items[:-row_count]
         if not self._pending[batch_key]:
             del self._pending[batch_key]
@@ -225,10 +273,16 @@ class LocalEngine(ABC):
             return self.generate(part) if is_generation else self.score(part)
 
         parts = self._budget.run(compute, batch, lambda item: item.length)
-        return [(item.request, result) for part, results in parts for item, result in zip(part, results, strict=True)]
+        return [
+            (item.request, result)
+            for part, results in parts
+            for item, result in zip(part, results, strict=True)
+        ]
 
     def tokenize_target(self, request: Likelihood) -> list[int]:
-        """Tokenize the continuation of a request. Append the end token if the request includes it."""
+        """Tokenize the continuation of a request. Append the end token if the request
+        includes it.
+        """
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
         return [*ids, tokenizer.eos_token_id] if request.include_eos else ids
@@ -243,7 +297,9 @@ class LocalEngine(ABC):
 
     @abstractmethod
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
-        """Generate a reply to each item. Their max_new_tokens, (top_)logprobs, stop and token_logprobs are equal."""
+        """Generate a reply to each item. Their max_new_tokens, (top_)logprobs, stop and
+        token_logprobs are equal.
+        """
 
     @abstractmethod
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
@@ -251,9 +307,14 @@ class LocalEngine(ABC):
 
 
 def require_text_request(request: Request) -> Generate | Likelihood:
-    """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError otherwise."""
+    """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError
+    otherwise.
+    """
     if not isinstance(request, Generate | Likelihood):
-        raise ConfigError(f"A local reader serves Generate and Likelihood requests; received {type(request).__name__}.")
+        raise ConfigError(
+            "A local reader serves Generate and Likelihood requests; received "
+            f"{type(request).__name__}."
+        )
     return request
 
 
@@ -261,5 +322,11 @@ def _build_batch_key(request: Generate | Likelihood) -> Hashable:
     """Build a key that is equal for requests that can share a batch."""
     if isinstance(request, Generate):
         decoding = request.decoding
-        return decoding.max_new_tokens, decoding.logprobs, decoding.top_logprobs, decoding.stop, request.token_logprobs
+        return (
+            decoding.max_new_tokens,
+            decoding.logprobs,
+            decoding.top_logprobs,
+            decoding.stop,
+            request.token_logprobs,
+        )
     return "likelihood"

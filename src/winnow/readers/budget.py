@@ -1,4 +1,6 @@
-"""A budget in dollars and tokens for the new calls of a run, and the record of what the run has spent."""
+"""A budget in dollars and tokens for the new calls of a run, and the record of what the run has
+spent.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,18 @@ class Budget:
         """Raise ConfigError if a limit is negative."""
         if (self.money or 0) < 0 or (self.tokens or 0) < 0:
             raise ConfigError(
-                f"reader.engine.budget: money and tokens must be 0 or more, or null for no limit; received {self}."
+                "reader.engine.budget: money and tokens must be 0 or more, or null for no limit; "
+                f"received {self}."
             )
 
 
 class Spending:
     """A record of what a run has spent, which keeps the run within its budget.
 
-    An upper bound on the usage of a call is reserved before the call and replaced by the actual usage after it. The upper
-    bound is an estimate, because the tokenizers of remote models are not available. In scripts with many tokens per
-    character, the last calls in flight may exceed the budget.
+    An upper bound on the usage of a call is reserved before the call and replaced by the actual
+    usage after it. The upper bound is an estimate, because the tokenizers of remote models are not
+    available. In scripts with many tokens per character, the last calls in flight may exceed the
+    budget.
 
     Attributes:
         spent: Usage of all finished calls.
@@ -46,18 +50,22 @@ class Spending:
     """
 
     def __init__(self, budget: Budget, price: Price) -> None:
-        """Start with nothing spent. Raise ConfigError if the budget is in dollars and the model has no price."""
+        """Start with nothing spent. Raise ConfigError if the budget is in dollars and the model has
+        no price.
+        """
         if budget.money is not None and price == Price():
             raise ConfigError(
-                f"reader.engine.budget.money is {budget.money}, but this model has no price. Add its price to conf/prices, or "
-                "set reader.engine.budget.tokens instead."
+                f"reader.engine.budget.money is {budget.money}, but this model has no price. Add "
+                "its price to conf/prices, or set reader.engine.budget.tokens instead."
             )
         self.budget, self.price = budget, price
         self.spent = Usage()
         self._reserved = Usage()
 
     def reserve(self, max_usage: Usage) -> bool:
-        """Reserve the maximum usage of a call; return False if the budget does not cover it beside the calls in flight."""
+        """Reserve the maximum usage of a call; return False if the budget does not cover it beside
+        the calls in flight.
+        """
         total = self.spent + self._reserved + max_usage
         cost = self.price.compute_cost(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out
@@ -69,12 +77,16 @@ class Spending:
         return True
 
     def commit(self, max_usage: Usage, actual: Usage) -> None:
-        """Release the reserved usage of a finished call, and add its actual usage to what is spent."""
+        """Release the reserved usage of a finished call, and add its actual usage to
+        what is spent.
+        """
         self._reserved += Usage(-max_usage.tokens_in, -max_usage.tokens_out)
         self.spent += actual
 
     def charge_lost_call(self, max_usage: Usage) -> None:
-        """Add the maximum usage of a call whose reply was lost, because the server may charge for it."""
+        """Add the maximum usage of a call whose reply was lost, because the server may charge for
+        it.
+        """
         self.spent += max_usage
 
     def build_budget_error(self) -> BudgetError:
@@ -84,7 +96,8 @@ class Spending:
         limits = [f"{self.budget.money} dollars"] if self.budget.money is not None else []
         limits += [f"{self.budget.tokens} tokens"] if self.budget.tokens is not None else []
         return BudgetError(
-            f"The next call might exceed the budget of {' and '.join(limits)}: {self.spent.tokens_in} tokens in and "
-            f"{self.spent.tokens_out} tokens out are spent{cost}. Finished calls are in the ledger. To continue, raise "
+            f"The next call might exceed the budget of {' and '.join(limits)}: "
+            f"{self.spent.tokens_in} tokens in and {self.spent.tokens_out} tokens out are "
+            f"spent{cost}. Finished calls are in the ledger. To continue, raise "
             "reader.engine.budget and run the command again."
         )

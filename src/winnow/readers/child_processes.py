@@ -13,7 +13,9 @@ from typing import Any
 from winnow.artifacts.owners import read_start_time
 
 CHILDREN: list[subprocess.Popen[bytes]] = []
-"""Servers that this process started. They are polled, so that an ended one does not remain as a zombie."""
+"""Servers that this process started. They are polled, so that an ended one does not remain as a
+zombie.
+"""
 _LOG_LINES = 15
 """Number of lines of a server's log that an error shows."""
 _STOP_SECONDS = 15.0
@@ -46,7 +48,9 @@ def is_ready(address: str) -> bool:
 
 
 def stop(state: Mapping[str, Any]) -> None:
-    """End a server and its children, which are its process group, first with SIGTERM and then with SIGKILL."""
+    """End a server and its children, which are its process group, first with SIGTERM and then with
+    SIGKILL.
+    """
     if not is_alive(state) and not any(child.pid == state.get("pid") for child in CHILDREN):
         return  # another process may have its number by now
     for number in (signal.SIGTERM, signal.SIGKILL):

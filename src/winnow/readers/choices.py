@@ -1,4 +1,6 @@
-"""Choices of a chat reply: texts, log-probabilities, and why each ended, in the words of the known servers."""
+"""Choices of a chat reply: texts, log-probabilities, and why each ended, in the words of the known
+servers.
+"""
 
 import json
 import logging
@@ -11,56 +13,77 @@ from winnow.readers.stops import end_reply
 from winnow.records import Decoding, Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-"""NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+"""NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent
+and UTF-8 cannot.
+"""
 _UNKNOWN_LOGPROB = -9999.0
-"""Value by which OpenAI and vLLM report that the log-probability of a token is not known, because the token is so unlikely."""
+"""Value by which OpenAI and vLLM report that the log-probability of a token is not known, because
+the token is so unlikely.
+"""
 _MAX_LOGPROB = 1e-3
 """Largest value that rounding may give the log-probability of a certain token."""
 _log = logging.getLogger(__name__)
 FAILED = "error"
-"""Finish of a reply that the server could not complete. Such a reply is not an answer, and its call is repeated."""
+"""Finish of a reply that the server could not complete. Such a reply is not an answer, and its call
+is repeated.
+"""
 FINISH_REASONS: Mapping[str, str] = {
-    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "word", "complete", "finished"), "stop"),
     **dict.fromkeys(
-        ("length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"), "length"
+        (
+            "stop", "eos", "eos_token", "stop_sequence", "end_turn", "word", "complete", "finished",
+        ),
+        "stop",
     ),
     **dict.fromkeys(
         (
-            "content_filter", "safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "image_safety",
-            "refusal", "error_toxic",
+            "length", "limit", "max_tokens", "max_output_tokens", "model_length",
+            "model_context_window_exceeded",
+        ),
+        "length",
+    ),
+    **dict.fromkeys(
+        (
+            "content_filter", "safety", "recitation", "language", "blocklist", "prohibited_content",
+            "spii", "image_safety", "refusal", "error_toxic",
         ),
         "content_filter",
     ),
     **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
     **dict.fromkeys(
         (
-            "error", "abort", "aborted", "cancelled", "canceled", "error_limit", "other", "malformed_function_call", "load",
-            "unload", "finish_reason_unspecified",
+            "error", "abort", "aborted", "cancelled", "canceled", "error_limit", "other",
+            "malformed_function_call", "load", "unload", "finish_reason_unspecified",
         ),
         FAILED,
     ),
 }  # fmt: skip
 """Finish of a Generation by the reason that a server names, in lower case.
 
-The names are those of OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort), TGI (eos_token,
-stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini (MAX_TOKENS, SAFETY, ...), Anthropic (end_turn,
-max_tokens, refusal, tool_use, ...), Mistral (model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
+The names are those of OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort),
+TGI (eos_token, stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini
+(MAX_TOKENS, SAFETY, ...), Anthropic (end_turn, max_tokens, refusal, tool_use, ...), Mistral
+(model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
 """
 TEXT_PARTS = frozenset({"text", "output_text"})
 """Kinds of parts that make up the text of a message."""
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Fields of a message in which servers return what a model wrote before its answer."""
-IGNORED_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking", "tool_use", "function_call"})
+IGNORED_PARTS = frozenset(
+    {"reasoning", "thinking", "redacted_thinking", "tool_use", "function_call"}
+)
 """Kinds of parts that stand beside the text of a message."""
 
 
-def parse_choices(choices: Sequence[Any], number: int, decoding: Decoding = Decoding()) -> list[Generation]:
+def parse_choices(
+    choices: Sequence[Any], number: int, decoding: Decoding = Decoding()
+) -> list[Generation]:
     """Parse the choices of a reply, in the order of their indices and without their usage.
 
     Args:
         choices: Choices as the server returned them.
         number: Number of requested samples. Choices beyond it are left out, which is logged.
-        decoding: Settings of the request: stop strings, which some servers ignore, and the number of tokens at each position.
+        decoding: Settings of the request: stop strings, which some servers ignore, and the number
+            of tokens at each position.
 
     Raises:
         TypeError, KeyError, ValueError, AttributeError: If a choice does not follow the protocol.
@@ -72,51 +95,95 @@ def parse_choices(choices: Sequence[Any], number: int, decoding: Decoding = Deco
             raise ValueError(f"the choices have the indices {indices}")
         choices = sorted(choices, key=lambda choice: int(choice["index"]))
     if len(choices) > number:
-        _log.warning("The server returned %d choices for %d samples. The first are used.", len(choices), number)
+        _log.warning(
+            "The server returned %d choices for %d samples. The first are used.",
+            len(choices),
+            number,
+        )
     return [_parse_choice(choice, decoding) for choice in choices[:number]]
 
 
 def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
     """Parse one choice of a reply, without its usage."""
     message = choice["message"]
-    content, finish = repair_text(_join_parts(message.get("content"))), read_finish(choice.get("finish_reason"))
+    content, finish = (
+        repair_text(_join_parts(message.get("content"))),
+        read_finish(choice.get("finish_reason")),
+    )
     text = content.strip()
     if finish == "content_filter":
         return Generation("", finish)
     reasoning, calls = _read_reasoning(message), _parse_calls(message)
-    if finish == "stop" and not text and not calls and any(message.get(name) for name in REASONING_FIELDS):
+    if (
+        finish == "stop"
+        and not text
+        and not calls
+        and any(message.get(name) for name in REASONING_FIELDS)
+    ):
         _log.warning(
-            "A reply has reasoning but no text. If all have, the server takes answers for reasoning: start it with the "
-            "reasoning parser of this model, or without one."
+            "A reply has reasoning but no text. If all have, the server takes answers for "
+            "reasoning: start it with the reasoning parser of this model, or without one."
         )
         finish = "empty"
     if finish != FAILED:
         text, finish = end_reply(content, finish, decoding.stop)
     logprobs = _parse_logprobs(choice.get("logprobs"), text)
-    tokens, top = _parse_tokens(choice.get("logprobs"), decoding.top_logprobs) if logprobs else ((), ())
-    return Generation(text, finish, logprobs=logprobs, tokens=tokens, top_logprobs=top, reasoning=reasoning, tool_calls=calls)
+    tokens, top = (
+        _parse_tokens(choice.get("logprobs"), decoding.top_logprobs) if logprobs else ((), ())
+    )
+    return Generation(
+        text,
+        finish,
+        logprobs=logprobs,
+        tokens=tokens,
+        top_logprobs=top,
+        reasoning=reasoning,
+        tool_calls=calls,
+    )
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:
-    """Return what a server returned beside the text as the reasoning before it, or "" if it returned none."""
+    """Return what a server returned beside the text as the reasoning before it, or "" if it
+    returned none.
+    """
     fields = [message.get(name) for name in REASONING_FIELDS]
     parts = message["content"] if isinstance(message.get("content"), list) else []
-    fields += [part.get(part["type"]) or part.get("text") for part in parts if part["type"] in ("reasoning", "thinking")]
+    fields += [
+        part.get(part["type"]) or part.get("text")
+        for part in parts
+        if part["type"] in ("reasoning", "thinking")
+    ]
     return repair_text(next((text for text in map(_join_texts, fields) if text), "")).strip()
 
 
 def _join_texts(value: Any) -> str:
-    """Return a text, or the texts of a list of parts, as Mistral returns reasoning; "" for anything else."""
+    """Return a text, or the texts of a list of parts, as Mistral returns reasoning; "" for anything
+    else.
+    """
     parts = value if isinstance(value, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
-    return value if isinstance(value, str) else "".join(text for text in texts if isinstance(text, str))
+    return (
+        value
+        if isinstance(value, str)
+        else "".join(text for text in texts if isinstance(text, str))
+    )
 
 
 def _parse_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Parse the calls of tools in a message; arguments are kept as they were written, and what is no call is left out."""
+    """Parse the calls of tools in a message; arguments are kept as they were written, and what is
+    no call is left out.
+    """
     reported = message.get("tool_calls")
-    calls = [call for call in reported if isinstance(call, Mapping)] if isinstance(reported, list) else []
-    functions = [(call.get("id"), call["function"]) for call in calls if isinstance(call.get("function"), Mapping)]
+    calls = (
+        [call for call in reported if isinstance(call, Mapping)]
+        if isinstance(reported, list)
+        else []
+    )
+    functions = [
+        (call.get("id"), call["function"])
+        for call in calls
+        if isinstance(call.get("function"), Mapping)
+    ]
     return tuple(
         ToolCall(
             repair_text(str(function.get("name") or "")),
@@ -134,7 +201,9 @@ def _read_arguments(arguments: Any) -> str:
 
 
 def _join_parts(content: Any) -> str:
-    """Return the text of a message, which may be a list of parts. Reasoning is not text; parts of other kinds are refused."""
+    """Return the text of a message, which may be a list of parts. Reasoning is not text; parts of
+    other kinds are refused.
+    """
     if content is None:
         return ""
     if isinstance(content, list):
@@ -148,19 +217,27 @@ def _join_parts(content: Any) -> str:
 
 
 def read_finish(reason: Any) -> str:
-    """Return why a reply ended, in the words of `Generation.finish`. An unknown reason is kept as it is, and logged."""
+    """Return why a reply ended, in the words of `Generation.finish`. An unknown reason is kept as
+    it is, and logged.
+    """
     if reason is None or reason == "":
         return "stop"
     text = repair_text(str(reason))
     finish = FINISH_REASONS.get(text.lower())
     if finish is None:
-        _log.warning("The server reports the finish reason %r, which is not known. The reply is used as it is.", text)
+        _log.warning(
+            "The server reports the finish reason %r, which is not known. The reply is used as "
+            "it is.",
+            text,
+        )
         return text
     return finish
 
 
 def repair_text(text: str) -> str:
-    """Replace NUL and lone surrogates by the replacement character, so that the text can be stored; this is logged."""
+    """Replace NUL and lone surrogates by the replacement character, so that the text can be stored;
+    this is logged.
+    """
     repaired, number = _UNUSABLE.subn("\N{REPLACEMENT CHARACTER}", text)
     if number:
         _log.warning("A reply had %d characters that no text may have. They were replaced.", number)
@@ -168,16 +245,21 @@ def repair_text(text: str) -> str:
 
 
 def _parse_tokens(reported: Any, top: int) -> tuple[tuple[str, ...], tuple[dict[str, float], ...]]:
-    """Parse the texts of a reply's tokens, and at each position the most probable ones, if the request asks for them.
+    """Parse the texts of a reply's tokens, and at each position the most probable ones, if the
+    request asks for them.
 
     Raises:
-        ValueError: If the server does not report as many as the request asks for, on which the plan relies.
+        ValueError: If the server does not report as many as the request asks for, on which the plan
+            relies.
 
     """
     if not top:
         return (), ()
     entries = reported["content"]
-    best = [{_read_token(one): min(float(one["logprob"]), 0.0) for one in entry["top_logprobs"][:top]} for entry in entries]
+    best = [
+        {_read_token(one): min(float(one["logprob"]), 0.0) for one in entry["top_logprobs"][:top]}
+        for entry in entries
+    ]
     if not all(best):
         raise ValueError("the server reports no top_logprobs")
     return tuple(map(_read_token, entries)), tuple(best)
@@ -188,7 +270,9 @@ def _read_token(entry: Mapping[str, Any]) -> str:
 
 
 def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:
-    """Parse the log-probabilities of a reply's tokens; return None if there are none or they are impossible."""
+    """Parse the log-probabilities of a reply's tokens; return None if there are none or they are
+    impossible.
+    """
     try:
         entries = (reported or {}).get("content")
         logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
@@ -196,7 +280,12 @@ def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:
         logprobs = (math.nan,)
     if logprobs is None:
         return None
-    if (text and not logprobs) or not all(_UNKNOWN_LOGPROB < value <= _MAX_LOGPROB for value in logprobs):
-        _log.warning("The server reported log-probabilities that are missing, not numbers, or impossible. They are omitted.")
+    if (text and not logprobs) or not all(
+        _UNKNOWN_LOGPROB < value <= _MAX_LOGPROB for value in logprobs
+    ):
+        _log.warning(
+            "The server reported log-probabilities that are missing, not numbers, or impossible. "
+            "They are omitted."
+        )
         return None
     return tuple(min(value, 0.0) for value in logprobs)

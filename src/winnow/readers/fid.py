@@ -1,4 +1,6 @@
-"""A Fusion-in-Decoder (FiD) reader, which encodes each message separately and lets the decoder attend to all of them."""
+"""A Fusion-in-Decoder (FiD) reader, which encodes each message separately and lets the decoder
+attend to all of them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from winnow.records import FusedGenerate, Generate, Generation, Likelihood, Requ
 
 @dataclass
 class FidReader(Seq2SeqReader):
-    """A reader that serves the greedy requests of the strategy `fid` with a model trained by `winnow.training.fid`."""
+    """A reader that serves the greedy requests of the strategy `fid` with a model trained by
+    `winnow.training.fid`.
+    """
 
     revision: ClassVar[int] = 1
 
@@ -24,28 +28,44 @@ class FidReader(Seq2SeqReader):
         return (Generate, FusedGenerate)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs sampling, log-probabilities or stop strings; return None otherwise."""
-        if isinstance(request, Generate) and (request.decoding.temperature > 0 or request.decoding.logprobs):
-            return "reader=fid only generates greedy answers, without log-probabilities. Use decoding=greedy."
+        """Return the reason if the request needs sampling, log-probabilities or stop strings;
+        return None otherwise.
+        """
+        if isinstance(request, Generate) and (
+            request.decoding.temperature > 0 or request.decoding.logprobs
+        ):
+            return (
+                "reader=fid only generates greedy answers, without log-probabilities. Use "
+                "decoding=greedy."
+            )
         if isinstance(request, Generate) and request.decoding.stop:
             return "reader=fid has no stop strings. Use a causal or seq2seq reader."
         if isinstance(request, Generate) and request.token_logprobs:
-            return "reader=fid does not report the log-probabilities of tokens. Use a causal or seq2seq reader."
+            return (
+                "reader=fid does not report the log-probabilities of tokens. Use a causal or "
+                "seq2seq reader."
+            )
         return None
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
-        """Tokenize all messages into one row, which gives the length of the request. `generate` tokenizes them separately.
+        """Tokenize all messages into one row, which gives the length of the request. `generate`
+        tokenizes them separately.
 
         Raises:
-            ConfigError: If the request is a Likelihood, or needs sampling, log-probabilities or stop strings.
+            ConfigError: If the request is a Likelihood, or needs sampling, log-probabilities or
+                stop strings.
 
         """
         if isinstance(request, Likelihood):
-            raise ConfigError("reader=fid does not compute likelihoods. Use a causal or seq2seq reader.")
+            raise ConfigError(
+                "reader=fid does not compute likelihoods. Use a causal or seq2seq reader."
+            )
         reason = self.explain_refusal(request)
         if reason is not None:
             raise ConfigError(reason)
-        return TokenizedRequest(request, [token_id for row in self._tokenize_messages(request) for token_id in row])
+        return TokenizedRequest(
+            request, [token_id for row in self._tokenize_messages(request) for token_id in row]
+        )
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
@@ -62,8 +82,8 @@ class FidReader(Seq2SeqReader):
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
         """Raise ConfigError, because this reader does not compute likelihoods."""
         raise ConfigError(
-            f"reader=fid does not compute likelihoods; received {len(batch)} Likelihood requests. Use a causal or seq2seq "
-            "reader."
+            f"reader=fid does not compute likelihoods; received {len(batch)} Likelihood requests. "
+            "Use a causal or seq2seq reader."
         )
 
     def _tokenize_messages(self, request: Generate) -> list[list[int]]:

@@ -1,4 +1,6 @@
-"""Generation of replies to a batch of prompts, with sampling that does not depend on the batch, and log-probabilities."""
+"""Generation of replies to a batch of prompts, with sampling that does not depend on the batch, and
+log-probabilities.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from winnow.readers.batching import TokenizedRequest
 
 
-_VOCABULARY_HINT = "Log-probabilities can be reported only for single tokens of the model's vocabulary."
+_VOCABULARY_HINT = (
+    "Log-probabilities can be reported only for single tokens of the model's vocabulary."
+)
 
 
 class SeededSampler(LogitsProcessor):
@@ -28,9 +32,10 @@ class SeededSampler(LogitsProcessor):
 
     Each row of the batch has its own temperature, top-p and random stream.
 
-    The token with the largest sum of logit and Gumbel noise is a sample from the softmax (Gumbel-max trick). The noise of
-    a row is seeded by its request, so that the text does not depend on the batch. In contrast, transformers' own sampling
-    uses one stream of random numbers for the whole batch.
+    The token with the largest sum of logit and Gumbel noise is a sample from the softmax
+    (Gumbel-max trick). The noise of a row is seeded by its request, so that the text does not
+    depend on the batch. In contrast, transformers' own sampling uses one stream of random numbers
+    for the whole batch.
 
     Args:
         requests: Request of each row.
@@ -41,17 +46,27 @@ class SeededSampler(LogitsProcessor):
         """Create a random generator for each row with a temperature above 0."""
         self.decodings = [request.decoding for request in requests]
         self.streams = [
-            torch.Generator().manual_seed(derive_seed(request)) if request.decoding.temperature > 0 else None
+            (
+                torch.Generator().manual_seed(derive_seed(request))
+                if request.decoding.temperature > 0
+                else None
+            )
             for request in requests
         ]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 (transformers' signature)
-        """Add noise to the (rows, vocabulary) scores, so that the largest score of a row belongs to the sampled token."""
-        noisy_scores = scores.float().clone()  # the original scores are needed for log-probabilities
+        """Add noise to the (rows, vocabulary) scores, so that the largest score of a row belongs to
+        the sampled token.
+        """
+        noisy_scores = (
+            scores.float().clone()
+        )  # the original scores are needed for log-probabilities
         for row, (decoding, stream) in enumerate(zip(self.decodings, self.streams, strict=True)):
             if stream is not None:
                 noise = -torch.empty(scores.shape[-1]).exponential_(generator=stream).log()
-                logits = _mask_outside_nucleus(noisy_scores[row] / decoding.temperature, decoding.top_p)
+                logits = _mask_outside_nucleus(
+                    noisy_scores[row] / decoding.temperature, decoding.top_p
+                )
                 noisy_scores[row] = logits + noise.to(scores.device)
         return noisy_scores
 
@@ -59,8 +74,8 @@ class SeededSampler(LogitsProcessor):
 class StopStrings(StoppingCriteria):
     """A criterion that ends each row of a batch whose generated text contains a stop string.
 
-    transformers' own `stop_strings` also match a text that begins in the prompt, which would end a reply that does not contain
-    it, and none that ends inside the bytes of a token.
+    transformers' own `stop_strings` also match a text that begins in the prompt, which would end a
+    reply that does not contain it, and none that ends inside the bytes of a token.
 
     Args:
         decode: Function that decodes tokens.
@@ -69,7 +84,9 @@ class StopStrings(StoppingCriteria):
 
     """
 
-    def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str], width: int) -> None:
+    def __init__(
+        self, decode: Callable[[Sequence[int]], str], stop: Sequence[str], width: int
+    ) -> None:
         """Compute how many of the last tokens can contain a stop string."""
         self.decode, self.stop, self.width = decode, stop, width
         self.most_tokens = max(len(text.encode()) for text in stop) + 4
@@ -84,7 +101,8 @@ class StopStrings(StoppingCriteria):
 def _mask_outside_nucleus(logits: torch.Tensor, top_p: float) -> torch.Tensor:
     """Set the logits of tokens outside the nucleus to minus infinity.
 
-    The nucleus is the smallest set of most probable tokens whose total probability is at least `top_p`.
+    The nucleus is the smallest set of most probable tokens whose total probability is at least
+    `top_p`.
     """
     if top_p == 1.0:
         return logits
@@ -100,12 +118,16 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
 
     Args:
         lm: Model and tokenizer.
-        requests: Request of each row. All have the same `max_new_tokens`, `logprobs`, `stop` and `token_logprobs`.
-        inputs: Padded prompts: keyword arguments of the model, with "input_ids" and "attention_mask".
+        requests: Request of each row. All have the same `max_new_tokens`, `logprobs`, `stop` and
+            `token_logprobs`.
+        inputs: Padded prompts: keyword arguments of the model, with "input_ids" and
+            "attention_mask".
 
     """
     decoding, named_tokens = requests[0].decoding, requests[0].token_logprobs
-    named_ids = {token: get_single_token_id(lm.tokenizer, token, _VOCABULARY_HINT) for token in named_tokens}
+    named_ids = {
+        token: get_single_token_id(lm.tokenizer, token, _VOCABULARY_HINT) for token in named_tokens
+    }
     needs_sampler = any(request.decoding.temperature > 0 for request in requests)
     width = lm.get_prompt_width(inputs["input_ids"])
 
@@ -114,10 +136,13 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
 
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
-            **inputs, max_new_tokens=decoding.max_new_tokens, pad_token_id=lm.tokenizer.pad_token_id, do_sample=False,
-            num_beams=1, repetition_penalty=1.0, logits_processor=[SeededSampler(requests)] if needs_sampler else None,
+            **inputs, max_new_tokens=decoding.max_new_tokens,
+            pad_token_id=lm.tokenizer.pad_token_id, do_sample=False, num_beams=1,
+            repetition_penalty=1.0,
+            logits_processor=[SeededSampler(requests)] if needs_sampler else None,
             return_dict_in_generate=True, output_logits=decoding.logprobs or bool(named_tokens),
-            stopping_criteria=[StopStrings(decode, decoding.stop, width)] if decoding.stop else None,
+            stopping_criteria=[StopStrings(decode, decoding.stop, width)]
+            if decoding.stop else None,
         )  # fmt: skip
     sequences = output.sequences[:, width:]
     logits_per_step = () if output.logits is None else output.logits
@@ -125,7 +150,8 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
     logprobs = _gather_logprobs(steps, sequences) if decoding.logprobs else None
     best = [step.topk(decoding.top_logprobs) for step in steps] if decoding.top_logprobs else []
     token_logprobs = {
-        token: torch.stack([step[:, token_id] for step in steps], dim=1).tolist() for token, token_id in named_ids.items()
+        token: torch.stack([step[:, token_id] for step in steps], dim=1).tolist()
+        for token, token_id in named_ids.items()
     }
     tokens_in = inputs["attention_mask"].sum(dim=1).tolist()
     return [
@@ -152,7 +178,10 @@ def _gather_logprobs(steps: Sequence[torch.Tensor], sequences: torch.Tensor) -> 
         sequences: Generated token ids of shape (rows, steps).
 
     """
-    columns = [step.gather(1, sequences[:, index : index + 1]).squeeze(1) for index, step in enumerate(steps)]
+    columns = [
+        step.gather(1, sequences[:, index : index + 1]).squeeze(1)
+        for index, step in enumerate(steps)
+    ]
     logprobs: list[list[float]] = torch.stack(columns, dim=1).tolist()
     return logprobs
 
@@ -168,14 +197,24 @@ def _build_generation(
     stop: Sequence[str],
     best: Sequence[tuple[list[int], list[float]]],
 ) -> Generation:
-    """Build a Generation from the generated tokens of a row up to its first end token or stop string.
+    """Build a Generation from the generated tokens of a row up to its first end token or stop
+    string.
 
     Named tokens stay in its text.
     """
-    end = next((position for position, token_id in enumerate(generated_ids) if token_id in lm.end_token_ids), None)
+    end = next(
+        (
+            position
+            for position, token_id in enumerate(generated_ids)
+            if token_id in lm.end_token_ids
+        ),
+        None,
+    )
     reply_ids = generated_ids if end is None else generated_ids[:end]
     tokens_out = len(reply_ids) + (end is not None)  # the end token is generated too
-    if (stopped := find_stop(decode, reply_ids, stop)) is not None:  # padding follows, while other rows are generated
+    if (
+        stopped := find_stop(decode, reply_ids, stop)
+    ) is not None:  # padding follows, while other rows are generated
         tokens_out, reply_ids = stopped, reply_ids[:stopped]
     text, finish = end_reply(decode(reply_ids), "length" if end is None else "stop", stop)
     return Generation(
@@ -183,9 +222,14 @@ def _build_generation(
         finish,
         Usage(tokens_in, tokens_out),
         logprobs=None if logprobs is None else tuple(logprobs[:tokens_out]),
-        token_logprobs={token: tuple(values[:tokens_out]) for token, values in token_logprobs.items()} or None,
+        token_logprobs={
+            token: tuple(values[:tokens_out]) for token, values in token_logprobs.items()
+        }
+        or None,
         token_positions={
-            token: tuple(position for position, token_id in enumerate(reply_ids) if token_id == named_id)
+            token: tuple(
+                position for position, token_id in enumerate(reply_ids) if token_id == named_id
+            )
             for token, named_id in named_ids.items()
         }
         or None,
@@ -197,7 +241,8 @@ def _build_generation(
 def _decode_each(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[str, ...]:
     """Return the text that each token adds to those before it, which together are the whole text.
 
-    A token alone may lose its space, or be a part of a character, of which the last one has the text.
+    A token alone may lose its space, or be a part of a character, of which the last one has the
+    text.
     """
     texts, whole = list[str](), ""
     for end in range(1, len(ids) + 1):
@@ -208,15 +253,21 @@ def _decode_each(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tupl
     return tuple(texts)
 
 
-def _name_tokens(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, float]:
-    """Return the log-probabilities of tokens by their texts, best first; of two with the same text, that of the first."""
+def _name_tokens(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]
+) -> dict[str, float]:
+    """Return the log-probabilities of tokens by their texts, best first; of two with the same text,
+    that of the first.
+    """
     named: dict[str, float] = {}
     for token_id, logprob in zip(ids, logprobs, strict=True):
         named.setdefault(str(tokenizer.decode(token_id)), logprob)
     return named
 
 
-def decode_reply(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_ids: Collection[int] = ()) -> str:
+def decode_reply(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_ids: Collection[int] = ()
+) -> str:
     """Decode the tokens of a reply without special tokens, except for those that are to be kept.
 
     Args:
@@ -228,16 +279,28 @@ def decode_reply(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_id
     if not kept_ids:
         return str(tokenizer.decode(list(ids), skip_special_tokens=True))
     left_out = set(tokenizer.all_special_ids).difference(kept_ids)
-    return str(tokenizer.decode([token_id for token_id in ids if token_id not in left_out], skip_special_tokens=False))
+    return str(
+        tokenizer.decode(
+            [token_id for token_id in ids if token_id not in left_out], skip_special_tokens=False
+        )
+    )
 
 
 def score_targets(
-    lm: LanguageModel, batch: Sequence[TokenizedRequest], logits_BTV: torch.Tensor, *, align_right: bool
+    lm: LanguageModel,
+    batch: Sequence[TokenizedRequest],
+    logits_BTV: torch.Tensor,
+    *,
+    align_right: bool,
 ) -> list[Score]:
-    """Return the score of each request: the sum over the tokens of its target, and each of them if it asks for them."""
+    """Return the score of each request: the sum over the tokens of its target, and each of them if
+    it asks for them.
+    """
     scores = []
     targets = [item.target for item in batch]
-    for item, logprobs in zip(batch, gather_target_logprobs(logits_BTV, targets, align_right=align_right), strict=True):
+    for item, logprobs in zip(
+        batch, gather_target_logprobs(logits_BTV, targets, align_right=align_right), strict=True
+    ):
         parts: tuple[tuple[str, ...], tuple[float, ...]] = ((), ())
         if isinstance(item.request, Likelihood) and item.request.per_token:
             parts = _decode_each(lm.tokenizer, item.target), tuple(logprobs.tolist())
@@ -251,15 +314,23 @@ def gather_target_logprobs(
     """Gather the log-probabilities of each row's target tokens.
 
     Args:
-        logits_BTV: Logits of shape (rows, positions, vocabulary). The number of positions is that of the longest target.
+        logits_BTV: Logits of shape (rows, positions, vocabulary). The number of positions is that
+            of the longest target.
         targets: Target token ids of each row.
-        align_right: Whether targets are aligned with the last positions (left padding) and not with the first ones.
+        align_right: Whether targets are aligned with the last positions (left padding) and not with
+            the first ones.
 
     """
     gathered = []
     for row, target in enumerate(targets):
         positions = logits_BTV.shape[1]
-        logits = logits_BTV[row, positions - len(target) :] if align_right else logits_BTV[row, : len(target)]
+        logits = (
+            logits_BTV[row, positions - len(target) :]
+            if align_right
+            else logits_BTV[row, : len(target)]
+        )
         target_ids = torch.tensor(list(target), device=logits.device)
-        gathered.append(logits.float().log_softmax(dim=-1).gather(1, target_ids[:, None]).squeeze(1))
+        gathered.append(
+            logits.float().log_softmax(dim=-1).gather(1, target_ids[:, None]).squeeze(1)
+        )
     return gathered

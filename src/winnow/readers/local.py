@@ -1,6 +1,8 @@
-"""A reader that runs a causal language model on this machine, with PyTorch or, on a CPU, with OpenVINO GenAI.
+"""A reader that runs a causal language model on this machine, with PyTorch or, on a CPU, with
+OpenVINO GenAI.
 
-PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch that requests join and leave at any time.
+PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch that requests join
+and leave at any time.
 """
 
 from __future__ import annotations
@@ -38,32 +40,39 @@ if TYPE_CHECKING:
 
 WEIGHTS = ("full", "int8")
 _OPENVINO = "openvino-2"
-"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the first let prompts run
-together of which one was the beginning of another."""
+"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the
+first let prompts run together of which one was the beginning of another."""
 _CONDITIONAL = f"{_OPENVINO}_or_torch"
-"""What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not run."""
+"""What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not
+run.
+"""
 _RESOLVED = (_OPENVINO, _CONDITIONAL, "openvino_or_torch")
 """Runtimes in the keys of artifacts, also of earlier versions."""
-_RESERVED_OPTIONS = frozenset({"add_generation_prompt", "continue_final_message", "messages", "tokenize", "tools"})
+_RESERVED_OPTIONS = frozenset(
+    {"add_generation_prompt", "continue_final_message", "messages", "tokenize", "tools"}
+)
 """Arguments of a chat template that depend on the request."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class LocalReader(LocalEngine):
-    """A reader that serves Generate and Likelihood requests with a model from a safetensors folder, the hub or a GGUF file.
+    """A reader that serves Generate and Likelihood requests with a model from a safetensors folder,
+    the hub or a GGUF file.
 
     Args:
-        runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is installed, the CPU computes
-            in the precision, neither `quantize` nor `deterministic` is set, and the architecture is a tested one (see
-            `winnow.modeling.architectures`); otherwise PyTorch.
+        runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is
+            installed, the CPU computes in the precision, neither `quantize` nor `deterministic` is
+            set, and the architecture is a tested one (see `winnow.modeling.architectures`);
+            otherwise PyTorch.
         weights: "full", or "int8": OpenVINO stores the matrices of the layers in 8 bits.
         converted: Folder for models that were converted for OpenVINO.
         cache_gb: Memory of OpenVINO for the keys and values of prompts, in GiB.
-        template_options: Arguments of the model's chat template by name, such as {"enable_thinking": False} for Qwen3.
+        template_options: Arguments of the model's chat template by name, such as
+            {"enable_thinking": False} for Qwen3.
 
-    With OpenVINO, `batch_tokens` is the number of prompt tokens that are read in one step, `capacity` the number of requests
-    that run together, and `batch_size` has no effect.
+    With OpenVINO, `batch_tokens` is the number of prompt tokens that are read in one step,
+    `capacity` the number of requests that run together, and `batch_size` has no effect.
 
     """
 
@@ -71,8 +80,12 @@ class LocalReader(LocalEngine):
 
     runtime: str = "torch"
     weights: str = "full"
-    converted: Annotated[str, SpeedOnly("the folder of a conversion does not affect it")] = "assets/openvino"
-    cache_gb: Annotated[int, SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails")] = 2
+    converted: Annotated[str, SpeedOnly("the folder of a conversion does not affect it")] = (
+        "assets/openvino"
+    )
+    cache_gb: Annotated[
+        int, SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails")
+    ] = 2
     template_options: Mapping[str, Any] = field(default_factory=dict)
     _batch: ContinuousBatch | None = field(default=None, repr=False)
     _scorer: ContinuationScorer | None = field(default=None, repr=False)
@@ -81,11 +94,18 @@ class LocalReader(LocalEngine):
         """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
         super().__post_init__()
         if reserved := _RESERVED_OPTIONS & self.template_options.keys():
-            raise ConfigError(f"reader.engine.template_options may not set {', '.join(sorted(reserved))}.")
+            raise ConfigError(
+                f"reader.engine.template_options may not set {', '.join(sorted(reserved))}."
+            )
         if self.cache_gb < 1:
-            raise ConfigError(f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}.")
+            raise ConfigError(
+                f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}."
+            )
         if self.weights not in WEIGHTS:
-            raise ConfigError(f"reader.engine.weights must be one of {', '.join(WEIGHTS)}; received {self.weights!r}.")
+            raise ConfigError(
+                f"reader.engine.weights must be one of {', '.join(WEIGHTS)}; received "
+                f"{self.weights!r}."
+            )
         if self.weights == "int8" and (self.runtime == "torch" or self.quantize != "none"):
             raise ConfigError(
                 "reader.engine.weights=int8 needs runtime=openvino and quantize=none; received "
@@ -93,21 +113,29 @@ class LocalReader(LocalEngine):
             )
         if self.runtime == "openvino" and (self.quantize != "none" or self.deterministic):
             raise ConfigError(
-                "reader.engine.runtime=openvino serves neither quantize=4bit nor deterministic=true; received "
-                f"quantize={self.quantize} and deterministic={self.deterministic}. Use runtime=torch."
+                "reader.engine.runtime=openvino serves neither quantize=4bit nor "
+                f"deterministic=true; received quantize={self.quantize} and "
+                f"deterministic={self.deterministic}. Use runtime=torch."
             )
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype and runtime "auto" resolved for this machine.
 
-        The architecture is not known here, so that "auto" is only resolved to OpenVINO or PyTorch. The ledger's identity has
-        the actual runtime.
+        The architecture is not known here, so that "auto" is only resolved to OpenVINO or PyTorch.
+        The ledger's identity has the actual runtime.
         """
         settings = super().resolve_settings(settings)
-        is_torch_only = settings.get("quantize", "none") != "none" or settings.get("deterministic", False)
-        runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
-        is_emulated = settings["dtype"] == "bfloat16" and resolve_dtype("auto", device) != "bfloat16"
+        is_torch_only = settings.get("quantize", "none") != "none" or settings.get(
+            "deterministic", False
+        )
+        runtime, device = (
+            str(settings.get("runtime", cls.runtime)),
+            str(settings.get("device", "auto")),
+        )
+        is_emulated = (
+            settings["dtype"] == "bfloat16" and resolve_dtype("auto", device) != "bfloat16"
+        )
         if runtime == "auto" and (is_torch_only or is_emulated):
             runtime = "torch"
         if runtime in _RESOLVED:
@@ -119,18 +147,33 @@ class LocalReader(LocalEngine):
 
     @property
     def identity(self) -> str:
-        """Return the identity of the base class, followed by the template's options and, for OpenVINO, runtime and weights."""
-        options = f"/template {json.dumps(dict(self.template_options), sort_keys=True)}" if self.template_options else ""
+        """Return the identity of the base class, followed by the template's options and, for
+        OpenVINO, runtime and weights.
+        """
+        options = (
+            f"/template {json.dumps(dict(self.template_options), sort_keys=True)}"
+            if self.template_options
+            else ""
+        )
         if not self._uses_openvino:
             return super().identity + options
-        return f"{super().identity}{options}/{_OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
+        return f"{super().identity}{options}/{_OPENVINO}" + (
+            "" if self.weights == "full" else f"/{self.weights}"
+        )
 
     @cached_property
     def _uses_openvino(self) -> bool:
-        """Whether the runtime is OpenVINO. "auto" uses PyTorch for a model that OpenVINO does not run, and logs why."""
-        settings = {name: getattr(self, name) for name in ("dtype", "device", "quantize", "deterministic", "runtime")}
+        """Whether the runtime is OpenVINO. "auto" uses PyTorch for a model that OpenVINO does not
+        run, and logs why.
+        """
+        settings = {
+            name: getattr(self, name)
+            for name in ("dtype", "device", "quantize", "deterministic", "runtime")
+        }
         uses_openvino = self.resolve_settings(settings)["runtime"] != "torch"
-        reason = explain_unsupported(self.path) if uses_openvino and self.runtime != "openvino" else None
+        reason = (
+            explain_unsupported(self.path) if uses_openvino and self.runtime != "openvino" else None
+        )
         if reason is not None:
             _log.warning("%s runs with PyTorch instead of OpenVINO, because %s.", self.path, reason)
         if self.weights == "int8" and (reason is not None or not uses_openvino):
@@ -143,17 +186,25 @@ class LocalReader(LocalEngine):
     @property
     def software(self) -> str:
         """Return the library that generates, and its version."""
-        return f"openvino-genai {version('openvino-genai')}" if self._uses_openvino else super().software
+        return (
+            f"openvino-genai {version('openvino-genai')}"
+            if self._uses_openvino
+            else super().software
+        )
 
     @property
     def reuses_prefixes(self) -> bool:
-        """Return whether the beginning that prompts share is read once if they follow each other, as OpenVINO GenAI does."""
+        """Return whether the beginning that prompts share is read once if they follow each other,
+        as OpenVINO GenAI does.
+        """
         return self._uses_openvino
 
     def load(self) -> LanguageModel:
-        """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights itself.
+        """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights
+        itself.
 
-        The tokenizer and the configuration of a GGUF file that was converted are read from there, in a fortieth of the time.
+        The tokenizer and the configuration of a GGUF file that was converted are read from there,
+        in a fortieth of the time.
         """
         if not self._uses_openvino:
             return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
@@ -161,22 +212,36 @@ class LocalReader(LocalEngine):
             return load_without_weights(self.path)
         from winnow.modeling.openvino_export import find_converted
 
-        return load_without_weights(self.path, find_converted(self.path, Path(self.converted), self.weights))
+        return load_without_weights(
+            self.path, find_converted(self.path, Path(self.converted), self.weights)
+        )
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""
         if not self._uses_openvino:
             return None
         if isinstance(request, Likelihood) and request.per_token:
-            return "reader.engine.runtime=openvino has no log-probabilities of the tokens of a text. Use runtime=torch."
+            return (
+                "reader.engine.runtime=openvino has no log-probabilities of the tokens of a text. "
+                "Use runtime=torch."
+            )
         if not isinstance(request, Generate):
             return None
         if request.decoding.top_logprobs:
-            return "reader.engine.runtime=openvino has no log-probabilities of other tokens. Use runtime=torch."
+            return (
+                "reader.engine.runtime=openvino has no log-probabilities of other tokens. Use "
+                "runtime=torch."
+            )
         if request.token_logprobs:
-            return "reader.engine.runtime=openvino has no log-probabilities of named tokens. Use runtime=torch."
+            return (
+                "reader.engine.runtime=openvino has no log-probabilities of named tokens. Use "
+                "runtime=torch."
+            )
         if request.decoding.logprobs and request.decoding.temperature > 0:
-            return "reader.engine.runtime=openvino has log-probabilities of greedy replies only. Use runtime=torch."
+            return (
+                "reader.engine.runtime=openvino has log-probabilities of greedy replies only. Use "
+                "runtime=torch."
+            )
         return None
 
     def submit(self, requests: Sequence[Request]) -> None:
@@ -190,9 +255,14 @@ class LocalReader(LocalEngine):
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
         """Run one batch or step, or OpenVINO GenAI until at least one generation is finished."""
-        results: Sequence[tuple[Request, Result]] = [] if self._batch is None else self._batch.collect()
+        results: Sequence[tuple[Request, Result]] = (
+            [] if self._batch is None else self._batch.collect()
+        )
         if not results and self._scorer is not None:
-            results = [(item.request, Score(value, Usage(item.length))) for item, value in self._scorer.collect()]
+            results = [
+                (item.request, Score(value, Usage(item.length)))
+                for item, value in self._scorer.collect()
+            ]
         results = results or super().collect(timeout)
         if not results:  # the model may not be loaded
             return results
@@ -200,20 +270,32 @@ class LocalReader(LocalEngine):
 
     @cached_property
     def _beginning(self) -> str:
-        """The tag with which the chat template begins the reasoning of a reply, or "" if it begins none."""
-        return find_open_reasoning(render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options))
+        """The tag with which the chat template begins the reasoning of a reply, or "" if it begins
+        none.
+        """
+        return find_open_reasoning(
+            render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options)
+        )
 
     def _complete(self, request: Request, result: Result) -> Result:
-        """Put the tag that ends the prompt before a reply, count the tokens of its reasoning, and read its calls of tools."""
+        """Put the tag that ends the prompt before a reply, count the tokens of its reasoning, and
+        read its calls of tools.
+        """
         if not isinstance(request, Generate) or not isinstance(result, Generation):
             return result
         if self._beginning and request.messages[-1].role != "assistant":
             result = structs.replace(result, text=self._beginning + result.text)
         if thoughts := result.thoughts:
             count = len(self.lm.tokenizer(thoughts, add_special_tokens=False)["input_ids"])
-            usage = structs.replace(result.usage, tokens_reasoning=min(count, result.usage.tokens_out))
+            usage = structs.replace(
+                result.usage, tokens_reasoning=min(count, result.usage.tokens_out)
+            )
             result = structs.replace(result, usage=usage)
-        return structs.replace(result, tool_calls=parse_tool_calls(result.text)) if request.tools else result
+        return (
+            structs.replace(result, tool_calls=parse_tool_calls(result.text))
+            if request.tools
+            else result
+        )
 
     def close(self) -> None:
         """Release the model weights, and drop the requests that are not finished."""
@@ -221,14 +303,22 @@ class LocalReader(LocalEngine):
         self._batch, self._scorer = None, None
 
     def _open_batch(self) -> ContinuousBatch:
-        """Return the running batch. On first use, the model is converted if it was not before, and loaded."""
+        """Return the running batch. On first use, the model is converted if it was not before, and
+        loaded.
+        """
         if self._batch is None:
             from winnow.readers.openvino import ContinuousBatch
 
             dtype = resolve_dtype(self.dtype, self.device)
             folder = self._convert()
             self._batch = ContinuousBatch(
-                folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_limits[0], self.token_limit
+                folder,
+                self.lm,
+                dtype,
+                self.cache_gb,
+                self.capacity,
+                self.batch_limits[0],
+                self.token_limit,
             )
         return self._batch
 
@@ -238,11 +328,15 @@ class LocalReader(LocalEngine):
             from winnow.readers.openvino_scoring import ContinuationScorer
 
             dtype = resolve_dtype(self.dtype, self.device)
-            self._scorer = ContinuationScorer(self._convert(), dtype, self.cache_gb, self.batch_limits[0])
+            self._scorer = ContinuationScorer(
+                self._convert(), dtype, self.cache_gb, self.batch_limits[0]
+            )
         return self._scorer
 
     def _convert(self) -> Path:
-        """Return the folder of the model that was converted for OpenVINO, which is converted if it was not before."""
+        """Return the folder of the model that was converted for OpenVINO, which is converted if it
+        was not before.
+        """
         from winnow.modeling.openvino_export import convert_causal_lm
 
         return convert_causal_lm(self.path, Path(self.converted), self.weights)
@@ -250,9 +344,17 @@ class LocalReader(LocalEngine):
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""
         tokenizer = self.lm.tokenizer
-        tools = {"tools": encode_tools(request.tools)} if isinstance(request, Generate) and request.tools else {}
-        ids = tokenize_chat(tokenizer, request.messages, {**self.template_options, **tools}, request.passages)
-        return TokenizedRequest(request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ())
+        tools = (
+            {"tools": encode_tools(request.tools)}
+            if isinstance(request, Generate) and request.tools
+            else {}
+        )
+        ids = tokenize_chat(
+            tokenizer, request.messages, {**self.template_options, **tools}, request.passages
+        )
+        return TokenizedRequest(
+            request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ()
+        )
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
@@ -263,7 +365,9 @@ class LocalReader(LocalEngine):
         return generate(self.lm, requests, collate(self.lm, [item.ids for item in batch]))
 
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
-        """Score the continuations in one forward pass, which computes logits only for the tokens of the continuations."""
+        """Score the continuations in one forward pass, which computes logits only for the tokens of
+        the continuations.
+        """
         import torch
 
         from winnow.readers.generation import score_targets
@@ -271,7 +375,9 @@ class LocalReader(LocalEngine):
 
         inputs = collate(self.lm, [item.ids for item in batch], [item.target for item in batch])
         mask = inputs["attention_mask"]
-        prefix_length = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+        prefix_length = (
+            inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+        )
         longest_target = max(len(item.target) for item in batch)
         with torch.inference_mode():
             position_ids = (mask.cumsum(dim=1) - 1).clamp(min=0)

@@ -1,9 +1,10 @@
 """A reader for OpenAI's Batch API, which returns replies within a day at half the price.
 
-A batch outlives the process that created it. Its requests are written to a state file before they are sent. A restarted
-reader first polls the batches of its state files, and returns all their results to the driver, the component that runs
-strategies. The driver stores the results in the ledger whether or not this run requests them. A state file is deleted only
-after the next call of `collect`, which confirms that the results are stored.
+A batch outlives the process that created it. Its requests are written to a state file before they
+are sent. A restarted reader first polls the batches of its state files, and returns all their
+results to the driver, the component that runs strategies. The driver stores the results in the
+ledger whether or not this run requests them. A state file is deleted only after the next call of
+`collect`, which confirms that the results are stored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
 from winnow.readers.openai_batch_api import BatchApi, GoneError, parse_line
-from winnow.readers.openai_batch_state import pack_request, read_packed_requests, unpack_request, write_state
+from winnow.readers.openai_batch_state import (
+    pack_request,
+    read_packed_requests,
+    unpack_request,
+    write_state,
+)
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
 from winnow.readers.token_estimates import estimate_max_usage
@@ -41,7 +47,8 @@ class _PendingRequest:
         request: Original request.
         queued: Whether the request waits to be sent. Otherwise, a batch in progress contains it.
         attempts: Number of batches in which the request was sent.
-        reserved: Usage that is reserved in the budget, or None if the request is not in a batch of this run.
+        reserved: Usage that is reserved in the budget, or None if the request is not in a batch of
+            this run.
 
     """
 
@@ -65,12 +72,19 @@ class OpenAIBatchReader(OpenAIEngine):
 
     revision: ClassVar[int] = 1
 
-    state: Annotated[str, SpeedOnly("the folder of the state files does not affect replies")] = "batches"
-    poll_seconds: Annotated[float, SpeedOnly("it decides how often a batch is polled but does not affect replies")] = 30.0
-    capacity: Annotated[int, SpeedOnly("it decides how many requests share a batch but does not affect replies")] = 50_000
-    patience: Annotated[float, SpeedOnly("it decides how long a failing server is retried but does not affect replies")] = (
-        3600.0
+    state: Annotated[str, SpeedOnly("the folder of the state files does not affect replies")] = (
+        "batches"
     )
+    poll_seconds: Annotated[
+        float, SpeedOnly("it decides how often a batch is polled but does not affect replies")
+    ] = 30.0
+    capacity: Annotated[
+        int, SpeedOnly("it decides how many requests share a batch but does not affect replies")
+    ] = 50_000
+    patience: Annotated[
+        float,
+        SpeedOnly("it decides how long a failing server is retried but does not affect replies"),
+    ] = 3600.0
     _pending: dict[str, _PendingRequest] = field(default_factory=dict, repr=False)
     """Requests without a result, by key."""
     _delivered: list[Path] = field(default_factory=list, repr=False)
@@ -97,11 +111,15 @@ class OpenAIBatchReader(OpenAIEngine):
             self._api.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests. The next call of `collect` sends those that no batch in progress contains."""
+        """Queue requests. The next call of `collect` sends those that no batch in progress
+        contains.
+        """
         for request in requests:
             generate = self.require_served(request)
             assert isinstance(generate, Generate)
-            self._pending[compute_request_key(self.identity, request).hex()] = _PendingRequest(generate)
+            self._pending[compute_request_key(self.identity, request).hex()] = _PendingRequest(
+                generate
+            )
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Poll the batches, send queued requests and wait up to `timeout` seconds for results.
@@ -132,7 +150,8 @@ class OpenAIBatchReader(OpenAIEngine):
     def _poll_all(self) -> list[tuple[Request, Result | TooLong]]:
         """Poll every batch and return their results.
 
-        If polling a batch fails, the results of the batches before it are returned first. The next poll raises the error.
+        If polling a batch fails, the results of the batches before it are returned first. The next
+        poll raises the error.
         """
         results: list[tuple[Request, Result | TooLong]] = []
         for path in self._state_files():
@@ -146,14 +165,22 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def _state_files(self) -> list[Path]:
         """Return the state files of this model's batches in progress."""
-        paths = (path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered)
+        paths = (
+            path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered
+        )
         return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
     def _send(self) -> None:
-        """Send the queued requests in one batch, as far as the budget allows. A full queue takes one batch after another."""
+        """Send the queued requests in one batch, as far as the budget allows. A full queue takes
+        one batch after another.
+        """
         if self._max_requests is not None and self._state_files():
             return
-        keys_in_progress = {key for path in self._state_files() for key in read_packed_requests(json.loads(path.read_text()))}
+        keys_in_progress = {
+            key
+            for path in self._state_files()
+            for key in read_packed_requests(json.loads(path.read_text()))
+        }
         selected: dict[str, Generate] = {}
         for key, pending in self._pending.items():
             if not pending.queued or key in keys_in_progress:
@@ -165,13 +192,19 @@ class OpenAIBatchReader(OpenAIEngine):
             if self._error is not None or not self.spending.reserve(max_usage):
                 self._error = self._error or self.spending.build_budget_error()
                 break
-            pending.queued, pending.reserved, pending.attempts = False, max_usage, pending.attempts + 1
+            pending.queued, pending.reserved, pending.attempts = (
+                False,
+                max_usage,
+                pending.attempts + 1,
+            )
             selected[key] = pending.request
         if selected:
             self._create_batch(selected)
 
     def _create_batch(self, requests: Mapping[str, Generate]) -> None:
-        """Create a batch. Its state file is written before, and completed with the id of the batch after."""
+        """Create a batch. Its state file is written before, and completed with the id of the batch
+        after.
+        """
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,10 +214,16 @@ class OpenAIBatchReader(OpenAIEngine):
         bodies = {key: self.protocol.build_body(request) for key, request in requests.items()}
         batch_id = self._api.create(name, bodies)
         write_state(path, state | {"batch": batch_id})
-        _log.warning("Sent %d requests in batch %s. If this process ends, the next run continues it.", len(requests), batch_id)
+        _log.warning(
+            "Sent %d requests in batch %s. If this process ends, the next run continues it.",
+            len(requests),
+            batch_id,
+        )
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
-        """Return the results of a batch if it is finished. Requests without a result are queued again."""
+        """Return the results of a batch if it is finished. Requests without a result are queued
+        again.
+        """
         state = json.loads(path.read_text())
         batch_id = state["batch"] or self._api.find(state["name"])
         if batch_id is None:
@@ -193,10 +232,16 @@ class OpenAIBatchReader(OpenAIEngine):
         try:
             batch = self._api.poll(batch_id)
         except GoneError:
-            _log.warning("The server no longer has batch %s (%s). Its requests are sent again.", batch_id, path)
+            _log.warning(
+                "The server no longer has batch %s (%s). Its requests are sent again.",
+                batch_id,
+                path,
+            )
             return self._finish_batch(path, state, {})
         except ReaderError as error:
-            raise ReaderError(f"{error} The batch's state is in {path}; `rm {path}` abandons it.") from error
+            raise ReaderError(
+                f"{error} The batch's state is in {path}; `rm {path}` abandons it."
+            ) from error
         if not batch.is_finished:
             return []
         requests = read_packed_requests(state)
@@ -206,21 +251,31 @@ class OpenAIBatchReader(OpenAIEngine):
                 pending.attempts = 0
             _log.warning("%s. %d requests are sent at a time.", batch.error, self._max_requests)
         elif batch.error:
-            self._error = ReaderError(f"The server refused batch {batch_id}: {batch.error}. Finished calls are in the ledger.")
+            self._error = ReaderError(
+                f"The server refused batch {batch_id}: {batch.error}. Finished calls are in the "
+                "ledger."
+            )
         results: dict[str, BatchResult] = {}
         for file_id in batch.files:
             try:
                 self._read_results(file_id, requests, results)
             except GoneError:
                 _log.warning(
-                    "The server no longer has the file %s of batch %s (%s). Requests without a result are sent again; to "
-                    "abandon them, stop this run and remove the state file.",
+                    "The server no longer has the file %s of batch %s (%s). Requests without a "
+                    "result are sent again; to abandon them, stop this run and remove the state "
+                    "file.",
                     file_id,
                     batch_id,
                     path,
                 )
         if len(results) < len(requests):
-            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(results), len(requests))
+            _log.warning(
+                "Batch %s is %s with %d of %d replies.",
+                batch_id,
+                batch.status,
+                len(results),
+                len(requests),
+            )
         return self._finish_batch(path, state, results)
 
     def _finish_batch(
@@ -228,32 +283,41 @@ class OpenAIBatchReader(OpenAIEngine):
     ) -> list[tuple[Request, Result | TooLong]]:
         """Commit the usage of a finished batch and return its results.
 
-        Requests without a result are queued again. If one was sent `_MAX_ATTEMPTS` times, the reader stops.
+        Requests without a result are queued again. If one was sent `_MAX_ATTEMPTS` times, the
+        reader stops.
         """
         self._delivered.append(path)
         results: list[tuple[Request, Result | TooLong]] = []
         for key, packed in read_packed_requests(state).items():
             result, pending = results_by_key.get(key), self._pending.get(key)
             if pending is not None and pending.reserved is not None:
-                self.spending.commit(pending.reserved, result.usage if isinstance(result, Generation) else Usage())
+                self.spending.commit(
+                    pending.reserved, result.usage if isinstance(result, Generation) else Usage()
+                )
                 pending.reserved = None
             if result is not None:
-                results.append((unpack_request(packed) if pending is None else pending.request, result))
+                results.append(
+                    (unpack_request(packed) if pending is None else pending.request, result)
+                )
                 self._pending.pop(key, None)
             elif pending is not None and pending.attempts < _MAX_ATTEMPTS:
                 pending.queued = True
             elif pending is not None and self._error is None:
                 self._error = ReaderError(
-                    f"A request was sent in {_MAX_ATTEMPTS} batches and received no reply. Finished calls are in the ledger. "
-                    "Run the command again to send the request again."
+                    f"A request was sent in {_MAX_ATTEMPTS} batches and received no reply. "
+                    "Finished calls are in the ledger. Run the command again to send the request "
+                    "again."
                 )
         return results
 
-    def _read_results(self, file_id: str, requests: Mapping[str, Any], results: dict[str, BatchResult]) -> None:
-        """Add the results of a result file to those of the batch, by key. The first result of a request is kept.
+    def _read_results(
+        self, file_id: str, requests: Mapping[str, Any], results: dict[str, BatchResult]
+    ) -> None:
+        """Add the results of a result file to those of the batch, by key. The first result of a
+        request is kept.
 
-        A line without a result, or in an unknown format, is skipped, and its request is sent again. A permanent refusal
-        stops the reader after all results are returned.
+        A line without a result, or in an unknown format, is skipped, and its request is sent again.
+        A permanent refusal stops the reader after all results are returned.
         """
         for line in self._api.download(file_id):
             if not line.strip():
@@ -264,19 +328,31 @@ class OpenAIBatchReader(OpenAIEngine):
                 if not isinstance(key, str):
                     raise TypeError(f"custom_id is {type(key).__name__}")
                 is_wanted = key in requests and key not in results
-                result = self._convert_line(key, row, unpack_request(requests[key])) if is_wanted else None
+                result = (
+                    self._convert_line(key, row, unpack_request(requests[key]))
+                    if is_wanted
+                    else None
+                )
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 excerpt = self.protocol.mask_api_key(line)[:80]
-                _log.warning("Skipped a line of file %s in an unknown format (%s): %r", file_id, type(error).__name__, excerpt)
+                _log.warning(
+                    "Skipped a line of file %s in an unknown format (%s): %r",
+                    file_id,
+                    type(error).__name__,
+                    excerpt,
+                )
                 continue
             if result is not None:
                 results[key] = result
 
-    def _convert_line(self, key: str, row: Mapping[str, Any], request: Generate) -> BatchResult | None:
+    def _convert_line(
+        self, key: str, row: Mapping[str, Any], request: Generate
+    ) -> BatchResult | None:
         """Convert a line to its result.
 
         Returns:
-            The result, or None if the request is to be sent again, was permanently refused, or is of another run.
+            The result, or None if the request is to be sent again, was permanently refused, or is
+            of another run.
 
         """
         try:

@@ -1,4 +1,6 @@
-"""The form of OpenAI's Batch API: creating, finding and polling batches, and the lines of their result files."""
+"""The form of OpenAI's Batch API: creating, finding and polling batches, and the lines of their
+result files.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ T = TypeVar("T")
 
 
 class GoneError(ReaderError):
-    """Raised when the server no longer has what a call asked for, such as a result file that was kept long enough."""
+    """Raised when the server no longer has what a call asked for, such as a result file that was
+    kept long enough.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,16 @@ class BatchApi:
     """
 
     def __init__(self, protocol: ChatProtocol, patience: float) -> None:
-        """Create the client of the openai package. It does not retry, because `_with_retries` does."""
+        """Create the client of the openai package. It does not retry, because
+        `_with_retries` does.
+        """
         import openai
 
         self.protocol = protocol
         self.patience = patience
-        self.client = openai.OpenAI(api_key=protocol.read_api_key(), base_url=protocol.base_url, max_retries=0)
+        self.client = openai.OpenAI(
+            api_key=protocol.read_api_key(), base_url=protocol.base_url, max_retries=0
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -85,36 +93,52 @@ class BatchApi:
 
         """
         endpoint = {"method": "POST", "url": _ENDPOINT}
-        lines = "".join(json.dumps({"custom_id": key, **endpoint, "body": body}) + "\n" for key, body in bodies.items())
+        lines = "".join(
+            json.dumps({"custom_id": key, **endpoint, "body": body}) + "\n"
+            for key, body in bodies.items()
+        )
         file = self._with_retries(
-            lambda: self.client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
+            lambda: self.client.files.create(
+                file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch"
+            )
         )
         attempts = itertools.count()
 
         def create_once() -> str:
-            """Create the batch, unless an earlier attempt did and its reply was lost. A second batch would be billed too."""
+            """Create the batch, unless an earlier attempt did and its reply was lost. A second
+            batch would be billed too.
+            """
             existing_id = self._find_once(name) if next(attempts) else None
             if existing_id is not None:
                 return existing_id
             return self.client.batches.create(
-                input_file_id=file.id, endpoint=_ENDPOINT, completion_window="24h", metadata={"winnow": name}
+                input_file_id=file.id,
+                endpoint=_ENDPOINT,
+                completion_window="24h",
+                metadata={"winnow": name},
             ).id
 
         return self._with_retries(create_once)
 
     def find(self, name: str) -> str | None:
-        """Return the id of the batch with this name, or None. A process may have ended before it saved the id."""
+        """Return the id of the batch with this name, or None. A process may have ended before it
+        saved the id.
+        """
         return self._with_retries(lambda: self._find_once(name))
 
     def _find_once(self, name: str) -> str | None:
         batches = self.client.batches.list(limit=100)
-        return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
+        return next(
+            (batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None
+        )
 
     def poll(self, batch_id: str) -> BatchStatus:
         """Return what the server says of a batch; raise GoneError if it no longer has it."""
         batch = self._with_retries(lambda: self.client.batches.retrieve(batch_id))
         files = tuple(file_id for file_id in (batch.output_file_id, batch.error_file_id) if file_id)
-        error = self.protocol.mask_api_key(str(batch.errors))[:300] if batch.status == "failed" else ""
+        error = (
+            self.protocol.mask_api_key(str(batch.errors))[:300] if batch.status == "failed" else ""
+        )
         return BatchStatus(batch.status, files, error)
 
     def download(self, file_id: str) -> list[str]:
@@ -128,7 +152,9 @@ class BatchApi:
             with self.client.files.with_streaming_response.content(file_id) as response:
                 return read_lines(response.iter_bytes())
         except httpx.HTTPError as error:
-            failure = RetryableError(f"the download of {file_id} broke off ({type(error).__name__})")
+            failure = RetryableError(
+                f"the download of {file_id} broke off ({type(error).__name__})"
+            )
         raise failure
 
     def _with_retries(self, call: Callable[[], T]) -> T:
@@ -145,7 +171,9 @@ class BatchApi:
             is_gone = isinstance(failure, openai.NotFoundError)
             if not is_gone:
                 self.protocol.convert_error(failure)
-            reason = self.protocol.mask_api_key(f"{self.protocol.base_url} refused a call of the Batch API: {failure}")
+            reason = self.protocol.mask_api_key(
+                f"{self.protocol.base_url} refused a call of the Batch API: {failure}"
+            )
             raise GoneError(reason) if is_gone else ReaderError(reason)
 
         retrying = tenacity.Retrying(
@@ -158,13 +186,15 @@ class BatchApi:
             return retrying(attempt)
         except RetryableError as error:
             failure = ReaderError(
-                f"{self.protocol.base_url} failed for {self.patience:.0f} s. The last failure was: {error}. Run the command "
-                "again to continue the batch."
+                f"{self.protocol.base_url} failed for {self.patience:.0f} s. The last failure was: "
+                f"{error}. Run the command again to continue the batch."
             )
         raise failure
 
 
-def parse_line(protocol: ChatProtocol, row: Mapping[str, Any], request: Generate) -> Generation | TooLong:
+def parse_line(
+    protocol: ChatProtocol, row: Mapping[str, Any], request: Generate
+) -> Generation | TooLong:
     """Parse a line of a result file; raise RetryableError or ReaderError if its request failed."""
     reply = row.get("response") or {}
     if reply.get("status_code") == 200:
@@ -172,4 +202,6 @@ def parse_line(protocol: ChatProtocol, row: Mapping[str, Any], request: Generate
     error = (reply.get("body") or {}).get("error") or row.get("error") or {}
     if not isinstance(error, Mapping):
         error = {"message": str(error)}
-    return protocol.convert_refusal(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
+    return protocol.convert_refusal(
+        int(reply.get("status_code") or 500), error, {}, str(error.get("code") or "")
+    )

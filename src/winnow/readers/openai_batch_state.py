@@ -1,4 +1,6 @@
-"""State files of batches: what was sent in each, so that the next run continues a batch that is paid for."""
+"""State files of batches: what was sent in each, so that the next run continues a batch that is
+paid for.
+"""
 
 import json
 from collections.abc import Mapping
@@ -20,12 +22,16 @@ def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def pack_request(request: Generate) -> dict[str, Any]:
-    """Convert a request to JSON values for a state file, with the passages that its key depends on."""
+    """Convert a request to JSON values for a state file, with the passages that its key
+    depends on.
+    """
     return {
         "messages": [structs.asdict(message) for message in request.messages],
         "decoding": asdict(request.decoding),
         "sample": request.sample,
-        "passages": [asdict(passage) for passage in request.passages if find_control_tokens(passage)],
+        "passages": [
+            asdict(passage) for passage in request.passages if find_control_tokens(passage)
+        ],
     }
 
 

@@ -1,4 +1,6 @@
-"""The connection of a reader to a server with the OpenAI API: it sends the requests of a call and parses the replies."""
+"""The connection of a reader to a server with the OpenAI API: it sends the requests of a call and
+parses the replies.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +61,22 @@ class OpenAIConnection:
         if is_begun(samples[0].messages):
             body |= self.dialect.continuation
         reply = await self._send("/chat/completions", body)
-        return self.protocol.parse_reply(reply, samples) if isinstance(reply, str) else [reply] * len(samples)
+        return (
+            self.protocol.parse_reply(reply, samples)
+            if isinstance(reply, str)
+            else [reply] * len(samples)
+        )
 
     def read_version(self) -> str | None:
-        """Return the version that the server reports, or None if it reports none or does not run."""
+        """Return the version that the server reports, or None if it reports none or
+        does not run.
+        """
         return _run(self.dialect.read_version(self._ask_once))
 
     def render(self, messages: Sequence[Message]) -> str | None:
-        """Return the prompt that the server makes of messages, or None if it does not say or does not run."""
+        """Return the prompt that the server makes of messages, or None if it does not say or does
+        not run.
+        """
         return _run(self.dialect.render(self._ask_once, self.protocol.model, messages))
 
     async def close(self) -> None:
@@ -86,14 +96,20 @@ class OpenAIConnection:
             return json.loads(reply)
 
         try:
-            score = await self.dialect.score(ask, self.protocol.model, request, self.end_token, self.protocol.check_model)
+            score = await self.dialect.score(
+                ask, self.protocol.model, request, self.end_token, self.protocol.check_model
+            )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if refusals and isinstance(refusals[0], TooLong):
                 return refusals[0]
             reason = self.protocol.mask_api_key(f"{type(error).__name__}: {error}")[:200]
-            raise RetryableError(f"the reply to a likelihood does not follow the dialect ({reason})", billed=True) from None
+            raise RetryableError(
+                f"the reply to a likelihood does not follow the dialect ({reason})", billed=True
+            ) from None
         if math.isnan(score.value):
-            raise RetryableError("the server reported a log-probability that is not a number", billed=True)
+            raise RetryableError(
+                "the server reported a log-probability that is not a number", billed=True
+            )
         return score
 
     @property
@@ -117,9 +133,11 @@ class OpenAIConnection:
         return response.json()
 
     async def _send(self, path: str, body: Mapping[str, Any]) -> str | Generation | TooLong:
-        """Send one HTTP request, and return the text of the reply or the result that a refusal means.
+        """Send one HTTP request, and return the text of the reply or the result that a refusal
+        means.
 
-        Errors are raised outside `except`, so that no error of the server, which may contain the API key, is chained to them.
+        Errors are raised outside `except`, so that no error of the server, which may contain the
+        API key, is chained to them.
         """
         import openai
 
@@ -150,7 +168,9 @@ class OpenAIConnection:
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(
                 event_hooks={"response": [limit_reply]},
-                trust_env=not is_loopback(self.protocol.base_url),  # a proxy does not reach this machine
+                trust_env=not is_loopback(
+                    self.protocol.base_url
+                ),  # a proxy does not reach this machine
             ),
             timeout=openai.Timeout(self.pacing.read_timeout, connect=self.pacing.connect_timeout),
         )

@@ -1,4 +1,6 @@
-"""Base class of the two readers for OpenAI-compatible servers: model, address, identity, price and budget."""
+"""Base class of the two readers for OpenAI-compatible servers: model, address, identity, price and
+budget.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,21 @@ class OpenAIEngine:
         path: Name of the model on the server.
         name: Name of the model in reports.
         base_url: Address of the server, including the API version.
-        server: Name of the server in the ledger; "" means base_url. Set it if one server has several addresses.
-        api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
-        context_length: Maximum number of tokens of prompt and reply together. The number of tokens is estimated. None leaves
-            the check to the server.
-        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens", or
-            "max_completion_tokens" for OpenAI's reasoning models.
-        extra: Additional fields of every request body. They are part of the identity, under which the ledger stores replies.
-        served_model: Name of the model that the server reports, if it is not `path`; "*" accepts any name.
-        model_change: What follows if the server reports several models, such as two snapshots of one name: reports "mark" the
-            cells, the run "stop"s at the first reply of another model, or both are taken for the same ("allow").
+        server: Name of the server in the ledger; "" means base_url. Set it if one server has
+            several addresses.
+        api_key_variable: Environment variable that contains the API key. A server on this machine
+            needs no key.
+        context_length: Maximum number of tokens of prompt and reply together. The number of tokens
+            is estimated. None leaves the check to the server.
+        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens",
+            or "max_completion_tokens" for OpenAI's reasoning models.
+        extra: Additional fields of every request body. They are part of the identity, under which
+            the ledger stores replies.
+        served_model: Name of the model that the server reports, if it is not `path`; "*" accepts
+            any name.
+        model_change: What follows if the server reports several models, such as two snapshots of
+            one name: reports "mark" the cells, the run "stop"s at the first reply of another model,
+            or both are taken for the same ("allow").
         budget: Limits on what a run may spend.
         price: Price of the model.
 
@@ -47,19 +54,29 @@ class OpenAIEngine:
 
     path: Annotated[str, NotAFile("the name of a model on a server")]
     name: str
-    base_url: Annotated[str, SpeedOnly("the server is identified by its name")] = "https://api.openai.com/v1"
+    base_url: Annotated[str, SpeedOnly("the server is identified by its name")] = (
+        "https://api.openai.com/v1"
+    )
     server: str = ""
-    api_key_variable: Annotated[str, SpeedOnly("the source of the key does not affect replies")] = "OPENAI_API_KEY"
+    api_key_variable: Annotated[str, SpeedOnly("the source of the key does not affect replies")] = (
+        "OPENAI_API_KEY"
+    )
     context_length: int | None = None
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
-    served_model: Annotated[str, SpeedOnly("it decides which replies are accepted but does not affect them")] = ""
-    model_change: Annotated[ModelChange, SpeedOnly("it decides what is said of replies but does not affect them")] = "mark"
+    served_model: Annotated[
+        str, SpeedOnly("it decides which replies are accepted but does not affect them")
+    ] = ""
+    model_change: Annotated[
+        ModelChange, SpeedOnly("it decides what is said of replies but does not affect them")
+    ] = "mark"
     budget: Annotated[Budget, SpeedOnly("it stops a run but does not affect replies")] = Budget()
     price: Price = Price()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model has no price."""
+        """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model
+        has no price.
+        """
         self.protocol = ChatProtocol(
             self.path,
             self.base_url,
@@ -74,45 +91,65 @@ class OpenAIEngine:
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with the name of the server, which defaults to its address."""
-        return {**settings, "server": settings.get("server") or settings.get("base_url", cls.base_url)}
+        return {
+            **settings,
+            "server": settings.get("server") or settings.get("base_url", cls.base_url),
+        }
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Generate only, because chat servers do not compute the likelihood of a given text."""
+        """Return Generate only, because chat servers do not compute the likelihood of a
+        given text.
+        """
         return (Generate,)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs log-probabilities of named tokens, or a reply that the prompt begins."""
+        """Return the reason if the request needs log-probabilities of named tokens, or a reply that
+        the prompt begins.
+        """
         if isinstance(request, Generate) and request.token_logprobs:
             return (
-                "a chat server does not report the log-probabilities of tokens named in a request. Use a reader that runs on "
-                "this machine (reader=folder)."
+                "a chat server does not report the log-probabilities of tokens named in a request. "
+                "Use a reader that runs on this machine (reader=folder)."
             )
-        if isinstance(request, Generate | Likelihood) and is_begun(request.messages) and not self.continues_replies:
+        if (
+            isinstance(request, Generate | Likelihood)
+            and is_begun(request.messages)
+            and not self.continues_replies
+        ):
             return (
-                "the prompt begins the reply (prompt.reply_start), which this server would take for a finished reply. Use "
-                "reader.engine.dialect=vllm with a server of vLLM, a reader that runs on this machine (reader=folder), or a "
-                "prompt without reply_start."
+                "the prompt begins the reply (prompt.reply_start), which this server would take "
+                "for a finished reply. Use reader.engine.dialect=vllm with a server of vLLM, a "
+                "reader that runs on this machine (reader=folder), or a prompt without "
+                "reply_start."
             )
         return None
 
     @property
     def continues_replies(self) -> bool:
-        """Return False, because chat servers have no common way to continue a reply that the prompt begins."""
+        """Return False, because chat servers have no common way to continue a reply that the prompt
+        begins.
+        """
         return False
 
     @property
     def identity(self) -> str:
-        """Return server, model and extra fields. Both readers of a model have the same identity and share stored replies."""
+        """Return server, model and extra fields. Both readers of a model have the same identity and
+        share stored replies.
+        """
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""
         return f"{self.server or self.base_url}#{self.path}{extra}"
 
     def check(self) -> None:
-        """Raise ConfigError if the server needs an API key and the environment variable is not set."""
+        """Raise ConfigError if the server needs an API key and the environment variable
+        is not set.
+        """
         self.protocol.read_api_key()
 
     def check_reachable(self) -> None:
-        """Raise ServerUnavailableError if the server does not reply. Any reply will do, and no model is called."""
+        """Raise ServerUnavailableError if the server does not reply. Any reply will do, and no
+        model is called.
+        """
         import httpx
 
         try:
@@ -122,7 +159,8 @@ class OpenAIEngine:
         else:
             return
         raise ServerUnavailableError(
-            f"No server replies at {self.base_url} ({reason}). Start it, or correct reader.engine.base_url."
+            f"No server replies at {self.base_url} ({reason}). Start it, or correct "
+            "reader.engine.base_url."
         )
 
     def fits(self, request: Request) -> bool:
@@ -142,6 +180,7 @@ class OpenAIEngine:
         if isinstance(request, Generate | Likelihood) and isinstance(request, self.serves):
             return request
         raise ConfigError(
-            f"A reader behind an API serves only Generate requests; received {type(request).__name__}. Strategies that score "
-            "given answers need a local reader (reader=folder), or a server with reader.engine.dialect=vllm."
+            "A reader behind an API serves only Generate requests; received "
+            f"{type(request).__name__}. Strategies that score given answers need a local reader "
+            "(reader=folder), or a server with reader.engine.dialect=vllm."
         )

@@ -1,6 +1,7 @@
 """The OpenAI chat protocol: building request bodies, parsing replies and classifying failures.
 
-A failure is either a result (a filtered reply, or a prompt that is too long), worth a retry, or permanent.
+A failure is either a result (a filtered reply, or a prompt that is too long), worth a retry, or
+permanent.
 """
 
 from __future__ import annotations
@@ -33,20 +34,31 @@ if TYPE_CHECKING:
 _MAX_MASKED = 2000
 """Number of characters of a text that a message may quote, which are searched for the API key."""
 _MAX_TOKEN_CHARACTERS, _MAX_PLAUSIBLE_EXCESS = 300, 1_000_000
-"""Characters of a token, and of a whole reply besides, beyond which a text is not what the model was asked for."""
-_MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
+"""Characters of a token, and of a whole reply besides, beyond which a text is not what the model
+was asked for.
+"""
+_MODERATION = re.compile(
+    r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE
+)
 _TOO_LONG = re.compile(
-    r"(context|model) (length|size|window)|exceed_context_size|too many tokens|(prompt|input|request) is too long"
-    r"|token count [^.]{0,40}exceeds|tokens \+ .?max_new_tokens.? must be|exceeds [^.]{0,40}(number of tokens|context)",
+    r"(context|model) (length|size|window)|exceed_context_size|too many tokens|(prompt|input|"
+    r"request) is too long|token count [^.]{0,40}exceeds|tokens \+ .?max_new_tokens.? must be|"
+    r"exceeds [^.]{0,40}(number of tokens|context)",
     re.IGNORECASE,
 )
-"""Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a prompt is too long."""
-_ECHO_FIELDS = frozenset(("input", "inputs", "prompt", "prompts", "messages", "request", "body", "query", "content"))
+"""Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a
+prompt is too long.
+"""
+_ECHO_FIELDS = frozenset(
+    ("input", "inputs", "prompt", "prompts", "messages", "request", "body", "query", "content")
+)
 """Fields of an error in which a server repeats the request."""
 _RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
 """Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
 _COMMENTS = re.compile(r"\A(?:\ufeff|\s|:[^\n]*\n)+")
-"""What may precede the JSON of a reply: a byte-order mark, and the comments by which OpenRouter keeps a connection open."""
+"""What may precede the JSON of a reply: a byte-order mark, and the comments by which OpenRouter
+keeps a connection open.
+"""
 _VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
 """Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
@@ -60,13 +72,21 @@ class RetryableError(Exception):
     """Raised when a call failed and another attempt may succeed.
 
     Attributes:
-        after: Seconds to wait before the next attempt, according to the server's Retry-After header, or None.
+        after: Seconds to wait before the next attempt, according to the server's Retry-After
+            header, or None.
         throttled: Whether the server rejected the call only because of its load (HTTP 429 or 503).
         billed: Whether the server may charge for the lost reply.
 
     """
 
-    def __init__(self, reason: str, *, after: float | None = None, throttled: bool = False, billed: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        after: float | None = None,
+        throttled: bool = False,
+        billed: bool = False,
+    ) -> None:
         """Store the reason and the details of the failure."""
         super().__init__(reason)
         self.after, self.throttled, self.billed = after, throttled, billed
@@ -83,13 +103,16 @@ class ChatProtocol:
     Args:
         model: Name of the model on the server.
         base_url: Address of the server, including the API version ("http://127.0.0.1:8000/v1").
-        api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
-        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens", or
-            "max_completion_tokens" for OpenAI's reasoning models.
-        extra: Additional fields of every request body. null removes a field: `extra: {temperature: null}` is for models
-            that reject a temperature.
-        served_model: Name of the model that the server reports, if it is not that of the request; "*" accepts any name.
-        model_change: "stop" refuses replies of another model than the first one that the server reported in this run.
+        api_key_variable: Environment variable that contains the API key. A server on this machine
+            needs no key.
+        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens",
+            or "max_completion_tokens" for OpenAI's reasoning models.
+        extra: Additional fields of every request body. null removes a field: `extra: {temperature:
+            null}` is for models that reject a temperature.
+        served_model: Name of the model that the server reports, if it is not that of the request;
+            "*" accepts any name.
+        model_change: "stop" refuses replies of another model than the first one that the server
+            reported in this run.
 
     """
 
@@ -104,18 +127,24 @@ class ChatProtocol:
     """Names of models that the server has reported so far."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown `model_change`, and if the address is invalid or contains a secret."""
+        """Raise ConfigError for an unknown `model_change`, and if the address is invalid or
+        contains a secret.
+        """
         if self.model_change not in get_args(ModelChange):
-            raise ConfigError(f"reader.engine.model_change must be allow, mark or stop; received {self.model_change!r}.")
+            raise ConfigError(
+                "reader.engine.model_change must be allow, mark or stop; received "
+                f"{self.model_change!r}."
+            )
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
-                f"reader.engine.base_url must be an http(s) address; received {parts.scheme}://{parts.hostname}."
+                "reader.engine.base_url must be an http(s) address; received "
+                f"{parts.scheme}://{parts.hostname}."
             )
         if parts.username or parts.password or parts.query:
             raise ConfigError(
-                "reader.engine.base_url must not contain a user name, password or query. Set the environment variable "
-                f"{self.api_key_variable} to the API key instead."
+                "reader.engine.base_url must not contain a user name, password or query. Set the "
+                f"environment variable {self.api_key_variable} to the API key instead."
             )
 
     def read_api_key(self) -> str:
@@ -131,10 +160,15 @@ class ChatProtocol:
         api_key = os.environ.get(self.api_key_variable, "")
         if api_key or is_loopback(self.base_url):
             return api_key or "none"
-        raise ConfigError(f"{self.base_url} needs an API key: set the environment variable {self.api_key_variable}.")
+        raise ConfigError(
+            f"{self.base_url} needs an API key: set the environment variable "
+            f"{self.api_key_variable}."
+        )
 
     def mask_api_key(self, text: str) -> str:
-        """Replace the API key in the start of a text by "[key]", because a server may repeat the key in an error message."""
+        """Replace the API key in the start of a text by "[key]", because a server may repeat the
+        key in an error message.
+        """
         return mask_secret(text[:_MAX_MASKED], os.environ.get(self.api_key_variable, ""))
 
     def build_body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
@@ -147,7 +181,10 @@ class ChatProtocol:
             "temperature": decoding.temperature,
         }
         if decoding.temperature > 0:
-            body |= {"top_p": decoding.top_p, "seed": int.from_bytes(compute_request_key("seed", request)[:4], "big") >> 1}
+            body |= {
+                "top_p": decoding.top_p,
+                "seed": int.from_bytes(compute_request_key("seed", request)[:4], "big") >> 1,
+            }
         if decoding.stop:
             body["stop"] = list(decoding.stop)
         if samples > 1:
@@ -158,20 +195,23 @@ class ChatProtocol:
             body["top_logprobs"] = decoding.top_logprobs
         if request.tools:
             body["tools"] = encode_tools(request.tools)
-        return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
+        return {
+            name: value for name, value in (body | dict(self.extra)).items() if value is not None
+        }
 
     def parse_reply(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
         """Parse a reply into one Generation per sample.
 
-        A missing, filtered or truncated choice is a result, not an error. The tokens of the prompt are assigned to the
-        first sample, because the server read the prompt once.
+        A missing, filtered or truncated choice is a result, not an error. The tokens of the prompt
+        are assigned to the first sample, because the server read the prompt once.
 
         Args:
             text: JSON text of the reply.
             requests: Requests of the call: samples of one prompt.
 
         Raises:
-            RetryableError: If the reply does not follow the protocol, or if the server says that it failed.
+            RetryableError: If the reply does not follow the protocol, or if the server says that it
+                failed.
             CallRefusedError: If the reply contains the API key.
             ReaderError: If there are fewer choices than requests, or if another model replied.
 
@@ -182,48 +222,81 @@ class ChatProtocol:
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             is_failure = any(part.get("error") for part in (reply, *reply["choices"]))
-            choices = [] if is_failure else parse_choices(reply["choices"], len(requests), requests[0].decoding)
+            choices = (
+                []
+                if is_failure
+                else parse_choices(reply["choices"], len(requests), requests[0].decoding)
+            )
             usage = parse_usage(reply.get("usage"), requests, choices)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            IndexError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             excerpt = self.mask_api_key(text)[:80]
-            reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
+            reason = (
+                f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
+            )
             raise RetryableError(reason, billed=True) from None
         most = _MAX_TOKEN_CHARACTERS * requests[0].decoding.max_new_tokens + _MAX_PLAUSIBLE_EXCESS
         longest = max((sum(map(len, list_texts(choice))) for choice in choices), default=0)
         if longest > most:
-            reason = f"a reply of {longest} characters to a request for {requests[0].decoding.max_new_tokens} tokens"
+            reason = (
+                f"a reply of {longest} characters to a request for "
+                f"{requests[0].decoding.max_new_tokens} tokens"
+            )
             raise RetryableError(reason, billed=True)
-        self._check_secrecy([served_model, *(text for choice in choices for text in (*list_texts(choice), choice.finish))])
+        self._check_secrecy(
+            [
+                served_model,
+                *(text for choice in choices for text in (*list_texts(choice), choice.finish)),
+            ]
+        )
         self.check_model(served_model)
         if is_failure:
             raise RetryableError("the reply reports an error beside its choices", billed=True)
         if any(choice.finish == FAILED for choice in choices):
-            reasons = self.mask_api_key(", ".join(str(choice.get("finish_reason")) for choice in reply["choices"]))
-            raise RetryableError(f"the server reports a failure (finish_reason {reasons[:80]})", billed=True)
+            reasons = self.mask_api_key(
+                ", ".join(str(choice.get("finish_reason")) for choice in reply["choices"])
+            )
+            raise RetryableError(
+                f"the server reports a failure (finish_reason {reasons[:80]})", billed=True
+            )
         if choices and len(choices) < len(requests):
             raise ReaderError(
-                f"The server returned {len(choices)} of {len(requests)} samples, because it does not support several samples "
-                "per call (`n`). Set reader.engine.samples_per_call=1."
+                f"The server returned {len(choices)} of {len(requests)} samples, because it does "
+                "not support several samples per call (`n`). Set "
+                "reader.engine.samples_per_call=1."
             )
         choices = choices or [Generation("", "empty")] * len(requests)
         usages = divide_usage(usage, reply.get("usage"), choices)
-        return [structs.replace(choice, usage=part, model=served_model) for choice, part in zip(choices, usages, strict=True)]
+        return [
+            structs.replace(choice, usage=part, model=served_model)
+            for choice, part in zip(choices, usages, strict=True)
+        ]
 
     def _check_secrecy(self, texts: Sequence[str]) -> None:
-        """Raise CallRefusedError if a text of a reply contains the API key, which would be stored with it."""
+        """Raise CallRefusedError if a text of a reply contains the API key, which would be stored
+        with it.
+        """
         api_key = os.environ.get(self.api_key_variable, "")
         if api_key and any(api_key in text for text in texts):
             raise CallRefusedError(
-                f"A reply of {self.base_url} contains the API key in {self.api_key_variable}, and was not stored. Check what "
-                "the server does with its requests, and revoke the key if others can see its replies."
+                f"A reply of {self.base_url} contains the API key in {self.api_key_variable}, and "
+                "was not stored. Check what the server does with its requests, and revoke the "
+                "key if others can see its replies."
             )
 
     def check_model(self, served_model: str) -> None:
         """Check that a reply is from the requested model.
 
         Args:
-            served_model: Name of the model that the server reports. It may include a path, a date or a revision. "" means
-                that the server reports none.
+            served_model: Name of the model that the server reports. It may include a path, a date
+                or a revision. "" means that the server reports none.
 
         Raises:
             ModelMismatchError: If the reply is from another model.
@@ -235,22 +308,27 @@ class ChatProtocol:
             return
         served = self.mask_api_key(served_model)
         raise ModelMismatchError(
-            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
-            f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
+            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the "
+            "reply was not stored. Correct reader.base, or accept this model with "
+            f"reader.engine.served_model='{served}'."
         )
 
     def _check_change(self, served_model: str) -> None:
-        """Raise ModelMismatchError if the server has reported another model before and `model_change` is "stop"."""
+        """Raise ModelMismatchError if the server has reported another model before and
+        `model_change` is "stop".
+        """
         self.reported_models.update([served_model] if served_model else [])
         if self.model_change == "stop" and len(self.reported_models) > 1:
             names = self.mask_api_key(", ".join(sorted(self.reported_models)))
             raise ModelMismatchError(
-                f"{self.base_url} answered with several models ({names}); the last reply "
-                "was not stored. Pin a snapshot with reader.base, or accept both with reader.engine.model_change=mark."
+                f"{self.base_url} answered with several models ({names}); the last reply was not "
+                "stored. Pin a snapshot with reader.base, or accept both with "
+                "reader.engine.model_change=mark."
             )
 
     def convert_error(self, error: openai.OpenAIError) -> Generation | TooLong:
-        """Convert an error of the openai package to a result, or raise the error that the failure calls for.
+        """Convert an error of the openai package to a result, or raise the error that the failure
+        calls for.
 
         Raises:
             RetryableError: If another attempt may succeed.
@@ -264,12 +342,19 @@ class ChatProtocol:
         if isinstance(error, api.APIConnectionError):
             if isinstance(error.__cause__, ReaderError):
                 raise error.__cause__
-            raise RetryableError(self.mask_api_key(f"the connection failed: {error.__cause__ or error}"), billed=True)
+            raise RetryableError(
+                self.mask_api_key(f"the connection failed: {error.__cause__ or error}"),
+                billed=True,
+            )
         if not isinstance(error, api.APIStatusError):
             raise ReaderError(self.mask_api_key(f"{type(error).__name__}: {error}"))
-        return self.convert_refusal(error.status_code, error.body, error.response.headers, str(error.code or ""))
+        return self.convert_refusal(
+            error.status_code, error.body, error.response.headers, str(error.code or "")
+        )
 
-    def convert_refusal(self, status: int, body: object, headers: Mapping[str, str], code: str) -> Generation | TooLong:
+    def convert_refusal(
+        self, status: int, body: object, headers: Mapping[str, str], code: str
+    ) -> Generation | TooLong:
         """Convert a refused call to a result, or raise the error that the failure calls for.
 
         Args:
@@ -288,54 +373,78 @@ class ChatProtocol:
         reason = read_reason(body)
         if code == "content_filter":
             return Generation("", "content_filter")
-        if status in (400, 413, 422, 500) and (code == "context_length_exceeded" or _TOO_LONG.search(reason)):
+        if status in (400, 413, 422, 500) and (
+            code == "context_length_exceeded" or _TOO_LONG.search(reason)
+        ):
             return TooLong(message)
         if status in (408, 409, 425, 429, 499) or status >= 500:
             if code == "insufficient_quota":
                 raise ReaderError(
-                    f"The server refused a request because the quota is exhausted ({message}). Finished calls are in the "
-                    "ledger. Increase the quota and run the command again."
+                    f"The server refused a request because the quota is exhausted ({message}). "
+                    "Finished calls are in the ledger. Increase the quota and run the command "
+                    "again."
                 )
-            raise RetryableError(f"HTTP {status}: {message}", after=parse_retry_after(headers), throttled=status in (429, 503))
+            raise RetryableError(
+                f"HTTP {status}: {message}",
+                after=parse_retry_after(headers),
+                throttled=status in (429, 503),
+            )
         if code in _RETIRED or (status == 404 and "model" in reason.lower()):
             raise ReaderError(
-                f"The server does not serve the model {self.model} (HTTP {status}: {message}). If it was retired, compare "
-                "with one that is served, such as reader.base=gpt-4.1-mini; results of two models are never mixed."
+                f"The server does not serve the model {self.model} (HTTP {status}: {message}). If "
+                "it was retired, compare with one that is served, such as "
+                "reader.base=gpt-4.1-mini; results of two models are never mixed."
             )
         is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {reason}")
         error_class = CallRefusedError if is_moderated else ReaderError
         raise error_class(
-            f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), the address "
-            f"({self.base_url}) and the API key in {self.api_key_variable}. Finished calls are in the ledger."
+            f"The server refused a request with HTTP {status}: {message}. Check the model "
+            f"({self.model}), the address ({self.base_url}) and the API key in "
+            f"{self.api_key_variable}. Finished calls are in the ledger."
         )
 
 
 def _is_same_model(expected: str, served: str) -> bool:
     """Return whether two names mean the same model, of which the served one may be a snapshot.
 
-    Names of the same model may differ in case, path, file type and date, and a tag ":latest" or a revision ("@main") may be
-    missing. Any other tag is part of the name: qwen3:0.6b and qwen3:70b are two models.
+    Names of the same model may differ in case, path, file type and date, and a tag ":latest" or a
+    revision ("@main") may be missing. Any other tag is part of the name: qwen3:0.6b and qwen3:70b
+    are two models.
     """
     names = [name.lower() for name in (expected, served)]
-    owners = [name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")]
+    owners = [
+        name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")
+    ]
     if len(owners) == 2 and owners[0] != owners[1]:
         return False
     expected_base, served_base = (
-        PurePosixPath(name.partition("@")[0].removesuffix(":latest")).name.removesuffix(".gguf").removesuffix("-latest")
+        PurePosixPath(name.partition("@")[0].removesuffix(":latest"))
+        .name.removesuffix(".gguf")
+        .removesuffix("-latest")
         for name in names
     )
-    return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
+    return served_base == expected_base or bool(
+        _VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base))
+    )
 
 
 def is_begun(messages: Sequence[Message]) -> bool:
-    """Return whether the last message of a prompt is the beginning of the reply, which the model continues."""
+    """Return whether the last message of a prompt is the beginning of the reply, which the model
+    continues.
+    """
     return messages[-1].role == "assistant"
 
 
 def read_reason(body: object) -> str:
-    """Return what the body of an error says of it. Fields that repeat the request, such as FastAPI's `input`, are left out."""
+    """Return what the body of an error says of it. Fields that repeat the request, such as
+    FastAPI's `input`, are left out.
+    """
     if isinstance(body, Mapping):
-        return " ".join(read_reason(value) for name, value in body.items() if str(name).lower() not in _ECHO_FIELDS)
+        return " ".join(
+            read_reason(value)
+            for name, value in body.items()
+            if str(name).lower() not in _ECHO_FIELDS
+        )
     if isinstance(body, list | tuple):
         return " ".join(map(read_reason, body))
     return "" if body is None else str(body)

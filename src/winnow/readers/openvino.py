@@ -1,11 +1,14 @@
-"""Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the running batch token by token.
+"""Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the running batch token
+by token.
 
-The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks of 32 tokens. Prompts that
-are read in the same step do not reuse each other's, so one that begins like another waits until the other is read. Replies do
-not depend on which requests run together, except by rounding.
+The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks
+of 32 tokens. Prompts that are read in the same step do not reuse each other's, so one that begins
+like another waits until the other is read. Replies do not depend on which requests run together,
+except by rounding.
 
-Two prompts never run together if one is the beginning of the other, or if they are equal (samples of one prompt). OpenVINO
-GenAI 2026.4 lets both write to the last block of the shorter one, which is not full, and then computes wrong replies.
+Two prompts never run together if one is the beginning of the other, or if they are equal (samples
+of one prompt). OpenVINO GenAI 2026.4 lets both write to the last block of the shorter one, which is
+not full, and then computes wrong replies.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ import numpy as np
 
 from winnow.errors import ModelError
 from winnow.keys import derive_seed
-from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
+from winnow.modeling.openvino import (
+    PRECISION_HINTS,
+    build_properties,
+    check_precision,
+    disable_telemetry,
+)
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
 from winnow.readers.stops import end_reply
@@ -40,7 +48,8 @@ class ContinuousBatch:
         dtype: "float32" or "bfloat16".
         cache_gb: Memory for keys and values in GiB.
         max_rows: Maximum number of requests that run together.
-        max_tokens: Maximum number of prompt tokens that are read in one step. A longer prompt is read alone.
+        max_tokens: Maximum number of prompt tokens that are read in one step. A longer prompt is
+            read alone.
         token_limit: Maximum number of tokens of prompt and reply together.
 
     """
@@ -61,14 +70,17 @@ class ContinuousBatch:
     """Prompts of the running requests, sorted. None is the beginning of another one."""
     _counter: int = 0
     _failure: ModelError | None = None
-    """Error of a finished request, which is raised after the results of the others were returned."""
+    """Error of a finished request, which is raised after the results of the others were returned.
+    """
 
     def __post_init__(self) -> None:
         """Load the model."""
         self._pipeline = self._load()
 
     def add(self, item: TokenizedRequest) -> None:
-        """Add a request, which joins the running ones before the next step that has room for its prompt."""
+        """Add a request, which joins the running ones before the next step that has room for its
+        prompt.
+        """
         self._waiting.append((item, list_blocks(item.ids)))
 
     def collect(self) -> list[tuple[Request, Result]]:
@@ -86,8 +98,8 @@ class ContinuousBatch:
                 results = self._take_finished()
         except RuntimeError as error:
             raise ModelError(
-                f"OpenVINO GenAI failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set "
-                "reader.engine.runtime=torch."
+                f"OpenVINO GenAI failed on {self.folder}: {' '.join(str(error).split())[:500]}. "
+                "Set reader.engine.runtime=torch."
             ) from error
         if self._failure is not None and not results:
             raise self._failure
@@ -107,9 +119,11 @@ class ContinuousBatch:
         return results
 
     def _admit(self) -> None:
-        """Start waiting requests, as many as one step may read, except those that have to wait for others.
+        """Start waiting requests, as many as one step may read, except those that have to wait for
+        others.
 
-        They wait for what the step reads and they can reuse, and for running prompts that begin with them or they with these.
+        They wait for what the step reads and they can reuse, and for running prompts that begin
+        with them or they with these.
         """
         self._record.start_step()
         num_tokens, postponed = 0, list[tuple[TokenizedRequest, list[int]]]()
@@ -139,17 +153,24 @@ class ContinuousBatch:
         scheduler = openvino_genai.SchedulerConfig()
         scheduler.cache_size = self.cache_gb
         scheduler.max_num_seqs = self.max_rows
-        scheduler.dynamic_split_fuse = False  # the log-probability of a token between two parts of a prompt would be missing
+        scheduler.dynamic_split_fuse = (
+            False  # the log-probability of a token between two parts of a prompt would be missing
+        )
         scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.token_limit)
         scheduler.enable_prefix_caching = True
         properties = build_properties(self.dtype)
-        properties["KV_CACHE_PRECISION"] = PRECISION_HINTS[self.dtype]  # otherwise, the cache has 8 bits
+        properties["KV_CACHE_PRECISION"] = PRECISION_HINTS[
+            self.dtype
+        ]  # otherwise, the cache has 8 bits
         try:
-            return openvino_genai.ContinuousBatchingPipeline(str(self.folder), scheduler, "CPU", properties)
+            return openvino_genai.ContinuousBatchingPipeline(
+                str(self.folder), scheduler, "CPU", properties
+            )
         except RuntimeError as error:
             raise ModelError(
-                f"OpenVINO GenAI cannot load {self.folder}: {' '.join(str(error).split())[:500]}. Set "
-                "reader.engine.runtime=torch, or remove the folder to convert the model again if its files are damaged."
+                f"OpenVINO GenAI cannot load {self.folder}: {' '.join(str(error).split())[:500]}. "
+                "Set reader.engine.runtime=torch, or remove the folder to convert the model "
+                "again if its files are damaged."
             ) from error
 
     def _start(self, item: TokenizedRequest) -> Any:
@@ -159,7 +180,9 @@ class ContinuousBatch:
         self._counter += 1
         assert isinstance(item.request, Generate)
         ids = np.array([item.ids], dtype=np.int64)
-        return self._pipeline.add_request(self._counter, openvino.Tensor(ids), self._build_config(item.request))
+        return self._pipeline.add_request(
+            self._counter, openvino.Tensor(ids), self._build_config(item.request)
+        )
 
     def _build_config(self, request: Generate) -> Any:
         """Build the settings of generation."""
@@ -172,7 +195,11 @@ class ContinuousBatch:
         if decoding.stop:
             config.stop_strings, config.include_stop_str_in_output = set(decoding.stop), True
         if decoding.temperature > 0:
-            config.do_sample, config.temperature, config.top_p = True, decoding.temperature, decoding.top_p
+            config.do_sample, config.temperature, config.top_p = (
+                True,
+                decoding.temperature,
+                decoding.top_p,
+            )
             config.rng_seed = derive_seed(request) & 0xFFFFFFFF
         return config
 
@@ -183,8 +210,17 @@ class ContinuousBatch:
         output = self._read(item, handle)
         assert isinstance(item.request, Generate)
         ids = list(output.generated_ids)
-        end = next((position for position, token_id in enumerate(ids) if token_id in self.lm.end_token_ids), None)
-        is_cut = end is None and output.finish_reason == openvino_genai.GenerationFinishReason.LENGTH
+        end = next(
+            (
+                position
+                for position, token_id in enumerate(ids)
+                if token_id in self.lm.end_token_ids
+            ),
+            None,
+        )
+        is_cut = (
+            end is None and output.finish_reason == openvino_genai.GenerationFinishReason.LENGTH
+        )
         text = str(self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True))
         return Generation(
             *end_reply(text, "length" if is_cut else "stop", item.request.decoding.stop),
@@ -193,14 +229,17 @@ class ContinuousBatch:
         )
 
     def _read(self, item: TokenizedRequest, handle: Any) -> Any:
-        """Return the output of a finished request; raise ModelError if it is missing or was cut by a full cache."""
+        """Return the output of a finished request; raise ModelError if it is missing or was cut by
+        a full cache.
+        """
         import openvino_genai
 
         status = handle.get_status()
         if status != openvino_genai.GenerationStatus.FINISHED:
             raise ModelError(
-                f"OpenVINO GenAI gave no complete reply to a prompt of {item.length} tokens ({status}): keys and values need "
-                f"more than {self.cache_gb} GiB. Set reader.engine.cache_gb={2 * self.cache_gb}."
+                f"OpenVINO GenAI gave no complete reply to a prompt of {item.length} tokens "
+                f"({status}): keys and values need more than {self.cache_gb} GiB. Set "
+                f"reader.engine.cache_gb={2 * self.cache_gb}."
             )
         outputs = handle.read_all()
         return outputs[0]

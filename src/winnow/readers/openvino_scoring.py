@@ -1,9 +1,12 @@
-"""Likelihoods on a CPU with OpenVINO: prompts of any length are read together, and what they share is read once.
+"""Likelihoods on a CPU with OpenVINO: prompts of any length are read together, and what they share
+is read once.
 
-OpenVINO GenAI computes a likelihood only as a by-product of generation: with the logits of every token of the prompt, and one
-by one if an earlier prompt left the tokens of a continuation in its cache. Here, the graph of the converted model runs without
-GenAI. It has the attention of GenAI's continuous batching ("paged attention"): the tokens of all prompts form one row without
-padding, and their keys and values lie in blocks that later prompts use again. Logits are computed for the continuations alone.
+OpenVINO GenAI computes a likelihood only as a by-product of generation: with the logits of every
+token of the prompt, and one by one if an earlier prompt left the tokens of a continuation in its
+cache. Here, the graph of the converted model runs without GenAI. It has the attention of GenAI's
+continuous batching ("paged attention"): the tokens of all prompts form one row without padding, and
+their keys and values lie in blocks that later prompts use again. Logits are computed for the
+continuations alone.
 """
 
 from __future__ import annotations
@@ -19,7 +22,12 @@ import numpy as np
 import torch
 
 from winnow.errors import ModelError
-from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
+from winnow.modeling.openvino import (
+    PRECISION_HINTS,
+    build_properties,
+    check_precision,
+    disable_telemetry,
+)
 from winnow.modeling.openvino_export import MODEL_FILE
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockKey, BlockPool
@@ -28,14 +36,18 @@ if TYPE_CHECKING:
     import openvino
 
 _MAX_LOGITS = 512
-"""Maximum number of tokens of continuations in one step, whose logits need vocabulary x 4 bytes of memory each."""
+"""Maximum number of tokens of continuations in one step, whose logits need vocabulary x 4 bytes of
+memory each.
+"""
 _POSITIONS = "positions"
 """New input of the graph: positions in the row of all tokens at which logits are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A request of a step: its tokens that are read, and the blocks before and behind the first of them."""
+    """A request of a step: its tokens that are read, and the blocks before and behind the first of
+    them.
+    """
 
     item: TokenizedRequest
     tokens: Sequence[int]
@@ -55,7 +67,8 @@ class ContinuationScorer:
         folder: Folder of the converted model; see `winnow.modeling.openvino_export`.
         dtype: "float32" or "bfloat16".
         cache_gb: Memory for keys and values in GiB.
-        max_tokens: Maximum number of tokens that are read in one step. A longer request is read alone.
+        max_tokens: Maximum number of tokens that are read in one step. A longer request is read
+            alone.
 
     Raises:
         ModelError: If OpenVINO cannot load the model.
@@ -82,18 +95,24 @@ class ContinuationScorer:
             self._pool = self._create_pool()
         except (RuntimeError, ValueError, ImportError) as error:
             raise ModelError(
-                f"OpenVINO cannot load {folder}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch, or "
-                "remove the folder to convert the model again if its files are damaged."
+                f"OpenVINO cannot load {folder}: {' '.join(str(error).split())[:500]}. Set "
+                "reader.engine.runtime=torch, or remove the folder to convert the model again if "
+                "its files are damaged."
             ) from error
 
     def _create_pool(self) -> BlockPool:
-        """Allocate the blocks, as many as the memory holds; the system provides each when it is first written."""
+        """Allocate the blocks, as many as the memory holds; the system provides each when it is
+        first written.
+        """
         import openvino
 
         inputs = self._request.model_inputs
         caches = [port for port in inputs if "cache." in port.any_name]
         shapes = [[size.get_length() for size in list(port.partial_shape)[1:]] for port in caches]
-        num_bytes = sum(int(np.prod(shape)) * port.element_type.size for shape, port in zip(shapes, caches, strict=True))
+        num_bytes = sum(
+            int(np.prod(shape)) * port.element_type.size
+            for shape, port in zip(shapes, caches, strict=True)
+        )
         num_blocks = max(1, self.cache_gb * 2**30 // num_bytes)
         for port, shape in zip(caches, shapes, strict=True):
             tensor = openvino.Tensor(port.element_type, openvino.Shape([num_blocks, *shape]))
@@ -109,14 +128,18 @@ class ContinuationScorer:
 
         """
         if not item.ids:
-            raise ModelError(f"{self.folder}: a prompt has no token, after which a continuation could follow.")
+            raise ModelError(
+                f"{self.folder}: a prompt has no token, after which a continuation could follow."
+            )
         (self._waiting if item.target else self._empty).append(item)
 
     def collect(self) -> list[tuple[TokenizedRequest, float]]:
-        """Read as many of the requests as one step may, and return each with the log-likelihood of its continuation in nats.
+        """Read as many of the requests as one step may, and return each with the log-likelihood of
+        its continuation in nats.
 
         Raises:
-            ModelError: If OpenVINO fails, or if a request needs more memory for keys and values than there is.
+            ModelError: If OpenVINO fails, or if a request needs more memory for keys and values
+                than there is.
 
         """
         if self._empty:
@@ -131,15 +154,17 @@ class ContinuationScorer:
             for row in rows:
                 self._pool.release(row.new)
             raise ModelError(
-                f"OpenVINO failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch, or "
-                "a lower reader.engine.batch_tokens."
+                f"OpenVINO failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set "
+                "reader.engine.runtime=torch, or a lower reader.engine.batch_tokens."
             ) from error
         for row in rows:
             self._pool.keep(row.item.ids, [*row.known, *row.new])
         return list(zip([row.item for row in rows], self._sum_logprobs(rows, logits), strict=True))
 
     def _choose(self) -> list[_Row]:
-        """Choose the requests of the next step, except those that can use a block that the step computes."""
+        """Choose the requests of the next step, except those that can use a block that the step
+        computes.
+        """
         rows, postponed = list[_Row](), list[TokenizedRequest]()
         computed, used, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
         while self._waiting:
@@ -162,27 +187,39 @@ class ContinuationScorer:
         self._waiting.extendleft(reversed(postponed))
         if self._waiting and not rows:
             raise ModelError(
-                f"{self.folder}: the keys and values of a prompt of {self._waiting[0].length} tokens need more than "
-                f"{self.cache_gb} GiB. Set reader.engine.cache_gb={2 * self.cache_gb}."
+                f"{self.folder}: the keys and values of a prompt of {self._waiting[0].length} "
+                f"tokens need more than {self.cache_gb} GiB. Set "
+                f"reader.engine.cache_gb={2 * self.cache_gb}."
             )
         return rows
 
     def _infer(self, rows: Sequence[_Row]) -> Any:
-        """Read the tokens of a step, and return the logits (tokens of all continuations, vocabulary)."""
+        """Read the tokens of a step, and return the logits (tokens of all continuations,
+        vocabulary).
+        """
         before = [len(row.known) * self._pool.block_size for row in rows]
         lengths = [len(row.tokens) for row in rows]
         starts = list(accumulate(lengths, initial=0))
         inputs = {
             "input_ids": np.fromiter(chain.from_iterable(row.tokens for row in rows), np.int64),
-            "position_ids": np.concatenate([np.arange(start, start + n) for start, n in zip(before, lengths, strict=True)]),
+            "position_ids": np.concatenate(
+                [np.arange(start, start + n) for start, n in zip(before, lengths, strict=True)]
+            ),
             "past_lens": np.array(before, dtype=np.int32),
             "subsequence_begins": np.array(starts, dtype=np.int32),
-            "block_indices": np.array([index for row in rows for index in (*row.known, *row.new)], dtype=np.int32),
-            "block_indices_begins": np.array(
-                list(accumulate((len(row.known) + len(row.new) for row in rows), initial=0)), dtype=np.int32
+            "block_indices": np.array(
+                [index for row in rows for index in (*row.known, *row.new)], dtype=np.int32
             ),
-            "max_context_len": np.array(max(map(sum, zip(before, lengths, strict=True))), dtype=np.int32),
-            _POSITIONS: np.array([start + end for row, start in zip(rows, starts, strict=False) for end in row.ends]),
+            "block_indices_begins": np.array(
+                list(accumulate((len(row.known) + len(row.new) for row in rows), initial=0)),
+                dtype=np.int32,
+            ),
+            "max_context_len": np.array(
+                max(map(sum, zip(before, lengths, strict=True))), dtype=np.int32
+            ),
+            _POSITIONS: np.array(
+                [start + end for row, start in zip(rows, starts, strict=False) for end in row.ends]
+            ),
         }
         missing = self._names - inputs.keys()
         if missing:
@@ -191,19 +228,27 @@ class ContinuationScorer:
 
     def _sum_logprobs(self, rows: Sequence[_Row], logits: Any) -> list[float]:
         """Sum the log-probabilities of the tokens of each continuation."""
-        targets = torch.tensor([token for row in rows for token in row.item.target], dtype=torch.int64)
+        targets = torch.tensor(
+            [token for row in rows for token in row.item.target], dtype=torch.int64
+        )
         if len(targets) != len(logits):
             raise ModelError(
-                f"OpenVINO gave logits of shape {logits.shape} for {len(targets)} tokens of {self.folder}. Set "
-                "reader.engine.runtime=torch."
+                f"OpenVINO gave logits of shape {logits.shape} for {len(targets)} tokens of "
+                f"{self.folder}. Set reader.engine.runtime=torch."
             )
         logits = torch.from_numpy(logits).reshape(len(targets), -1)
-        logprobs = logits.gather(1, targets[:, None])[:, 0].double() - logits.logsumexp(dim=1).double()
-        return [float(part.sum()) for part in logprobs.split([len(row.item.target) for row in rows])]
+        logprobs = (
+            logits.gather(1, targets[:, None])[:, 0].double() - logits.logsumexp(dim=1).double()
+        )
+        return [
+            float(part.sum()) for part in logprobs.split([len(row.item.target) for row in rows])
+        ]
 
 
 def use_blocks(graph: openvino.Model) -> None:
-    """Replace the attention of a graph and its state by attention to keys and values in blocks, as OpenVINO GenAI does."""
+    """Replace the attention of a graph and its state by attention to keys and values in blocks, as
+    OpenVINO GenAI does.
+    """
     from openvino._offline_transformations import paged_attention_transformation
 
     paged_attention_transformation(graph)

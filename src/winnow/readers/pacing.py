@@ -1,8 +1,8 @@
 """Pacing of API calls: settings, an adaptive limit on concurrent calls, and a circuit breaker.
 
-tenacity provides the retries and aiolimiter the limits per minute. The adaptive limit and the circuit breaker are implemented
-here, because neither library lets them share observations: a reply with HTTP 429 (too many requests) lowers the limit but does
-not count as a failure of the server.
+tenacity provides the retries and aiolimiter the limits per minute. The adaptive limit and the
+circuit breaker are implemented here, because neither library lets them share observations: a reply
+with HTTP 429 (too many requests) lowers the limit but does not count as a failure of the server.
 """
 
 from __future__ import annotations
@@ -20,19 +20,26 @@ class Pacing:
     """Settings of the concurrency, rate limits, timeouts and retries of calls to one API.
 
     Args:
-        max_concurrency: Maximum number of calls in flight. A throttled call (HTTP 429 or 503) halves the current limit, and
-            replies raise it again.
+        max_concurrency: Maximum number of calls in flight. A throttled call (HTTP 429 or 503)
+            halves the current limit, and replies raise it again.
         requests_per_minute: Maximum number of requests per minute; None means no limit.
-        tokens_per_minute: Maximum number of prompt and reply tokens per minute; None means no limit.
+        tokens_per_minute: Maximum number of prompt and reply tokens per minute; None means no
+            limit.
         connect_timeout: Timeout for connecting to the server, in seconds.
         read_timeout: Timeout for receiving the whole reply, in seconds.
-        max_attempts: Number of failures of a call after which the run stops. Throttled attempts do not count.
-        patience: Seconds for which a throttled call is retried. The run stops if the server asks for a longer wait.
-        initial_wait: Upper bound of the random wait before the first retry, in seconds. It doubles with every further retry.
-        max_wait: Upper bound of every random wait, in seconds. A server's Retry-After header takes precedence.
-        failure_threshold: Number of consecutive failures, not counting throttled calls, after which all calls pause.
+        max_attempts: Number of failures of a call after which the run stops. Throttled attempts do
+            not count.
+        patience: Seconds for which a throttled call is retried. The run stops if the server asks
+            for a longer wait.
+        initial_wait: Upper bound of the random wait before the first retry, in seconds. It doubles
+            with every further retry.
+        max_wait: Upper bound of every random wait, in seconds. A server's Retry-After header takes
+            precedence.
+        failure_threshold: Number of consecutive failures, not counting throttled calls, after which
+            all calls pause.
         cooldown: Duration of a pause in seconds. After it, a single call probes the server.
-        max_pauses: Number of consecutive pauses after which the run stops. A reply resets the count.
+        max_pauses: Number of consecutive pauses after which the run stops. A reply resets the
+            count.
 
     """
 
@@ -54,21 +61,25 @@ class Pacing:
     def __post_init__(self) -> None:
         """Raise ConfigError for limits under which no call is ever made."""
         counts = (self.max_concurrency, self.max_attempts, self.failure_threshold, self.max_pauses)
-        rates = [rate for rate in (self.requests_per_minute, self.tokens_per_minute) if rate is not None]
+        rates = [
+            rate for rate in (self.requests_per_minute, self.tokens_per_minute) if rate is not None
+        ]
         timeouts = (self.connect_timeout, self.read_timeout)
         pauses = (self.initial_wait, self.max_wait, self.cooldown, self.patience)
         if min(counts) < 1 or min(*timeouts, *rates) <= 0 or min(pauses) < 0:
             raise ConfigError(
-                "reader.engine.pacing: counts start at 1, timeouts and rates must be above 0, and waits must be 0 or more; "
-                f"received {self}."
+                "reader.engine.pacing: counts start at 1, timeouts and rates must be above 0, and "
+                f"waits must be 0 or more; received {self}."
             )
 
 
 class ConcurrencyLimit:
-    """An adaptive limit on the calls in flight, by additive increase and multiplicative decrease as in TCP.
+    """An adaptive limit on the calls in flight, by additive increase and multiplicative decrease as
+    in TCP.
 
     Attributes:
-        limit: Current limit, between 1 and `max_concurrency`. Its integer part is the number of calls allowed.
+        limit: Current limit, between 1 and `max_concurrency`. Its integer part is the number of
+            calls allowed.
 
     """
 
@@ -79,18 +90,23 @@ class ConcurrencyLimit:
         self._last_halved = -1.0
 
     def raise_limit(self) -> None:
-        """Raise the limit after a reply. As many replies as the limit raise it by about one call."""
+        """Raise the limit after a reply. As many replies as the limit raise it by about
+        one call.
+        """
         self.limit = min(float(self.max_concurrency), self.limit + 1 / self.limit)
 
     def halve_limit(self) -> None:
-        """Halve the limit after a throttled call, but at most once a second, because throttling comes in bursts."""
+        """Halve the limit after a throttled call, but at most once a second, because throttling
+        comes in bursts.
+        """
         now = time.monotonic()
         if now - self._last_halved >= 1.0:
             self.limit, self._last_halved = max(1.0, self.limit / 2), now
 
 
 class CircuitBreaker:
-    """A circuit breaker that pauses all calls if the server keeps failing, and then lets a single call probe the server.
+    """A circuit breaker that pauses all calls if the server keeps failing, and then lets a single
+    call probe the server.
 
     Attributes:
         failures: Number of consecutive failures.
@@ -106,7 +122,9 @@ class CircuitBreaker:
         self._is_probing = False
 
     async def wait(self) -> None:
-        """Wait until the pause is over. The first call after a pause probes the server, and the others wait for its result."""
+        """Wait until the pause is over. The first call after a pause probes the server, and the
+        others wait for its result.
+        """
         while self._paused_until is not None:
             remaining_seconds = self._paused_until - time.monotonic()
             if remaining_seconds <= 0 and not self._is_probing:
@@ -137,7 +155,8 @@ class CircuitBreaker:
             self._paused_until, self._is_probing = time.monotonic() + self.pacing.cooldown, False
             if self.pauses >= self.pacing.max_pauses:
                 raise ServerUnavailableError(
-                    f"The server failed {self.failures} times in a row, over {self.pauses} pauses of "
-                    f"{self.pacing.cooldown:.0f} s. The last failure was: {reason}. Finished calls are in the ledger. Run the "
-                    "command again when the server is available."
+                    f"The server failed {self.failures} times in a row, over {self.pauses} pauses "
+                    f"of {self.pacing.cooldown:.0f} s. The last failure was: {reason}. Finished "
+                    "calls are in the ledger. Run the command again when the server is "
+                    "available."
                 )

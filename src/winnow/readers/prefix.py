@@ -1,8 +1,9 @@
 """Prefix caching: the model reads the tokens that all prompts of a batch begin with only once.
 
-The common prefix consists of the chat template, the instruction and the demonstrations. Servers such as vLLM find and cache
-common prefixes themselves. `generate` of transformers accepts cached keys and values but does not find common prefixes, so
-this module finds and caches the prefix for local readers.
+The common prefix consists of the chat template, the instruction and the demonstrations. Servers
+such as vLLM find and cache common prefixes themselves. `generate` of transformers accepts cached
+keys and values but does not find common prefixes, so this module finds and caches the prefix for
+local readers.
 """
 
 from __future__ import annotations
@@ -19,35 +20,51 @@ if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
 
 _MIN_PREFIX_TOKENS = 16
-"""Minimum length of a cached prefix. A separate forward pass over a shorter prefix costs more time than it saves."""
+"""Minimum length of a cached prefix. A separate forward pass over a shorter prefix costs more time
+than it saves.
+"""
 
 
 def compute_prefix_length(rows: Sequence[Sequence[int]]) -> int:
-    """Compute the number of tokens that all rows begin with. At least one token of each row is left after the prefix."""
+    """Compute the number of tokens that all rows begin with. At least one token of each row is left
+    after the prefix.
+    """
     first, last = min(rows, key=list), max(rows, key=list)
-    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    length = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    )
     return max(0, min(length, min(map(len, rows)) - 1))
 
 
 def collate(
-    lm: LanguageModel, prompts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None = None
+    lm: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """Build the model inputs of a batch, padded on the left, with a cache of the common prefix of the prompts.
+    """Build the model inputs of a batch, padded on the left, with a cache of the common prefix of
+    the prompts.
 
     Args:
         lm: Model and tokenizer.
         prompts: Token ids of each prompt.
-        targets: Token ids to append to each prompt, or None. They are never part of the prefix, so that the model computes
-            their logits.
+        targets: Token ids to append to each prompt, or None. They are never part of the prefix, so
+            that the model computes their logits.
 
     Returns:
-        "input_ids" and "attention_mask" of shape (rows, length of the longest row). "past_key_values" contains the common
-        prefix if the prefix is long enough and the model caches every token; the padding then follows the prefix.
+        "input_ids" and "attention_mask" of shape (rows, length of the longest row).
+        "past_key_values" contains the common prefix if the prefix is long enough and the model
+        caches every token; the padding then follows the prefix.
 
     """
     pad_id = int(lm.tokenizer.pad_token_id)
-    rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
-    prefix_length = compute_prefix_length(prompts) if len(prompts) > 1 and lm.has_full_attention else 0
+    rows = (
+        prompts
+        if targets is None
+        else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
+    )
+    prefix_length = (
+        compute_prefix_length(prompts) if len(prompts) > 1 and lm.has_full_attention else 0
+    )
     if prefix_length < _MIN_PREFIX_TOKENS:
         prefix_length = 0
     ids, mask = pad_rows([row[prefix_length:] for row in rows], pad_id, left=True)
@@ -58,7 +75,9 @@ def collate(
     }
     if prefix_length:
         with torch.inference_mode():
-            output = lm.model(inputs["input_ids"][:1, :prefix_length], use_cache=True, logits_to_keep=1)
+            output = lm.model(
+                inputs["input_ids"][:1, :prefix_length], use_cache=True, logits_to_keep=1
+            )
             inputs["past_key_values"] = output.past_key_values
             inputs["past_key_values"].batch_repeat_interleave(len(rows))
     return inputs

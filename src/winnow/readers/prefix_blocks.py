@@ -1,7 +1,8 @@
-"""Blocks of tokens that prompts begin with, whose keys and values are read once for all prompts that begin alike.
+"""Blocks of tokens that prompts begin with, whose keys and values are read once for all prompts
+that begin alike.
 
-`BlockRecord` is for OpenVINO GenAI, which keeps the blocks itself: it says which prompts should wait for another one.
-`BlockPool` manages blocks.
+`BlockRecord` is for OpenVINO GenAI, which keeps the blocks itself: it says which prompts should
+wait for another one. `BlockPool` manages blocks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 BlockKey = tuple[int, tuple[int, ...]]
-"""What identifies a full block: the number of the block before it (0 for the first one), and its tokens."""
+"""What identifies a full block: the number of the block before it (0 for the first one), and its
+tokens.
+"""
 _BLOCK_SIZE = 32
 """Number of tokens whose keys and values OpenVINO GenAI stores and reuses together on a CPU."""
 _MAX_BLOCKS = 200_000
@@ -20,10 +23,12 @@ _MAX_BLOCKS = 200_000
 
 
 class BlockRecord:
-    """The blocks of tokens that prompts began with, which tells which part of a further prompt is not read again.
+    """The blocks of tokens that prompts began with, which tells which part of a further prompt is
+    not read again.
 
-    A block is identified by its tokens and all tokens before it. The record does not know which blocks the cache has
-    dropped, so that it may count too few tokens of a step; OpenVINO GenAI then reads the rest in the next one.
+    A block is identified by its tokens and all tokens before it. The record does not know which
+    blocks the cache has dropped, so that it may count too few tokens of a step; OpenVINO GenAI then
+    reads the rest in the next one.
     """
 
     def __init__(self) -> None:
@@ -33,7 +38,9 @@ class BlockRecord:
         """Blocks that the current step reads."""
 
     def start_step(self) -> None:
-        """Remember the blocks of the step before as read. If there are too many, all earlier ones are forgotten."""
+        """Remember the blocks of the step before as read. If there are too many, all earlier ones
+        are forgotten.
+        """
         if len(self._read) > _MAX_BLOCKS:
             self._read.clear()
         self._read |= self._current
@@ -47,10 +54,13 @@ class BlockRecord:
             num_tokens: Number of tokens of the prompt.
 
         Returns:
-            The number, or None if the current step reads a block that the prompt could reuse in the next one.
+            The number, or None if the current step reads a block that the prompt could reuse in the
+            next one.
 
         """
-        num_read = next((number for number, block in enumerate(blocks) if block not in self._read), len(blocks))
+        num_read = next(
+            (number for number, block in enumerate(blocks) if block not in self._read), len(blocks)
+        )
         if num_read < len(blocks) and blocks[num_read] in self._current:
             return None
         return num_tokens - num_read * _BLOCK_SIZE
@@ -70,11 +80,12 @@ def list_blocks(ids: Sequence[int]) -> list[int]:
 
 
 def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> bool:
-    """Return whether one of several prompts begins with another prompt, is its beginning, or is equal to it.
+    """Return whether one of several prompts begins with another prompt, is its beginning, or is
+    equal to it.
 
     Args:
-        prompts: Sorted prompts, none of which is the beginning of another one. Therefore only the two between which the prompt
-            belongs can be nested with it.
+        prompts: Sorted prompts, none of which is the beginning of another one. Therefore only the
+            two between which the prompt belongs can be nested with it.
         prompt: The other prompt.
 
     """
@@ -84,7 +95,8 @@ def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> b
 
 
 class BlockPool:
-    """The blocks of keys and values of a model, of which full ones are kept for later prompts that begin alike.
+    """The blocks of keys and values of a model, of which full ones are kept for later prompts that
+    begin alike.
 
     Args:
         num_blocks: Number of blocks.
@@ -97,11 +109,14 @@ class BlockPool:
         self.num_blocks, self.block_size = num_blocks, block_size
         self._free = list(range(num_blocks - 1, -1, -1))
         self._known: OrderedDict[BlockKey, tuple[int, int]] = OrderedDict()
-        """Number and index of each block that is kept, those first that were not used for the longest time."""
+        """Number and index of each block that is kept, those first that were not used for the
+        longest time.
+        """
         self._counter = 0
 
     def find(self, ids: Sequence[int]) -> tuple[list[int], BlockKey | None]:
-        """Find the known blocks that a prompt begins with. They do not have its last token, whose logits are needed.
+        """Find the known blocks that a prompt begins with. They do not have its last token, whose
+        logits are needed.
 
         Returns:
             The indices of the blocks, and the key of the next full block; None if there is none.
@@ -116,13 +131,19 @@ class BlockPool:
             block_keys.append(key)
             number, key = self._known[key][0], None
         for known in reversed(block_keys):
-            self._known.move_to_end(known)  # the first block last, so that it is not dropped before those behind it
+            self._known.move_to_end(
+                known
+            )  # the first block last, so that it is not dropped before those behind it
         return [self._known[known][1] for known in block_keys], key
 
     def allocate(self, count: int, used: set[int]) -> list[int] | None:
-        """Take blocks for a prompt, and drop known ones that are not used in their place; return None if there are too few."""
+        """Take blocks for a prompt, and drop known ones that are not used in their place; return
+        None if there are too few.
+        """
         shortage = max(0, count - len(self._free))
-        dropped = list(islice((key for key, (_, index) in self._known.items() if index not in used), shortage))
+        dropped = list(
+            islice((key for key, (_, index) in self._known.items() if index not in used), shortage)
+        )
         if len(dropped) < shortage:
             return None
         for key in dropped:
@@ -138,7 +159,8 @@ class BlockPool:
 
         Args:
             ids: Tokens of the prompt.
-            indices: Blocks that contain the keys and values of these tokens and of those that follow, in order.
+            indices: Blocks that contain the keys and values of these tokens and of those that
+                follow, in order.
 
         """
         number = 0

@@ -18,16 +18,26 @@ _log = logging.getLogger(__name__)
 
 def list_texts(choice: Generation) -> list[str]:
     """Return the texts of a choice: the reply, its reasoning, and its calls of tools."""
-    return [choice.text, choice.reasoning, *(text for call in choice.tool_calls for text in structs.astuple(call))]
+    return [
+        choice.text,
+        choice.reasoning,
+        *(text for call in choice.tool_calls for text in structs.astuple(call)),
+    ]
 
 
-def parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
-    """Parse the token counts of a reply, or estimate those that are missing or impossible: the reply was paid for.
+def parse_usage(
+    reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]
+) -> Usage:
+    """Parse the token counts of a reply, or estimate those that are missing or impossible: the
+    reply was paid for.
 
-    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what `total_tokens` has besides, or more than
-    the completion has.
+    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what
+    `total_tokens` has besides, or more than the completion has.
     """
-    tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
+    tokens_in, tokens_out = (
+        _parse_count(reported, "prompt_tokens"),
+        _parse_count(reported, "completion_tokens"),
+    )
     tokens_in = tokens_in or None
     rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
     if tokens_in is not None and rest > (tokens_out or 0):
@@ -38,18 +48,25 @@ def parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[G
     if not tokens_out and any(map(any, map(list_texts, choices))):
         tokens_out = None
     if tokens_in is None or tokens_out is None:
-        _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
+        _log.warning(
+            "The server reported no token counts or implausible ones. They are estimated by their "
+            "characters."
+        )
     return Usage(
         estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
-        sum(estimate_text_tokens(text) for one in choices for text in list_texts(one)) if tokens_out is None else tokens_out,
+        (
+            sum(estimate_text_tokens(text) for one in choices for text in list_texts(one))
+            if tokens_out is None
+            else tokens_out
+        ),
     )
 
 
 def divide_usage(usage: Usage, reported: Any, choices: Sequence[Generation]) -> list[Usage]:
     """Divide the usage of a call among its choices.
 
-    The first one has the tokens of the prompt, because the server read it once. Tokens out are divided equally, since servers
-    report their sum.
+    The first one has the tokens of the prompt, because the server read it once. Tokens out are
+    divided equally, since servers report their sum.
 
     Args:
         usage: Tokens of the call (see `parse_usage`).
@@ -57,19 +74,26 @@ def divide_usage(usage: Usage, reported: Any, choices: Sequence[Generation]) -> 
         choices: Choices of the reply, at least one.
 
     """
-    tokens_in, tokens_out = [usage.tokens_in] + [0] * (len(choices) - 1), _divide(usage.tokens_out, len(choices))
+    tokens_in, tokens_out = (
+        [usage.tokens_in] + [0] * (len(choices) - 1),
+        _divide(usage.tokens_out, len(choices)),
+    )
     return list(map(Usage, tokens_in, tokens_out, _count_reasoning(reported, choices, tokens_out)))
 
 
-def _count_reasoning(reported: Any, choices: Sequence[Generation], tokens_out: Sequence[int]) -> list[int]:
+def _count_reasoning(
+    reported: Any, choices: Sequence[Generation], tokens_out: Sequence[int]
+) -> list[int]:
     """Return the tokens of reasoning of each choice, which are part of its `tokens_out`.
 
-    They are what the server reports, or those of the total that belong neither to prompt nor text, divided among the choices.
-    Without either, the reasoning that it returned has the share of the tokens that it has of the characters.
+    They are what the server reports, or those of the total that belong neither to prompt nor text,
+    divided among the choices. Without either, the reasoning that it returned has the share of the
+    tokens that it has of the characters.
     """
     calls = [sum(map(len, list_texts(choice)[2:])) for choice in choices]
     shares = [
-        compute_reasoning_share(choice.text, choice.reasoning, others) for choice, others in zip(choices, calls, strict=True)
+        compute_reasoning_share(choice.text, choice.reasoning, others)
+        for choice, others in zip(choices, calls, strict=True)
     ]
     reported_count = _read_reasoning_tokens(reported)
     if reported_count == 0 and not any(shares):
@@ -78,7 +102,10 @@ def _count_reasoning(reported: Any, choices: Sequence[Generation], tokens_out: S
     whole = _parse_count(reported, "total_tokens") or 0
     besides = whole - sum(filter(None, parts)) if all(parts) else 0
     if (count := reported_count or besides) > 0:
-        return [min(part, tokens) for part, tokens in zip(_divide(count, len(choices)), tokens_out, strict=True)]
+        return [
+            min(part, tokens)
+            for part, tokens in zip(_divide(count, len(choices)), tokens_out, strict=True)
+        ]
     return [round(share * tokens) for share, tokens in zip(shares, tokens_out, strict=True)]
 
 

@@ -1,4 +1,6 @@
-"""A reader that runs an encoder-decoder such as T5 on this machine, in batches of prompts of similar length."""
+"""A reader that runs an encoder-decoder such as T5 on this machine, in batches of prompts of
+similar length.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from winnow.records import Generate, Generation, Likelihood, Score
 
 @dataclass
 class Seq2SeqReader(LocalEngine):
-    """A reader that serves Generate and Likelihood requests with an encoder-decoder from a safetensors folder or the hub."""
+    """A reader that serves Generate and Likelihood requests with an encoder-decoder from a
+    safetensors folder or the hub.
+    """
 
     revision: ClassVar[int] = 1
 
@@ -22,11 +26,15 @@ class Seq2SeqReader(LocalEngine):
         return load_seq2seq(self.path, self.dtype, self.device, self.quantize)
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
-        """Join the messages to plain text, because these models have no chat template, and tokenize the text."""
+        """Join the messages to plain text, because these models have no chat template, and tokenize
+        the text.
+        """
         tokenizer = self.lm.tokenizer
         prompt = "\n\n".join(message.content for message in request.messages)
         ids = tokenizer(prompt, truncation=False)["input_ids"]
-        return TokenizedRequest(request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ())
+        return TokenizedRequest(
+            request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ()
+        )
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
@@ -36,7 +44,9 @@ class Seq2SeqReader(LocalEngine):
         return generate(self.lm, requests, self._pad_prompts(batch))
 
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
-        """Score the continuations in one pass of the encoder and one of the decoder over all target positions."""
+        """Score the continuations in one pass of the encoder and one of the decoder over all target
+        positions.
+        """
         import torch
 
         from winnow.readers.generation import score_targets
@@ -44,7 +54,10 @@ class Seq2SeqReader(LocalEngine):
         start_id = self.lm.model.config.decoder_start_token_id
         pad_id = self.lm.tokenizer.pad_token_id
         longest_target = max(len(item.target) for item in batch)
-        decoder_rows = [[start_id, *item.target[:-1], *[pad_id] * (longest_target - len(item.target))] for item in batch]
+        decoder_rows = [
+            [start_id, *item.target[:-1], *[pad_id] * (longest_target - len(item.target))]
+            for item in batch
+        ]
         with torch.inference_mode():
             output = self.lm.model(
                 **self._pad_prompts(batch),
@@ -56,4 +69,6 @@ class Seq2SeqReader(LocalEngine):
     def _pad_prompts(self, batch: Sequence[TokenizedRequest]) -> Any:
         """Pad the prompts of a batch on the right, and return them as inputs of the encoder."""
         rows = [list(item.ids) for item in batch]
-        return self.lm.tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt").to(self.lm.device)
+        return self.lm.tokenizer.pad(
+            {"input_ids": rows}, padding_side="right", return_tensors="pt"
+        ).to(self.lm.device)

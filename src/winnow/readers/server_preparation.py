@@ -1,4 +1,6 @@
-"""What precedes the first call to a server: starting it, if the run starts it, and checking its version."""
+"""What precedes the first call to a server: starting it, if the run starts it, and checking its
+version.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ServerPreparation:
-    """Prepares a server in a thread of its own, so that the other engines of a run continue meanwhile.
+    """Prepares a server in a thread of its own, so that the other engines of a run continue
+    meanwhile.
 
     Args:
         connection: Connection, which receives the address of a started server.
@@ -42,8 +45,9 @@ class ServerPreparation:
         """Raise ConfigError for a version that cannot be checked."""
         if self.version and (self.start is not None or not self.connection.dialect.has_version):
             raise ConfigError(
-                f"reader.engine.version={self.version} cannot be checked: set it for a server that runs already, with "
-                "reader.engine.dialect=vllm or llama.cpp. A started server has reader.engine.start.version."
+                f"reader.engine.version={self.version} cannot be checked: set it for a server that "
+                "runs already, with reader.engine.dialect=vllm or llama.cpp. A started server "
+                "has reader.engine.start.version."
             )
 
     def begin(self) -> None:
@@ -72,7 +76,9 @@ class ServerPreparation:
             use.close()
 
     def add_log(self, error: Exception) -> Exception:
-        """Return an error of a call with the end of the log of a started server that cannot be reached."""
+        """Return an error of a call with the end of the log of a started server that cannot be
+        reached.
+        """
         if self._use is None or not self._is_ready or not isinstance(error, ServerUnavailableError):
             return error
         text = f"{error}{self._use.describe_failure()}"
@@ -104,16 +110,20 @@ class ServerPreparation:
         address, version = self.connection.protocol.base_url, self.connection.read_version()
         if self.version and version is None:
             raise ServerUnavailableError(
-                f"{address} does not report that it has version {self.version}. Start the server, or set "
-                "reader.engine.version=''."
+                f"{address} does not report that it has version {self.version}. Start the server, "
+                "or set reader.engine.version=''."
             )
         if self.version and version != self.version:
             raise ConfigError(
-                f"{address} has version {version}, but reader.engine.version={self.version}. Start that version, or set "
-                f"reader.engine.version={version}, which makes new calls."
+                f"{address} has version {version}, but reader.engine.version={self.version}. Start "
+                f"that version, or set reader.engine.version={version}, which makes new calls."
             )
         if version and not self.version:
             _log.warning(
-                "%s has version %s, which is not part of the identity, so that another version would not make new calls. To "
-                "add it, set reader.engine.version=%s, which makes new calls.", address, version, version,
-            )  # fmt: skip
+                "%s has version %s, which is not part of the identity, so that another version "
+                "would not make new calls. To add it, set reader.engine.version=%s, which makes "
+                "new calls.",
+                address,
+                version,
+                version,
+            )

@@ -1,7 +1,9 @@
-"""A server of a language model that a run starts, shares with other runs of this machine, and stops at the end.
+"""A server of a language model that a run starts, shares with other runs of this machine, and stops
+at the end.
 
-The server lives in a process group of its own, so that Ctrl-C reaches the run first. Each run that uses it holds a lock; the
-last one stops it. After a killed run, the next one with the same settings finds the server and stops it at its end.
+The server lives in a process group of its own, so that Ctrl-C reaches the run first. Each run that
+uses it holds a lock; the last one stops it. After a killed run, the next one with the same settings
+finds the server and stops it at its end.
 """
 
 from __future__ import annotations
@@ -33,7 +35,14 @@ from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity.hub import parse_model_name
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import compute_weights_digest
-from winnow.readers.child_processes import CHILDREN, find_free_port, is_alive, is_ready, read_end, stop
+from winnow.readers.child_processes import (
+    CHILDREN,
+    find_free_port,
+    is_alive,
+    is_ready,
+    read_end,
+    stop,
+)
 
 _log = logging.getLogger(__name__)
 _VERSION_SECONDS = 120.0
@@ -45,12 +54,15 @@ class ServerProcess:
     """How to start a server, which is stopped when its last use ends.
 
     Args:
-        command: Words of the command. "{base}" stands for the folder or hub name of the model, "{revision}" for its commit on
-            the hub, "{pinned}" for the folder or the hub name followed by "@" and the commit, and "{port}" for a free port of
-            127.0.0.1, on which the server must listen. The content of files that it names is part of the identity.
-        version: Words of a command that prints the version of the server. What it prints is part of the identity.
-        environment: Additional environment variables of the server, such as VLLM_BATCH_INVARIANT. They are part of the
-            identity and are written to manifests; secrets belong in the environment of the run, which the server inherits.
+        command: Words of the command. "{base}" stands for the folder or hub name of the model,
+            "{revision}" for its commit on the hub, "{pinned}" for the folder or the hub name
+            followed by "@" and the commit, and "{port}" for a free port of 127.0.0.1, on which the
+            server must listen. The content of files that it names is part of the identity.
+        version: Words of a command that prints the version of the server. What it prints is part of
+            the identity.
+        environment: Additional environment variables of the server, such as VLLM_BATCH_INVARIANT.
+            They are part of the identity and are written to manifests; secrets belong in the
+            environment of the run, which the server inherits.
         health: Path that answers with status 200 as soon as the server is ready.
         folder: Folder of the logs and of the state of running servers.
         timeout: Seconds that the server has to become ready.
@@ -73,18 +85,23 @@ class ServerProcess:
         """Raise ConfigError for a command without a program or a port."""
         if not self.command or not any("{port}" in word for word in self.command):
             raise ConfigError(
-                f"reader.engine.start.command must name a program and contain {{port}}; received {list(self.command)}."
+                "reader.engine.start.command must name a program and contain {port}; received "
+                f"{list(self.command)}."
             )
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the printed version in place of the command that prints it, and with digests of files."""
+        """Return the settings with the printed version in place of the command that prints it, and
+        with digests of files.
+        """
         version = read_version(tuple(settings.get("version") or ()))
         return {**settings, "command": _digest_files(settings["command"]), "version": version}
 
     @property
     def identity(self) -> str:
-        """Return the program, what it prints as its version, and a digest of its command and environment."""
+        """Return the program, what it prints as its version, and a digest of its command and
+        environment.
+        """
         words = _digest_files(self.command)
         environment = sorted((name, str(value)) for name, value in self.environment.items())
         digest = hashlib.sha256(json.dumps([words, environment]).encode()).hexdigest()[:8]
@@ -100,13 +117,17 @@ class ServerProcess:
         return use
 
     def _compute_key(self, base: str) -> str:
-        """Compute the name of the server's folder, which differs if the weights changed, and on every host."""
+        """Compute the name of the server's folder, which differs if the weights changed, and on
+        every host.
+        """
         place = str(Path(base).resolve()) if Path(base).exists() else base
         parts = (self.identity, place, compute_weights_digest(base), socket.gethostname())
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def get_model_name(self, base: str) -> str:
-        """Return the name by which the server knows the model: the word of the command that is the model."""
+        """Return the name by which the server knows the model: the word of the command that is the
+        model.
+        """
         for template, word in zip(self.command, self.build_command(base, 0), strict=True):
             if template in ("{base}", "{pinned}"):
                 return word
@@ -120,14 +141,20 @@ class ServerProcess:
 
         """
         name = parse_model_name(base)
-        values = {"base": base if name is None else name.name, "pinned": base, "port": str(port), "revision": "main"}
+        values = {
+            "base": base if name is None else name.name,
+            "pinned": base,
+            "port": str(port),
+            "revision": "main",
+        }
         words = [str(word) for word in self.command]
         if name is not None and name.revision:
             values["revision"] = name.revision
             if not any("{revision}" in word or "{pinned}" in word for word in words):
                 raise ConfigError(
-                    f"The server would load the newest weights of {name.name} instead of those of {name.revision}: "
-                    f"reader.engine.start.command={words} must contain {{revision}} or {{pinned}}."
+                    f"The server would load the newest weights of {name.name} instead of those of "
+                    f"{name.revision}: reader.engine.start.command={words} must contain "
+                    "{revision} or {pinned}."
                 )
         for placeholder, value in values.items():
             words = [word.replace(f"{{{placeholder}}}", value) for word in words]
@@ -146,19 +173,26 @@ def read_version(command: tuple[str, ...]) -> str:
         return ""
     try:
         process = subprocess.run(
-            [str(word) for word in command], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            timeout=_VERSION_SECONDS,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(
-            f"reader.engine.start.version: `{shlex.join(map(str, command))}` failed ({error}). Install the server, name its "
-            "program with its folder, or set reader.engine.start.version=[]."
+            f"reader.engine.start.version: `{shlex.join(map(str, command))}` failed ({error}). "
+            "Install the server, name its program with its folder, or set "
+            "reader.engine.start.version=[]."
         ) from error
     lines = (process.stdout.strip() or process.stderr.strip()).splitlines()
     return lines[-1].strip() if lines else ""
 
 
 def _digest_files(command: Sequence[str]) -> list[str]:
-    """Return the words of a command, with a digest of the content where they name files, also after "="."""
+    """Return the words of a command, with a digest of the content where they name files, also after
+    "=".
+    """
     words = []
     for word in map(str, command):
         option, separator, value = word.rpartition("=")
@@ -169,7 +203,9 @@ def _digest_files(command: Sequence[str]) -> list[str]:
 
 
 class ServerUse:
-    """The use of one server by this process, by as many readers as `count` says. A lock tells other processes of it."""
+    """The use of one server by this process, by as many readers as `count` says. A lock tells other
+    processes of it.
+    """
 
     def __init__(self, settings: ServerProcess, base: str, folder: Path) -> None:
         """Store the settings; the server is started on first use."""
@@ -242,7 +278,9 @@ class ServerUse:
             fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def _read_state(self) -> dict[str, Any]:
-        """Return process, start time and port of the server, or nothing if there is no readable state."""
+        """Return process, start time and port of the server, or nothing if there is no readable
+        state.
+        """
         try:
             state = json.loads(self._state_file.read_text())
         except (OSError, ValueError):
@@ -254,16 +292,23 @@ class ServerUse:
         port = find_free_port()
         command = self.settings.build_command(self.base, port)
         _log.warning("Starting `%s`; its log is %s.", shlex.join(command), self.log)
-        environment = os.environ | {name: str(value) for name, value in self.settings.environment.items()}
+        environment = os.environ | {
+            name: str(value) for name, value in self.settings.environment.items()
+        }
         with self.log.open("wb") as log:
             try:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise ServerUnavailableError(
-                    f"The server cannot be started: {error}. Install it, or correct reader.engine.start.command="
-                    f"{list(self.settings.command)}."
+                    f"The server cannot be started: {error}. Install it, or correct "
+                    f"reader.engine.start.command={list(self.settings.command)}."
                 ) from error
         CHILDREN.append(process)
         self._state = {"pid": process.pid, "start": read_start_time(process.pid), "port": port}
@@ -283,15 +328,21 @@ class ServerUse:
             return
         from tqdm import tqdm
 
-        with tqdm(desc=f"waiting for {Path(str(self.settings.command[0])).name}", bar_format="{desc}: {elapsed}") as line:
+        with tqdm(
+            desc=f"waiting for {Path(str(self.settings.command[0])).name}",
+            bar_format="{desc}: {elapsed}",
+        ) as line:
             while not is_ready(address):
                 if not is_alive(self._state):
-                    raise ServerUnavailableError(f"The server ended before it was ready.{self.describe_failure()}")
+                    raise ServerUnavailableError(
+                        f"The server ended before it was ready.{self.describe_failure()}"
+                    )
                 if time.monotonic() > deadline:
                     stop(self._state)
                     raise ServerUnavailableError(
-                        f"The server was not ready after {self.settings.timeout:.0f} s and was stopped. Raise "
-                        f"reader.engine.start.timeout if it needs more time.{self.describe_failure()}"
+                        f"The server was not ready after {self.settings.timeout:.0f} s and was "
+                        "stopped. Raise reader.engine.start.timeout if it needs more "
+                        f"time.{self.describe_failure()}"
                     )
                 time.sleep(0.2)
                 line.update()
@@ -299,7 +350,9 @@ class ServerUse:
 
 _LOCK = threading.Lock()
 _USED: dict[tuple[str, int], ServerUse] = {}
-"""Servers that a process uses, by their key and the process; a forked process inherits those of its parent."""
+"""Servers that a process uses, by their key and the process; a forked process inherits those of its
+parent.
+"""
 
 
 @atexit.register
@@ -311,7 +364,9 @@ def release_servers() -> None:
 
 
 def exit_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end this process as sys.exit does, so that its servers are stopped, unless they are handled."""
+    """Let SIGTERM and SIGHUP end this process as sys.exit does, so that its servers are stopped,
+    unless they are handled.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
     """Return a reply up to its first stop string, without white space around it, and why it ended.
 
-    Readers also pass the stop strings to what generates, so that no further tokens are paid for. Not every server heeds them.
+    Readers also pass the stop strings to what generates, so that no further tokens are paid for.
+    Not every server heeds them.
 
     Args:
         text: Reply as it was generated, which may contain a stop string and what follows it.
@@ -19,7 +20,9 @@ def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
     return (text[: min(starts)].strip(), "stop") if starts else (text.strip(), finish)
 
 
-def find_stop(decode: Callable[[Sequence[int]], str], ids: Sequence[int], stop: Sequence[str]) -> int | None:
+def find_stop(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], stop: Sequence[str]
+) -> int | None:
     """Return the number of tokens up to the end of the first stop string, or None without one.
 
     Args:

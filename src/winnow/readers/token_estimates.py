@@ -7,7 +7,9 @@ _TOKENS_PER_MESSAGE = 8
 
 
 def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:
-    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
+    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length
+    for each sample.
+    """
     max_reply_tokens = request.decoding.max_new_tokens if isinstance(request, Generate) else 1
     return Usage(estimate_prompt_tokens(request), max_reply_tokens * samples)
 
@@ -15,7 +17,9 @@ def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usag
 def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
     """Estimate the number of tokens of a prompt: those of its texts, and eight tokens per text."""
     texts = [message.content for message in request.messages]
-    texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
+    texts += [
+        call.name + call.arguments for message in request.messages for call in message.tool_calls
+    ]
     if isinstance(request, Generate):
         texts += [tool.name + tool.description + tool.parameters for tool in request.tools]
     if isinstance(request, Likelihood):
@@ -24,6 +28,8 @@ def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
 
 
 def estimate_text_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text: one token per four ASCII characters, and 1.5 tokens per other character."""
+    """Estimate the number of tokens of a text: one token per four ASCII characters, and 1.5 tokens
+    per other character.
+    """
     non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
     return (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2

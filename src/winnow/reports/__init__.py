@@ -1,1 +1,3 @@
-"""Reports that show metrics of predictions in tables and plots, as one HTML page and as Markdown."""
+"""Reports that show metrics of predictions in tables and plots, as one HTML page and as
+Markdown.
+"""

@@ -1,4 +1,6 @@
-"""The best cell, whose prompts do not rest on gold labels, compared question by question with the others of that kind."""
+"""The best cell, whose prompts do not rest on gold labels, compared question by question with the
+others of that kind.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +9,11 @@ from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import Comparison
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.reports.cells import CellResult, TableView, get_unit_scale, name_cells
-from winnow.reports.comparisons import describe_difference, format_comparison, name_comparison_columns
+from winnow.reports.comparisons import (
+    describe_difference,
+    format_comparison,
+    name_comparison_columns,
+)
 from winnow.reports.family import Family
 
 
@@ -18,8 +24,8 @@ class BestComparison:
     Attributes:
         index: Index of the other cell.
         comparison: Comparison of the first metric of the best cell with that of the other one.
-        adjusted_p_value: P-value after Holm's correction over the family of the page, since any of the cells could have been
-            the best.
+        adjusted_p_value: P-value after Holm's correction over the family of the page, since any of
+            the cells could have been the best.
         direction: Sign of an improvement of the metric (see `Metric.direction`).
 
     """
@@ -36,7 +42,9 @@ class BestComparison:
 
     @property
     def gain(self) -> float:
-        """Return by how much the best cell is better than the other one, whether better is higher or lower."""
+        """Return by how much the best cell is better than the other one, whether better is higher
+        or lower.
+        """
         return self.direction * self.comparison.difference
 
     @property
@@ -47,15 +55,17 @@ class BestComparison:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The cell with the best mean of the first metric, the first of several, among those that anyone could deploy.
+    """The cell with the best mean of the first metric, the first of several, among those that
+    anyone could deploy.
 
     Attributes:
         index: Index of the cell.
-        comparisons: Comparisons with the other cells of its kind and of the same selection of questions that gave other
-            answers, in the order of the cells. Cells without a common question on which both have a value are left out.
+        comparisons: Comparisons with the other cells of its kind and of the same selection of
+            questions that gave other answers, in the order of the cells. Cells without a common
+            question on which both have a value are left out.
         equal: Indices of the cells with the same answers, which are not compared.
-        is_deployable: Whether the cells are those whose prompts do not rest on gold labels. If all of them do, the best is
-            that of all.
+        is_deployable: Whether the cells are those whose prompts do not rest on gold labels. If all
+            of them do, the best is that of all.
 
     """
 
@@ -65,46 +75,66 @@ class Best:
     is_deployable: bool = True
 
 
-def find_best_mean(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
-    """Return the index of the cell with the best mean of a metric, the first of several, or None if it is undefined."""
+def find_best_mean(
+    cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int
+) -> int | None:
+    """Return the index of the cell with the best mean of a metric, the first of several, or None if
+    it is undefined.
+    """
     intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
-    defined = [(metric.direction * interval.mean, -index) for interval, index in intervals if interval.n]
+    defined = [
+        (metric.direction * interval.mean, -index) for interval, index in intervals if interval.n
+    ]
     return -max(defined)[1] if defined else None
 
 
 def name_best(metric: Metric) -> str:
-    """Return what the best value of a metric is called: "highest", or "lowest" where lower is better."""
+    """Return what the best value of a metric is called: "highest", or "lowest" where lower is
+    better.
+    """
     return "lowest" if metric.lower_is_better else "highest"
 
 
 def find_best(family: Family, chosen: int | None = None) -> Best | None:
-    """Find the best cell and compare it with the others; return None if the metric is undefined in every cell.
+    """Find the best cell and compare it with the others; return None if the metric is undefined in
+    every cell.
 
     `chosen` is one of several cells with the best mean that is taken in place of the first of them.
 
-    A placement that uses the gold labels (first, last, inserted, removed) is a control, which nobody can deploy, so that such
-    a cell is the best only if all cells are of that kind.
+    A placement that uses the gold labels (first, last, inserted, removed) is a control, which
+    nobody can deploy, so that such a cell is the best only if all cells are of that kind.
     """
     cells = family.cells
-    defined = [index for index, cell in enumerate(cells) if cell.compute_interval(family.metric.name, family.seed).n]
+    defined = [
+        index
+        for index, cell in enumerate(cells)
+        if cell.compute_interval(family.metric.name, family.seed).n
+    ]
     deployable = [index for index in defined if not cells[index].labels.uses_gold]
     candidates = deployable or defined
-    index = find_best_mean(cells, candidates, family.metric, family.seed) if chosen is None else chosen
+    index = (
+        find_best_mean(cells, candidates, family.metric, family.seed) if chosen is None else chosen
+    )
     if index is None:
         return None
     equal = [other for other in candidates if other != index and family.are_equal(index, other)]
     compared = [(other, family.compare(index, other)) for other in candidates if other != index]
-    comparisons = [BestComparison(other, *one, family.metric.direction) for other, one in compared if one is not None]
+    comparisons = [
+        BestComparison(other, *one, family.metric.direction)
+        for other, one in compared
+        if one is not None
+    ]
     return Best(index, comparisons, equal, bool(deployable))
 
 
 def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView | None:
-    """Build the table of the best cell against the others, or return None if there are fewer than two to compare it with.
+    """Build the table of the best cell against the others, or return None if there are fewer than
+    two to compare it with.
 
     Args:
         family: Cells and tests.
-        is_filtered: Whether the questions were selected by their answers without passages. Cells without passages are listed,
-            but not counted, since the selection decides their values.
+        is_filtered: Whether the questions were selected by their answers without passages. Cells
+            without passages are listed, but not counted, since the selection decides their values.
 
     """
     best, cells, metric = find_best(family), family.cells, family.metric
@@ -113,27 +143,44 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
     names = name_cells(cells)
     scale = get_unit_scale(metric)
     ordered = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
-    rows = [[names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)] for other in ordered]
-    counted = [other for other in ordered if not is_filtered or cells[other.index].labels.shows_passages]
+    rows = [
+        [names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)]
+        for other in ordered
+    ]
+    counted = [
+        other for other in ordered if not is_filtered or cells[other.index].labels.shows_passages
+    ]
     num_better = sum(other.is_better for other in counted)
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
-        f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the {kind}. Of the {len(counted)} "
-        f"others, it is significantly better than {num_better or 'none'}{', which are the last rows' if num_better else ''}."
+        f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the "
+        f"{kind}. Of the {len(counted)} others, it is significantly better than "
+        f"{num_better or 'none'}{', which are the last rows' if num_better else ''}."
     )
     if len(counted) < len(ordered):
-        caption += " Cells without passages are not counted, because the questions were selected by their answers."
+        caption += (
+            " Cells without passages are not counted, because the questions were selected by their "
+            "answers."
+        )
     caption += describe_difference(metric)
-    if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:
+    if (
+        len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1
+        and cells[best.index].labels.seed
+    ):
         caption += " A is the model of one training seed, the best of several."
     value = cells[best.index].compute_interval(metric.name, family.seed).mean
     tied = [
-        names[other.index] for other in ordered if cells[other.index].compute_interval(metric.name, family.seed).mean == value
+        names[other.index]
+        for other in ordered
+        if cells[other.index].compute_interval(metric.name, family.seed).mean == value
     ]
     if tied:
         caption += f" The same value with other answers: {'; '.join(tied)}."
     if best.equal:
-        caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
+        caption += (
+            " The same answers as A, which are not compared: "
+            f"{'; '.join(names[index] for index in best.equal)}."
+        )
     columns = ["B", *name_comparison_columns(metric)]
     num_shown = sum(not other.is_better for other in ordered) or None
     return TableView("The best cell against the others", caption, columns, rows, num_shown)

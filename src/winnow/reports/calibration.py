@@ -1,4 +1,6 @@
-"""Labels of people for answers: a random sample to label, and how a judge's verdicts on the cells compare with the labels."""
+"""Labels of people for answers: a random sample to label, and how a judge's verdicts on the cells
+compare with the labels.
+"""
 
 import json
 import random
@@ -15,7 +17,14 @@ from winnow.metrics.intervals import Interval, build_undefined_interval, compute
 from winnow.records import Question
 from winnow.reports.cells import CellResult, name_cells
 
-_LABELS: Mapping[object, float] = {True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0, "right": 1.0, "wrong": 0.0}
+_LABELS: Mapping[object, float] = {
+    True: 1.0,
+    False: 0.0,
+    "yes": 1.0,
+    "no": 0.0,
+    "right": 1.0,
+    "wrong": 0.0,
+}
 """Values of a label; 1 and 0 equal true and false."""
 _MOST_NAMES = 3
 
@@ -25,7 +34,8 @@ class Labels:
     """Labels of answers.
 
     Attributes:
-        values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by question and answer.
+        values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by
+            question and answer.
         num_open: Number of answers in the file without a label yet.
 
     """
@@ -35,7 +45,8 @@ class Labels:
 
 
 def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[dict[str, Any]]:
-    """Return the answers to label, one row each: all distinct answers of the cells to a random sample of their questions.
+    """Return the answers to label, one row each: all distinct answers of the cells to a random
+    sample of their questions.
 
     Args:
         cells: Cells of the sweep.
@@ -44,7 +55,9 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
 
     """
     check_one_selection(cells)
-    questions = {sample.question.question_id: sample.question for cell in cells for sample in cell.samples}
+    questions = {
+        sample.question.question_id: sample.question for cell in cells for sample in cell.samples
+    }
     chosen = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
     answers: dict[str, dict[str, None]] = {question_id: {} for question_id in chosen}
     for cell in cells:
@@ -55,13 +68,16 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
 
 
 def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, Any]]:
-    """Return the answers without a label to questions that have one for another answer, one row each, to be labeled."""
+    """Return the answers without a label to questions that have one for another answer, one row
+    each, to be labeled.
+    """
     known = {question_id for question_id, _ in labels.values}
     found = {
         key: sample.question
         for cell in cells
         for sample in cell.samples
-        if (key := (sample.question.question_id, sample.prediction.answer)) not in labels.values and key[0] in known
+        if (key := (sample.question.question_id, sample.prediction.answer)) not in labels.values
+        and key[0] in known
     }
     return [_build_row(question, answer) for (_, answer), question in found.items()]
 
@@ -77,18 +93,23 @@ def _build_row(question: Question, answer: str) -> dict[str, Any]:
 
 
 def check_one_selection(cells: Sequence[CellResult]) -> None:
-    """Raise ConfigError if the cells answer different selections of questions, whose ids may be the same."""
+    """Raise ConfigError if the cells answer different selections of questions, whose ids may be the
+    same.
+    """
     if len({cell.labels.questions for cell in cells}) > 1:
         raise ConfigError(
-            "The cells answer different selections of questions. Calibrate the judge on each selection by itself."
+            "The cells answer different selections of questions. Calibrate the judge on each "
+            "selection by itself."
         )
 
 
 def read_labels(path: Path) -> Labels:
-    """Read a file of labels: JSON lines with `question_id`, `answer` and `label` (true, false, 1, 0, "yes", "no", or null).
+    """Read a file of labels: JSON lines with `question_id`, `answer` and `label` (true, false, 1,
+    0, "yes", "no", or null).
 
     Raises:
-        ConfigError: If a line is not of this form, if an answer has two different labels, or if none has one.
+        ConfigError: If a line is not of this form, if an answer has two different labels, or if
+            none has one.
 
     """
     values: dict[tuple[str, str], float] = {}
@@ -102,26 +123,40 @@ def read_labels(path: Path) -> Labels:
             key, label = (str(row["question_id"]), str(row["answer"])), row["label"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ConfigError(
-                f"{place}: expected an object with question_id, answer and label; received {line[:80]}"
+                f"{place}: expected an object with question_id, answer and label; received "
+                f"{line[:80]}"
             ) from error
         if label is None:
             num_open += 1
             continue
-        value = _LABELS.get(label.lower() if isinstance(label, str) else label) if not isinstance(label, list | dict) else None
+        value = (
+            _LABELS.get(label.lower() if isinstance(label, str) else label)
+            if not isinstance(label, list | dict)
+            else None
+        )
         if value is None:
-            raise ConfigError(f"{place}: label {label!r} is none of true, false, 1, 0, yes, no and null.")
+            raise ConfigError(
+                f"{place}: label {label!r} is none of true, false, 1, 0, yes, no and null."
+            )
         if values.setdefault(key, value) != value:
-            raise ConfigError(f"{place}: the answer {key[1]!r} to {key[0]!r} has another label in a line above.")
+            raise ConfigError(
+                f"{place}: the answer {key[1]!r} to {key[0]!r} has another label in a line above."
+            )
     if not values:
-        raise ConfigError(f"{path} has no label: {num_open} answers wait for one. Set label to true or false.")
+        raise ConfigError(
+            f"{path} has no label: {num_open} answers wait for one. Set label to true or false."
+        )
     return Labels(values, num_open)
 
 
-def build_calibration_rows(cells: Sequence[CellResult], labels: Labels, seed: int) -> list[dict[str, Interval | str | int]]:
+def build_calibration_rows(
+    cells: Sequence[CellResult], labels: Labels, seed: int
+) -> list[dict[str, Interval | str | int]]:
     """Compare the verdicts of the first metric with the labels; return a row for each cell.
 
-    Rates according to people are undefined for a cell with answers that lack a label to questions that have one for another
-    answer: its labeled answers, those that another cell gave as well, are no random sample.
+    Rates according to people are undefined for a cell with answers that lack a label to questions
+    that have one for another answer: its labeled answers, those that another cell gave as well, are
+    no random sample.
 
     Args:
         cells: Cells, whose first metric is the judge's verdict: 1 or 0, or undefined without one.
@@ -146,10 +181,14 @@ def build_calibration_rows(cells: Sequence[CellResult], labels: Labels, seed: in
                 "labels": int((~np.isnan(human)).sum()),
                 "no verdict": int(np.isnan(verdicts).sum()),
                 "judge": cell.compute_interval(name, seed),
-                "people, labels alone": compute_mean_interval(labeled, seed=seed)
-                if len(labeled)
-                else build_undefined_interval(),
-                "corrected": correct_rate(verdicts, human, seed) if is_sample else build_undefined_interval(),
+                "people, labels alone": (
+                    compute_mean_interval(labeled, seed=seed)
+                    if len(labeled)
+                    else build_undefined_interval()
+                ),
+                "corrected": (
+                    correct_rate(verdicts, human, seed) if is_sample else build_undefined_interval()
+                ),
                 "kappa": agreement.kappa,
                 "agreement": agreement.accuracy,
                 "precision": agreement.precision,
@@ -168,21 +207,29 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         num_missing: Number of answers that `list_missing` returns.
 
     """
-    known = {key for cell in cells for key in zip(cell.columns.question_ids, cell.columns.answers, strict=True)}
+    known = {
+        key
+        for cell in cells
+        for key in zip(cell.columns.question_ids, cell.columns.answers, strict=True)
+    }
     foreign = [key for key in labels.values if key not in known]
     notes = []
     if foreign:
         named = "; ".join(f"{answer!r} to {question}" for question, answer in foreign[:_MOST_NAMES])
-        notes.append(f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such as {named}.")
+        notes.append(
+            f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such "
+            f"as {named}."
+        )
     if labels.num_open:
         notes.append(
-            f"{labels.num_open} answers in the file have no label yet. The corrected rates take the labeled ones for a random "
-            "sample: label them in the order of the file, or all."
+            f"{labels.num_open} answers in the file have no label yet. The corrected rates take "
+            "the labeled ones for a random sample: label them in the order of the file, or all."
         )
     if num_missing:
         notes.append(
-            f"{num_missing} answers have no label, although other answers to their questions have one. Rates according to "
-            "people are undefined for their cells until they are labeled, too: the labeled ones are no random sample."
+            f"{num_missing} answers have no label, although other answers to their questions have "
+            "one. Rates according to people are undefined for their cells until they are "
+            "labeled, too: the labeled ones are no random sample."
         )
     name = cells[0].metrics[0].name
     for title, cell in zip(name_cells(cells), cells, strict=True):
@@ -190,8 +237,13 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         has_label = np.array([key in labels.values for key in keys])
         verdicts = cell.compute_values(name)
         strata = {"right": verdicts == 1, "wrong": verdicts == 0, "no verdict": np.isnan(verdicts)}
-        if empty := [kind for kind, stratum in strata.items() if stratum.any() and not (stratum & has_label).any()]:
+        if empty := [
+            kind
+            for kind, stratum in strata.items()
+            if stratum.any() and not (stratum & has_label).any()
+        ]:
             notes.append(
-                f"{title}: no label of answers with the verdict {', '.join(empty)}; 50 % of these are taken for right."
+                f"{title}: no label of answers with the verdict {', '.join(empty)}; 50 % of these "
+                "are taken for right."
             )
     return notes

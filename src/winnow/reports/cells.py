@@ -1,6 +1,7 @@
 """The cells of a report and the tables that are built from them.
 
-A cell is one setting of a sweep: a strategy, a number of contexts k and a placement of the gold passage.
+A cell is one setting of a sweep: a strategy, a number of contexts k and a placement of the gold
+passage.
 """
 
 from collections import Counter
@@ -25,14 +26,18 @@ class CellResult:
 
     Attributes:
         labels: Labels that identify the cell.
-        samples: Questions of the cell with their predictions. Tables are built from `columns`; what needs a whole sample reads
-            it from here.
+        samples: Questions of the cell with their predictions. Tables are built from `columns`; what
+            needs a whole sample reads it from here.
         metrics: Metrics that are columns of the tables. Comparisons use the first one.
         judged: Rows of the metrics that a model computes, by metric name, with one row per sample.
-        hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a paper needs.
-        groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
-        has_steps: Whether the steps of the cell were recorded, without which metrics of what was shown are undefined.
-        known: Columns of these samples and metrics, without the judged ones, if they were computed already.
+        hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a
+            paper needs.
+        groups: Group of each sample in the breakdown, such as its answer type. It is empty if there
+            is no breakdown.
+        has_steps: Whether the steps of the cell were recorded, without which metrics of what was
+            shown are undefined.
+        known: Columns of these samples and metrics, without the judged ones, if they were computed
+            already.
         judges: Number of replies by which the answers were judged, by role and model.
 
     """
@@ -51,13 +56,17 @@ class CellResult:
     def columns(self) -> CellColumns:
         """Return the metrics and what else reports need of the samples, which are computed once."""
         columns = self.known or collect_columns(self.samples, [*self.metrics, *self.hidden])
-        assert len(columns.question_ids) == len(self.samples), "The columns are those of other samples."
+        assert len(columns.question_ids) == len(self.samples), (
+            "The columns are those of other samples."
+        )
         judged = {name: Rows.collect(rows) for name, rows in self.judged.items()}
         return replace(columns, rows={**columns.rows, **judged})
 
     @property
     def headlines(self) -> list[Metric]:
-        """Return the metrics that short tables show: the first one, and those that are marked as headlines."""
+        """Return the metrics that short tables show: the first one, and those that are marked as
+        headlines.
+        """
         return [metric for metric in self.metrics if metric.headline or metric is self.metrics[0]]
 
     @property
@@ -67,10 +76,13 @@ class CellResult:
 
     def find_metric(self, name: str) -> Metric | None:
         """Return the metric with this name, or None if the cell does not have it."""
-        return next((metric for metric in (*self.metrics, *self.hidden) if metric.name == name), None)
+        return next(
+            (metric for metric in (*self.metrics, *self.hidden) if metric.name == name), None
+        )
 
     def compute_interval(self, name: str, seed: int) -> Interval:
-        """Compute a metric over all samples of the cell, with its 95 % interval. The result is cached.
+        """Compute a metric over all samples of the cell, with its 95 % interval. The result is
+        cached.
 
         Args:
             name: Name of a metric of the cell.
@@ -88,18 +100,30 @@ class CellResult:
         return {}
 
     def format_metric(self, name: str, seed: int) -> str:
-        """Format a metric with its 95 % interval, or as an en dash if it is undefined or the cell does not have it."""
+        """Format a metric with its 95 % interval, or as an en dash if it is undefined or the cell
+        does not have it.
+        """
         metric = self.find_metric(name)
-        return UNDEFINED if metric is None else metric.format(self.compute_interval(name, seed)) + self._format_n(name, seed)
+        return (
+            UNDEFINED
+            if metric is None
+            else metric.format(self.compute_interval(name, seed)) + self._format_n(name, seed)
+        )
 
     def format_mean(self, name: str, seed: int) -> str:
-        """Format the mean of a metric, or an en dash if it is undefined or the cell does not have it."""
+        """Format the mean of a metric, or an en dash if it is undefined or the cell does not have
+        it.
+        """
         metric = self.find_metric(name)
-        text = UNDEFINED if metric is None else metric.format_mean(self.compute_interval(name, seed))
+        text = (
+            UNDEFINED if metric is None else metric.format_mean(self.compute_interval(name, seed))
+        )
         return text if metric is None else text + self._format_n(name, seed)
 
     def _format_n(self, name: str, seed: int) -> str:
-        """Return the number of questions of a value that leaves some out; counts of a ratio say that themselves."""
+        """Return the number of questions of a value that leaves some out; counts of a ratio say
+        that themselves.
+        """
         interval = self.compute_interval(name, seed)
         is_partial = 0 < interval.n < self.num_questions and interval.counts is None
         return f" (n {interval.n})" if is_partial else ""
@@ -110,7 +134,9 @@ class CellResult:
         return dict(zip(self.columns.question_ids, self.columns.answers, strict=True))
 
     def compute_values(self, name: str) -> NDArray[np.float64]:
-        """Return the value of a metric for each question, which is NaN where it is undefined. The result is cached."""
+        """Return the value of a metric for each question, which is NaN where it is undefined. The
+        result is cached.
+        """
         if name not in self._values:
             metric = self.find_metric(name)
             assert metric is not None, name
@@ -122,14 +148,20 @@ class CellResult:
         return {}
 
     def get_values(self, name: str) -> dict[str, float]:
-        """Return the values of a metric by question id, without the questions for which it is undefined."""
+        """Return the values of a metric by question id, without the questions for which it is
+        undefined.
+        """
         values = self.compute_values(name)
-        pairs = zip(self.columns.question_ids, values.tolist(), (~np.isnan(values)).tolist(), strict=True)
+        pairs = zip(
+            self.columns.question_ids, values.tolist(), (~np.isnan(values)).tolist(), strict=True
+        )
         return {question_id: value for question_id, value, is_defined in pairs if is_defined}
 
     def select_questions(self, question_ids: Collection[str]) -> "CellResult":
         """Return a copy of the cell with only the questions that have one of these ids."""
-        return self._select([index for index, name in enumerate(self.columns.question_ids) if name in question_ids])
+        return self._select(
+            [index for index, name in enumerate(self.columns.question_ids) if name in question_ids]
+        )
 
     def select_group(self, name: str) -> "CellResult":
         """Return a copy of the cell with only the questions of one group."""
@@ -167,8 +199,10 @@ class TableView:
         caption: Explanation of what the table covers.
         columns: Column names.
         rows: Rows of the table, with one text per column.
-        num_shown: Number of leading rows that an HTML page shows; the others are folded. None shows all.
-        subject: Names of the columns that the table is about, which stay even if all rows are equal there.
+        num_shown: Number of leading rows that an HTML page shows; the others are folded. None shows
+            all.
+        subject: Names of the columns that the table is about, which stay even if all rows are equal
+            there.
 
     """
 
@@ -182,7 +216,8 @@ class TableView:
     def drop_constant_columns(self) -> "TableView":
         """Return the table without the columns that are equal in all rows; the caption names them.
 
-        The first column and those of the subject stay, and so does a table in which no other differs.
+        The first column and those of the subject stay, and so does a table in which no other
+        differs.
         """
         varying = [
             index
@@ -192,28 +227,48 @@ class TableView:
         if len(self.rows) < 2 or len(varying) in (1, len(self.columns)):
             return self
         constant = [
-            f"{self.columns[index]} {self.rows[0][index]}" for index in range(len(self.columns)) if index not in varying
+            f"{self.columns[index]} {self.rows[0][index]}"
+            for index in range(len(self.columns))
+            if index not in varying
         ]
         caption = f"{self.caption} Equal in all rows: {'; '.join(constant)}.".strip()
         rows = [[row[index] for index in varying] for row in self.rows]
-        return replace(self, caption=caption, columns=[self.columns[index] for index in varying], rows=rows)
+        return replace(
+            self, caption=caption, columns=[self.columns[index] for index in varying], rows=rows
+        )
 
 
-def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
+def build_metrics_table(
+    title: str, caption: str, cells: Sequence[CellResult], seed: int
+) -> TableView:
     """Build a table of all metrics with their 95 % intervals, with one row per cell.
 
-    If the cells have different questions, the rows say how many, and the caption that they are not the same.
+    If the cells have different questions, the rows say how many, and the caption that they are not
+    the same.
     """
     metrics = cells[0].metrics
     columns = [*_label_names(cells), *(metric.heading for metric in metrics)]
-    rows = [[*_label_values(cell, cells), *(cell.format_metric(metric.name, seed) for metric in metrics)] for cell in cells]
+    rows = [
+        [
+            *_label_values(cell, cells),
+            *(cell.format_metric(metric.name, seed) for metric in metrics),
+        ]
+        for cell in cells
+    ]
     if not have_same_questions(cells):
         position = len(_label_names(cells))
         columns.insert(position, "questions")
         for row, cell in zip(rows, cells, strict=True):
             row.insert(position, str(cell.num_questions))
-        caption += " The rows are over different questions. Tables of differences pair the questions that two cells share"
-        caption += "." if len({cell.labels.questions for cell in cells}) == 1 else " if these are selected alike."
+        caption += (
+            " The rows are over different questions. Tables of differences pair the questions that "
+            "two cells share"
+        )
+        caption += (
+            "."
+            if len({cell.labels.questions for cell in cells}) == 1
+            else " if these are selected alike."
+        )
     return TableView(title, caption, columns, rows, subject=[metrics[0].heading])
 
 
@@ -229,23 +284,35 @@ def format_question_count(cells: Sequence[CellResult]) -> str:
 
 
 def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of the first metric, with one row per strategy and setting, and one column per k and placement.
+    """Build a table of the first metric, with one row per strategy and setting, and one column per
+    k and placement.
 
     Cells of the same place have a row each, which are numbered.
     """
     metric = cells[0].metrics[0]
-    places = sorted(dict.fromkeys((cell.labels.k, cell.labels.gold) for cell in cells), key=lambda place: place[0])
+    places = sorted(
+        dict.fromkeys((cell.labels.k, cell.labels.gold) for cell in cells),
+        key=lambda place: place[0],
+    )
     by_place: dict[tuple[tuple[str, ...], tuple[int, str]], CellResult] = {}
     for cell in cells:
         line, number = (cell.labels.line, cell.labels.code), 1
-        while (key := (line if number == 1 else (*line, f"({number})"), (cell.labels.k, cell.labels.gold))) in by_place:
+        while (
+            key := (
+                line if number == 1 else (*line, f"({number})"),
+                (cell.labels.k, cell.labels.gold),
+            )
+        ) in by_place:
             number += 1
         by_place[key] = cell
     lines = list(dict.fromkeys(line for line, _ in by_place))
     rows = [
         [
             " ".join(filter(None, line)),
-            *(at.format_metric(metric.name, seed) if (at := by_place.get((line, place))) else "" for place in places),
+            *(
+                at.format_metric(metric.name, seed) if (at := by_place.get((line, place))) else ""
+                for place in places
+            ),
         ]
         for line in lines
     ]
@@ -265,13 +332,18 @@ def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) ->
         seed: Seed of the bootstrap.
 
     """
-    group_names = [name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()]
+    group_names = [
+        name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()
+    ]
     metric = cells[0].metrics[0]
     groups = [[cell.select_group(name) for name in group_names] for cell in cells]
     rows = [
         [
             *_label_values(cell, cells),
-            *(f"{group.format_metric(metric.name, seed)} ({group.num_questions})" for group in cell_groups),
+            *(
+                f"{group.format_metric(metric.name, seed)} ({group.num_questions})"
+                for group in cell_groups
+            ),
         ]
         for cell, cell_groups in zip(cells, groups, strict=True)
     ]
@@ -281,8 +353,14 @@ def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) ->
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
-    """Return the labels that are columns of a table. Optional labels are included if any cell has them."""
-    optional_names = [name for name in ("setting", "seed", "code") if any(getattr(cell.labels, name) for cell in cells)]
+    """Return the labels that are columns of a table. Optional labels are included if any cell has
+    them.
+    """
+    optional_names = [
+        name
+        for name in ("setting", "seed", "code")
+        if any(getattr(cell.labels, name) for cell in cells)
+    ]
     return ["strategy", "k", "gold", *optional_names]
 
 
@@ -292,8 +370,12 @@ def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
 
 
 def name_cells(cells: Sequence[CellResult]) -> list[str]:
-    """Return a name for each cell that is equal in the reports of other revisions; equal names are numbered."""
-    names = [" ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in cells]
+    """Return a name for each cell that is equal in the reports of other revisions; equal names are
+    numbered.
+    """
+    names = [
+        " ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in cells
+    ]
     counts = Counter(names)
     seen: Counter[str] = Counter()
     for index, name in enumerate(names):
@@ -304,12 +386,16 @@ def name_cells(cells: Sequence[CellResult]) -> list[str]:
 
 
 def get_unit_scale(metric: Metric) -> float:
-    """Return the factor that converts the values of a metric to its unit: 100 for shares, which are in percent, else 1."""
+    """Return the factor that converts the values of a metric to its unit: 100 for shares, which are
+    in percent, else 1.
+    """
     return 100.0 if metric.unit == "percent" else 1.0
 
 
 def can_compare(first: CellResult, second: CellResult) -> bool:
-    """Return whether two cells have the same selection of questions and at least one question in common."""
+    """Return whether two cells have the same selection of questions and at least one question in
+    common.
+    """
     if first.labels.questions != second.labels.questions:
         return False
     if first.columns.question_ids == second.columns.question_ids:
@@ -320,15 +406,22 @@ def can_compare(first: CellResult, second: CellResult) -> bool:
 def have_equal_results(first: CellResult, second: CellResult, metric: str) -> bool:
     """Return whether two cells give every question the same answer and the same value of a metric.
 
-    Equal answers alone are not enough: replies may differ in their citations, and calls in their cost.
+    Equal answers alone are not enough: replies may differ in their citations, and calls in their
+    cost.
     """
     if first.columns.question_ids != second.columns.question_ids:
-        return first.answers == second.answers and first.get_values(metric) == second.get_values(metric)
+        return first.answers == second.answers and first.get_values(metric) == second.get_values(
+            metric
+        )
     values = first.compute_values(metric), second.compute_values(metric)
-    return first.columns.answers == second.columns.answers and np.array_equal(*values, equal_nan=True)
+    return first.columns.answers == second.columns.answers and np.array_equal(
+        *values, equal_nan=True
+    )
 
 
-def compare_cells(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
+def compare_cells(
+    first: CellResult, second: CellResult, metric: str, seed: int
+) -> Comparison | None:
     """Compare a metric of two cells on the questions for which it is defined in both.
 
     Returns:
@@ -345,7 +438,8 @@ def get_common_values(
     """Return the values of a metric on the questions for which it is defined in both cells.
 
     Returns:
-        Values of the first and of the second cell in the same order of questions, or None if there are no such questions.
+        Values of the first and of the second cell in the same order of questions, or None if there
+        are no such questions.
 
     """
     if not (first.compute_interval(metric, seed).n and second.compute_interval(metric, seed).n):
@@ -358,4 +452,6 @@ def get_common_values(
     common_ids = [question_id for question_id in first_by_id if question_id in second_by_id]
     if not common_ids:
         return None
-    return np.array([first_by_id[name] for name in common_ids]), np.array([second_by_id[name] for name in common_ids])
+    return np.array([first_by_id[name] for name in common_ids]), np.array(
+        [second_by_id[name] for name in common_ids]
+    )

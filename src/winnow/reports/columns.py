@@ -1,4 +1,5 @@
-"""The columns of a cell: its metrics, and what else reports need of its samples, without the samples themselves.
+"""The columns of a cell: its metrics, and what else reports need of its samples, without the
+samples themselves.
 
 A cell is one setting of a sweep.
 """
@@ -38,7 +39,8 @@ class CellColumns:
         provenances: How the gold passage of each question was determined.
         traces: Records of what the strategy did.
         truncated: Numbers of passages that did not fit into prompts.
-        num_contexts: Numbers of contexts that were placed, which are fewer than k if fewer were retrieved.
+        num_contexts: Numbers of contexts that were placed, which are fewer than k if fewer were
+            retrieved.
         rows: Rows of each metric by metric name.
 
     """
@@ -83,18 +85,26 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
         for sample in samples:
             one = sample.prediction
             shown = one.truncated_passages, len(one.passage_ids)
-            entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, *shown))
+            entries.append(
+                (sample.question.question_id, one.answer, one.provenance, one.trace, *shown)
+            )
             yield sample
 
     rows = compute_rows(metrics, record())
-    question_ids, answers, provenances, traces, truncated, numbers = zip(*entries, strict=True) if entries else ((),) * 6
+    question_ids, answers, provenances, traces, truncated, numbers = (
+        zip(*entries, strict=True) if entries else ((),) * 6
+    )
     return CellColumns(question_ids, answers, provenances, traces, truncated, numbers, rows)
 
 
-def has_many_predictions(specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST) -> bool:
-    """Return whether `collect_in_processes` takes less time than reading one cell after another in this process.
+def has_many_predictions(
+    specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST
+) -> bool:
+    """Return whether `collect_in_processes` takes less time than reading one cell after another in
+    this process.
 
-    It does not for metrics that need the contexts of questions, which each process would read and keep.
+    It does not for metrics that need the contexts of questions, which each process would read and
+    keep.
     """
     if len(specs) < 2 or _count_cores() == 1 or collect_inputs(metrics) - {"prediction"}:
         return False
@@ -112,7 +122,8 @@ def collect_in_processes(
         advance: Function that is called after each cell.
 
     Returns:
-        Columns by the key of the cell. If a process is killed, for want of memory for example, cells are missing.
+        Columns by the key of the cell. If a process is killed, for want of memory for example,
+        cells are missing.
 
     """
     by_key = {spec.key: spec for spec in specs}
@@ -123,26 +134,37 @@ def collect_in_processes(
         suppress(BrokenProcessPool),
         ProcessPoolExecutor(num_processes, context, _start_process, (metrics,)) as pool,
     ):
-        for key, columns in zip(by_key, pool.map(_collect_in_process, map(_make_portable, by_key.values())), strict=True):
+        for key, columns in zip(
+            by_key,
+            pool.map(_collect_in_process, map(_make_portable, by_key.values())),
+            strict=True,
+        ):
             columns_by_key[key] = columns
             advance()
     return columns_by_key
 
 
 def _count_cores() -> int:
-    """Return the number of cores that this process may use, which a container or a scheduler may limit."""
+    """Return the number of cores that this process may use, which a container or a scheduler may
+    limit.
+    """
     from joblib import cpu_count
 
     return int(cpu_count())
 
 
 _process: dict[str, Any] = {}
-"""The metrics and the reader of samples of a process of `collect_in_processes`, which keeps the questions between cells."""
+"""The metrics and the reader of samples of a process of `collect_in_processes`, which keeps the
+questions between cells.
+"""
 
 
 def _start_process(metrics: Sequence[Metric]) -> None:
-    gc.disable()  # records form no cycles, and looking for some among so many takes almost half of the time
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    # records form no cycles, and looking for some among so many takes almost half of the time
+    gc.disable()
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes; the first one ends the others
     _process.update(metrics=metrics, reader=SampleReader())
 
 
@@ -151,7 +173,9 @@ def _collect_in_process(spec: CellSpec) -> CellColumns:
 
 
 def _make_portable(spec: CellSpec) -> CellSpec:
-    """Return a specification without the functions that open engines, which another process cannot receive."""
+    """Return a specification without the functions that open engines, which another process cannot
+    receive.
+    """
     engines = tuple(replace(engine, open=_refuse) for engine in spec.engines)
     return replace(spec, strategy=_refuse, engines=engines, config={})
 

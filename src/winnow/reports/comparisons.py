@@ -1,7 +1,8 @@
 """Tables that compare pairs of cells question by question.
 
-The two cells of a pair differ in one factor only: the strategy or another setting, k, or the placement of the gold passage.
-The p-values are corrected over the family of the page (see `Family`).
+The two cells of a pair differ in one factor only: the strategy or another setting, k, or the
+placement of the gold passage. The p-values are corrected over the family of the page (see
+`Family`).
 """
 
 import itertools
@@ -11,7 +12,13 @@ from dataclasses import dataclass
 from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, format_p
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import CellResult, TableView, can_compare, get_unit_scale, have_equal_results
+from winnow.reports.cells import (
+    CellResult,
+    TableView,
+    can_compare,
+    get_unit_scale,
+    have_equal_results,
+)
 from winnow.reports.family import Family
 from winnow.sweeps.labels import CellLabels
 
@@ -23,7 +30,8 @@ class Factor:
     Attributes:
         title: Name of the factor, for the title of the table.
         is_pair: Function that returns whether two cells differ in this factor and in no other.
-        format_value: Function that formats a cell's value of the factor, by which the cell is named within a pair.
+        format_value: Function that formats a cell's value of the factor, by which the cell is named
+            within a pair.
         format_shared: Function that formats the labels that both cells of a pair share.
 
     """
@@ -47,7 +55,8 @@ _FACTORS = (
     Factor(
         "k",
         lambda first, second: (
-            (first.strategy, first.setting, first.gold) == (second.strategy, second.setting, second.gold)
+            (first.strategy, first.setting, first.gold)
+            == (second.strategy, second.setting, second.gold)
             and first.k != second.k
         ),
         lambda labels: f"k {labels.k}",
@@ -90,7 +99,11 @@ class Pair:
     def names(self) -> tuple[str, str, str]:
         """Return the name of the first cell, that of the second, and the labels that both share."""
         first, second = self.first.labels, self.second.labels
-        return self.factor.format_value(first), self.factor.format_value(second), self.factor.format_shared(first)
+        return (
+            self.factor.format_value(first),
+            self.factor.format_value(second),
+            self.factor.format_shared(first),
+        )
 
     @property
     def is_significant(self) -> bool:
@@ -105,7 +118,8 @@ class FactorComparisons:
     Attributes:
         factor: Factor in which the cells of each pair differ.
         pairs: Compared pairs.
-        identical: Pairs with equal answers and values of the metric, which do not count as tests, as text.
+        identical: Pairs with equal answers and values of the metric, which do not count as tests,
+            as text.
 
     """
 
@@ -115,10 +129,11 @@ class FactorComparisons:
 
 
 def compare_by_factor(family: Family) -> list[FactorComparisons]:
-    """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in the placement.
+    """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in
+    the placement.
 
-    A pair of cells is left out if it has no question in common or if the metric is undefined for either cell. A pair with
-    equal answers and values is no test.
+    A pair of cells is left out if it has no question in common or if the metric is undefined for
+    either cell. A pair with equal answers and values is no test.
 
     Returns:
         Comparisons by factor, without factors in which no two cells differ.
@@ -142,7 +157,8 @@ def _compare_factor(factor: Factor, family: Family) -> FactorComparisons:
 
 
 def build_comparison_tables(family: Family) -> list[TableView]:
-    """Build one table for cells that differ only in strategy or setting, one for k, and one for the placement.
+    """Build one table for cells that differ only in strategy or setting, one for k, and one for the
+    placement.
 
     Returns:
         Tables that have at least one pair of cells.
@@ -175,14 +191,21 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
 
 
 def describe_difference(metric: Metric) -> str:
-    """Return a sentence on A - B for a metric whose value is not a mean over questions, or an empty text."""
+    """Return a sentence on A - B for a metric whose value is not a mean over questions, or an empty
+    text.
+    """
     if isinstance(metric, MeanMetric):
         return ""
-    return f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
+    return (
+        f" A - B is the mean difference of the questions' own {metric.heading}, for questions with "
+        "a value in both cells."
+    )
 
 
 def group_equal_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
-    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by the first of each."""
+    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by
+    the first of each.
+    """
     groups: list[tuple[Pair, list[Pair]]] = []
     for pair in pairs:
         equal = next((group for first, group in groups if _have_equal_pairs(first, pair)), None)
@@ -195,7 +218,9 @@ def group_equal_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
 
 def _have_equal_pairs(first: Pair, second: Pair) -> bool:
     metric = first.first.metrics[0].name
-    return have_equal_results(first.first, second.first, metric) and have_equal_results(first.second, second.second, metric)
+    return have_equal_results(first.first, second.first, metric) and have_equal_results(
+        first.second, second.second, metric
+    )
 
 
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
@@ -203,43 +228,71 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     scale = get_unit_scale(metric)
     pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
     num_significant = sum(pair.is_significant for pair in pairs)
-    rows = [[*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)] for pair in pairs]
-    num_distinct, distinct = (len(group_equal_pairs(some)) for some in (pairs, pairs[:num_significant]))
+    rows = [
+        [*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)]
+        for pair in pairs
+    ]
+    num_distinct, distinct = (
+        len(group_equal_pairs(some)) for some in (pairs, pairs[:num_significant])
+    )
     repeated = len(pairs) - num_distinct
     verb = "are" if distinct > 1 else "is"
-    same = f"; {repeated} more of the rows compare the same answers as another row" if repeated else ""
-    caption = f"{distinct or 'None'} of {num_distinct} distinct differences {verb} significant after Holm's correction{same}."
+    same = (
+        f"; {repeated} more of the rows compare the same answers as another row" if repeated else ""
+    )
+    caption = (
+        f"{distinct or 'None'} of {num_distinct} distinct differences {verb} significant after "
+        f"Holm's correction{same}."
+    )
     caption += describe_difference(metric)
     if not pairs:
         caption = "No two cells that differ in this alone have different answers."
     if comparisons.identical:
-        caption += f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
+        caption += (
+            f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
+        )
     columns = ["A", "B", "at", *name_comparison_columns(metric)]
-    return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows, num_significant)
+    return TableView(
+        f"Differences between {comparisons.factor.title}", caption, columns, rows, num_significant
+    )
 
 
 def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of the pairs of comparable cells that differ only in the factor, the later cell of each first.
+    """Yield the indices of the pairs of comparable cells that differ only in the factor, the later
+    cell of each first.
 
-    Cells with different training seeds are not paired. A cell without a training seed is paired with the cells of every seed.
+    Cells with different training seeds are not paired. A cell without a training seed is paired
+    with the cells of every seed.
     """
     for (other, second), (one, first) in itertools.combinations(enumerate(cells), 2):
         seeds = {first.labels.seed, second.labels.seed} - {""}
-        is_pair = len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second)
+        is_pair = (
+            len(seeds) < 2
+            and factor.is_pair(first.labels, second.labels)
+            and can_compare(first, second)
+        )
         if is_pair and not any(_is_between(cell, first, second) for cell in cells):
             yield one, other
 
 
 def _is_between(cell: CellResult, first: CellResult, second: CellResult) -> bool:
-    """Return whether a cell differs from two cells in some of the settings in which they differ, and in nothing else.
+    """Return whether a cell differs from two cells in some of the settings in which they differ,
+    and in nothing else.
 
-    The two cells then differ in several settings that were varied independently, such as retriever and prompt. Settings that
-    always change together, such as a reader and its training, have no cell between them.
+    The two cells then differ in several settings that were varied independently, such as retriever
+    and prompt. Settings that always change together, such as a reader and its training, have no
+    cell between them.
     """
     labels, one, other = cell.labels, first.labels, second.labels
-    if one.setting == other.setting or (labels.strategy, labels.k, labels.gold) != (one.strategy, one.k, one.gold):
+    if one.setting == other.setting or (labels.strategy, labels.k, labels.gold) != (
+        one.strategy,
+        one.k,
+        one.gold,
+    ):
         return False
-    if labels.seed not in (one.seed, other.seed) or not (can_compare(cell, first) and can_compare(cell, second)):
+    if labels.seed not in (one.seed, other.seed) or not (
+        can_compare(cell, first) and can_compare(cell, second)
+    ):
         return False
     settings, ours, theirs = dict(labels.varying), dict(one.varying), dict(other.varying)
     is_mixed = all(value in (ours.get(name), theirs.get(name)) for name, value in settings.items())

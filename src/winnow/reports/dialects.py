@@ -1,4 +1,6 @@
-"""The questions on which two rules of the same metric differ, such as exact match as in SQuAD and as in CRAG's code."""
+"""The questions on which two rules of the same metric differ, such as exact match as in SQuAD and
+as in CRAG's code.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,10 +16,12 @@ _MAX_CHARACTERS = 120
 
 
 def build_dialect_tables(cells: Sequence[CellResult]) -> list[TableView]:
-    """Build a table of the questions on which rules differ, for each metric that the cells have with several rules.
+    """Build a table of the questions on which rules differ, for each metric that the cells have
+    with several rules.
 
-    Rules of one metric are metrics with the same title and different dialects. A question is in the table once for each cell
-    in which its values differ; where one rule leaves it undefined, it is not.
+    Rules of one metric are metrics with the same title and different dialects. A question is in the
+    table once for each cell in which its values differ; where one rule leaves it undefined, it is
+    not.
     """
     groups: dict[str, list[Metric]] = {}
     for metric in cells[0].metrics:
@@ -26,14 +30,34 @@ def build_dialect_tables(cells: Sequence[CellResult]) -> list[TableView]:
     tables = []
     for title, metrics in groups.items():
         if len(metrics) > 1:
-            differing = [(cell, index) for cell in cells for index in _find_differences(cell, metrics)]
+            differing = [
+                (cell, index) for cell in cells for index in _find_differences(cell, metrics)
+            ]
             if differing:
-                count = f"The first {MAX_ROWS} of {len(differing)}" if len(differing) > MAX_ROWS else str(len(differing))
+                count = (
+                    f"The first {MAX_ROWS} of {len(differing)}"
+                    if len(differing) > MAX_ROWS
+                    else str(len(differing))
+                )
                 rows = [_build_row(cell, index, metrics) for cell, index in differing[:MAX_ROWS]]
                 total = sum(cell.num_questions for cell in cells)
-                caption = f"{count} of {total} answers in all cells have another value by another rule."
-                columns = ["strategy", "k", "gold", "question", "reply", "accepted", *(metric.heading for metric in metrics)]
-                tables.append(TableView(f"Answers on which the rules of {title} differ", caption, columns, rows))
+                caption = (
+                    f"{count} of {total} answers in all cells have another value by another rule."
+                )
+                columns = [
+                    "strategy",
+                    "k",
+                    "gold",
+                    "question",
+                    "reply",
+                    "accepted",
+                    *(metric.heading for metric in metrics),
+                ]
+                tables.append(
+                    TableView(
+                        f"Answers on which the rules of {title} differ", caption, columns, rows
+                    )
+                )
     return tables
 
 
@@ -47,10 +71,23 @@ def _find_differences(cell: CellResult, metrics: Sequence[Metric]) -> list[int]:
 def _build_row(cell: CellResult, index: int, metrics: Sequence[Metric]) -> list[str]:
     """Build the row of one sample."""
     labels, sample = cell.labels, cell.samples[index]
-    texts = (sample.prediction.reply or sample.prediction.answer, "; ".join(sample.question.answers))
+    texts = (
+        sample.prediction.reply or sample.prediction.answer,
+        "; ".join(sample.question.answers),
+    )
     values = [float(cell.compute_values(metric.name)[index]) for metric in metrics]
-    numbers = ["" if math.isnan(value) else metric.format_value(value) for metric, value in zip(metrics, values, strict=True)]
-    return [labels.line, str(labels.k), labels.gold, sample.question.question_id, *map(_shorten, texts), *numbers]
+    numbers = [
+        "" if math.isnan(value) else metric.format_value(value)
+        for metric, value in zip(metrics, values, strict=True)
+    ]
+    return [
+        labels.line,
+        str(labels.k),
+        labels.gold,
+        sample.question.question_id,
+        *map(_shorten, texts),
+        *numbers,
+    ]
 
 
 def _shorten(text: str) -> str:

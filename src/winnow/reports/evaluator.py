@@ -1,4 +1,6 @@
-"""The report on retrieval evaluators of CRAG: accuracy on held-out pairs (table 4), thresholds of the actions, calibration."""
+"""The report on retrieval evaluators of CRAG: accuracy on held-out pairs (table 4), thresholds of
+the actions, calibration.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +31,9 @@ from winnow.training.groups import Group
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedContexts:
-    """A question with its contexts, the relevance score of each in [-1, 1], and the number of contexts without a score."""
+    """A question with its contexts, the relevance score of each in [-1, 1], and the number of
+    contexts without a score.
+    """
 
     question: Question
     contexts: tuple[Context, ...]
@@ -48,9 +52,13 @@ class EvaluatedContexts:
 
 
 def find_thresholds(dev: Sequence[EvaluatedContexts], alpha: float) -> ThresholdSearch:
-    """Search for the thresholds of the actions on development questions; `alpha` weighs the costly errors."""
+    """Search for the thresholds of the actions on development questions; `alpha` weighs the costly
+    errors.
+    """
     best_scores = np.array([item.best_score for item in dev])
-    return search_action_thresholds(best_scores, np.array([item.is_answerable for item in dev]), alpha)
+    return search_action_thresholds(
+        best_scores, np.array([item.is_answerable for item in dev]), alpha
+    )
 
 
 def build_evaluator_report(
@@ -78,16 +86,29 @@ def build_evaluator_report(
         provenance: Description of data, evaluator and code, by topic.
 
     """
-    tables = [_build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed), _build_action_table(test, thresholds)]
+    tables = [
+        _build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed),
+        _build_action_table(test, thresholds),
+    ]
     plots = [_plot_thresholds(thresholds, alpha)]
-    failed, total = sum(item.failed for item in (*dev, *test)), sum(len(item.scores) for item in (*dev, *test))
-    notes = [f"The estimator gave no number for {failed} of {total} contexts, which count as irrelevant."] if failed else []
+    failed, total = (
+        sum(item.failed for item in (*dev, *test)),
+        sum(len(item.scores) for item in (*dev, *test)),
+    )
+    notes = (
+        [
+            f"The estimator gave no number for {failed} of {total} contexts, which count as "
+            "irrelevant."
+        ]
+        if failed
+        else []
+    )
     scores = [score for item in test for score in item.scores]
     num_outside = sum(abs(score) > 1 for score in scores)
     if num_outside:
         notes.append(
-            f"{num_outside} of {len(scores)} scores are not between -1 and 1, so that (score + 1) / 2 is not a probability. "
-            "No calibration is shown."
+            f"{num_outside} of {len(scores)} scores are not between -1 and 1, so that (score + 1) "
+            "/ 2 is not a probability. No calibration is shown."
         )
     else:
         tables.append(_build_calibration_table(test))
@@ -103,12 +124,18 @@ def _build_pairs_table(
     verdicts: Mapping[str, Sequence[Evaluation]],
     seed: int,
 ) -> TableView:
-    """Build the table of accuracy and AUROC on pairs; every evaluator is compared with the retriever's scores."""
+    """Build the table of accuracy and AUROC on pairs; every evaluator is compared with the
+    retriever's scores.
+    """
     labels, dev_labels = _list_labels(test_pairs), _list_labels(dev_pairs)
     groups = [group.question.question_id for group in test_pairs for _ in group.contexts]
     sources: dict[str, tuple[Floats, float, str]] = {}
     for name, dev_scores, test_scores in (
-        ("retriever's score", _list_retriever_scores(dev_pairs), _list_retriever_scores(test_pairs)),
+        (
+            "retriever's score",
+            _list_retriever_scores(dev_pairs),
+            _list_retriever_scores(test_pairs),
+        ),
         ("estimator", _list_scores(dev, dev_pairs), _list_scores(test, test_pairs)),
     ):
         threshold = choose_accuracy_threshold(dev_scores, dev_labels)
@@ -116,11 +143,22 @@ def _build_pairs_table(
     for name, evaluations in verdicts.items():
         failed = sum(evaluation.failed for evaluation in evaluations)
         note = f"its verdict; none in {failed} replies" if failed else "its verdict"
-        sources[name] = np.array([score for evaluation in evaluations for score in evaluation.scores]), 0.0, note
-    right = {name: _average_by_group((scores >= cut) == labels, groups) for name, (scores, cut, _) in sources.items()}
+        sources[name] = (
+            np.array([score for evaluation in evaluations for score in evaluation.scores]),
+            0.0,
+            note,
+        )
+    right = {
+        name: _average_by_group((scores >= cut) == labels, groups)
+        for name, (scores, cut, _) in sources.items()
+    }
     baseline, *others = sources
-    comparisons: dict[str, Comparison] = {name: compare(right[name], right[baseline], seed=seed) for name in others}
-    adjusted = dict(zip(others, adjust_p_values([comparisons[name].p_value for name in others]), strict=True))
+    comparisons: dict[str, Comparison] = {
+        name: compare(right[name], right[baseline], seed=seed) for name in others
+    }
+    adjusted = dict(
+        zip(others, adjust_p_values([comparisons[name].p_value for name in others]), strict=True)
+    )
     area = partial(compute_auroc_interval, labels=labels, groups=groups, seed=seed)
     rows = []
     for name, (scores, _, note) in sources.items():
@@ -139,14 +177,30 @@ def _build_pairs_table(
         rows.append([*row, difference.format_difference(), p_values, _format_signed(change)])
     paper = load_paper_part("crag", "table4", "PopQA", "T5-large and ChatGPT")
     blank = [UNDEFINED] * 4
-    rows += [[f"{value.where['strategy']} (CRAG, PopQA)", "", value.format(), *blank] for value in paper.reported]
-    columns = ["evaluator", "threshold", "accuracy", "AUROC", "accuracy - retriever's", "p (Holm)", "AUROC - retriever's"]
-    caption = f"{len(labels)} pairs of {len(test_pairs)} questions, half of them with an answer; % with 95 % intervals"
+    rows += [
+        [f"{value.where['strategy']} (CRAG, PopQA)", "", value.format(), *blank]
+        for value in paper.reported
+    ]
+    columns = [
+        "evaluator",
+        "threshold",
+        "accuracy",
+        "AUROC",
+        "accuracy - retriever's",
+        "p (Holm)",
+        "AUROC - retriever's",
+    ]
+    caption = (
+        f"{len(labels)} pairs of {len(test_pairs)} questions, half of them with an answer; % with "
+        "95 % intervals"
+    )
     return TableView("Evaluators on held-out pairs (CRAG, table 4)", caption, columns, rows)
 
 
 def _build_action_table(test: Sequence[EvaluatedContexts], search: ThresholdSearch) -> TableView:
-    """Build the table of actions on the test questions, with the thresholds found on dev and those of the slides."""
+    """Build the table of actions on the test questions, with the thresholds found on dev and those
+    of the slides.
+    """
     rows = []
     for name, thresholds in (
         ("found on dev", Thresholds(search.upper, search.lower)),
@@ -156,11 +210,22 @@ def _build_action_table(test: Sequence[EvaluatedContexts], search: ThresholdSear
         for answerable in (True, False):
             total = sum(label is answerable for _, label in actions)
             shares = [sum(pair == (action, answerable) for pair in actions) for action in Action]
-            texts = [f"{count} ({100 * count / total:.1f} %)" if total else UNDEFINED for count in shares]
+            texts = [
+                f"{count} ({100 * count / total:.1f} %)" if total else UNDEFINED for count in shares
+            ]
             label = "an answer" if answerable else "no answer"
-            rows.append([f"{name}: {thresholds.upper:.8g}, {thresholds.lower:.8g}", label, str(total), *texts])
+            rows.append(
+                [
+                    f"{name}: {thresholds.upper:.8g}, {thresholds.lower:.8g}",
+                    label,
+                    str(total),
+                    *texts,
+                ]
+            )
     caption = "Number of test questions by what their contexts hold and by the action"
-    return TableView("Actions", caption, ["thresholds (upper, lower)", "contexts hold", "n", *Action], rows)
+    return TableView(
+        "Actions", caption, ["thresholds (upper, lower)", "contexts hold", "n", *Action], rows
+    )
 
 
 def _build_calibration_table(test: Sequence[EvaluatedContexts]) -> TableView:
@@ -180,7 +245,9 @@ def _plot_thresholds(search: ThresholdSearch, alpha: float) -> Plot:
         "upper": (x, search.upper_scores[inside].tolist()),
         "lower": (x, search.lower_scores[inside].tolist()),
     }
-    return plot_curves(f"Score of thresholds on dev (alpha = {alpha:g})", "(threshold + 1) / 2", "S", lines)
+    return plot_curves(
+        f"Score of thresholds on dev (alpha = {alpha:g})", "(threshold + 1) / 2", "S", lines
+    )
 
 
 def _plot_reliability(test: Sequence[EvaluatedContexts]) -> Plot:
@@ -188,7 +255,12 @@ def _plot_reliability(test: Sequence[EvaluatedContexts]) -> Plot:
     bins = compute_reliability(*_list_confidences(test))
     lines: dict[str, tuple[list[float], list[float]]] = {"perfect": ([0, 1], [0, 1])}
     lines["estimator"] = ([point.confidence for point in bins], [point.accuracy for point in bins])
-    return plot_curves("Reliability of the evaluator", "mean (score + 1) / 2 of a bin", "share of relevant contexts", lines)
+    return plot_curves(
+        "Reliability of the evaluator",
+        "mean (score + 1) / 2 of a bin",
+        "share of relevant contexts",
+        lines,
+    )
 
 
 def _list_confidences(
@@ -196,7 +268,9 @@ def _list_confidences(
 ) -> tuple[Floats, Labels]:
     """Return the scores of all contexts, scaled to [0, 1], and whether each is relevant."""
     confidence = np.array([(score + 1) / 2 for item in test for score in item.scores])
-    return confidence, np.array([is_relevant(context) for item in test for context in item.contexts])
+    return confidence, np.array(
+        [is_relevant(context) for item in test for context in item.contexts]
+    )
 
 
 def _list_labels(pairs: Sequence[Group]) -> Labels:
@@ -205,10 +279,17 @@ def _list_labels(pairs: Sequence[Group]) -> Labels:
 
 
 def _list_retriever_scores(pairs: Sequence[Group]) -> Floats:
-    """Return the retriever's scores of the pairs, or their negative ranks if the rankings have no scores."""
+    """Return the retriever's scores of the pairs, or their negative ranks if the rankings have no
+    scores.
+    """
     contexts = [context for group in pairs for context in group.contexts]
     has_scores = all(context.score is not None for context in contexts)
-    return np.array([context.get_retriever_score() if has_scores else -float(context.rank) for context in contexts])
+    return np.array(
+        [
+            context.get_retriever_score() if has_scores else -float(context.rank)
+            for context in contexts
+        ]
+    )
 
 
 def _list_scores(evaluated: Sequence[EvaluatedContexts], pairs: Sequence[Group]) -> Floats:
@@ -218,7 +299,11 @@ def _list_scores(evaluated: Sequence[EvaluatedContexts], pairs: Sequence[Group])
         for item in evaluated
         for context, score in zip(item.contexts, item.scores, strict=True)
     }
-    ids = [(group.question.question_id, context.passage.passage_id) for group in pairs for context in group.contexts]
+    ids = [
+        (group.question.question_id, context.passage.passage_id)
+        for group in pairs
+        for context in group.contexts
+    ]
     return np.array([scores[pair] for pair in ids])
 
 

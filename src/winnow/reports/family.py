@@ -1,19 +1,29 @@
-"""The family of tests of a page: all pairs of its cells that can be compared, whose p-values are corrected together."""
+"""The family of tests of a page: all pairs of its cells that can be compared, whose p-values are
+corrected together.
+"""
 
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
 
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compute_p_value
-from winnow.reports.cells import CellResult, can_compare, compare_cells, get_common_values, have_equal_results
+from winnow.reports.cells import (
+    CellResult,
+    can_compare,
+    compare_cells,
+    get_common_values,
+    have_equal_results,
+)
 
 HOW_TO_READ = (
-    "Two cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test, and the interval of the "
-    "difference agrees with it; otherwise the test is a permutation test and the interval a bootstrap, and where they "
-    "disagree, the test is the more reliable one. p (raw) is that of the pair alone; p (Holm) is corrected for all "
-    "{num_tests} pairs of cells of this page with different results. Sentences and charts state p (Holm), so that the highest "
-    "cell may be compared with all others although it was selected; its lead is still smaller on average on other questions. "
-    "Cells with equal results are one test. 'detectable' is the smallest difference that these questions show with 80 % power."
+    "Two cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test, "
+    "and the interval of the difference agrees with it; otherwise the test is a permutation test "
+    "and the interval a bootstrap, and where they disagree, the test is the more reliable one. p "
+    "(raw) is that of the pair alone; p (Holm) is corrected for all {num_tests} pairs of cells of "
+    "this page with different results. Sentences and charts state p (Holm), so that the highest "
+    "cell may be compared with all others although it was selected; its lead is still smaller on "
+    "average on other questions. Cells with equal results are one test. 'detectable' is the "
+    "smallest difference that these questions show with 80 % power."
 )
 """How the differences of a page are tested, which is said once."""
 
@@ -21,8 +31,8 @@ HOW_TO_READ = (
 class Family:
     """The pairs of cells with different results, each tested once.
 
-    Cells with other selections of questions are not paired. Cells of one selection with equal answers and values of the
-    metric are one, the first of them.
+    Cells with other selections of questions are not paired. Cells of one selection with equal
+    answers and values of the metric are one, the first of them.
 
     Args:
         cells: Cells, whose first metric is compared.
@@ -30,7 +40,8 @@ class Family:
 
     Attributes:
         first_equal: Index of the first cell with equal results, for each cell.
-        compared: Comparisons and corrected p-values of those pairs that were asked for, by the indices of their first cells.
+        compared: Comparisons and corrected p-values of those pairs that were asked for, by the
+            indices of their first cells.
 
     """
 
@@ -45,7 +56,11 @@ class Family:
         return next(
             number
             for number, other in enumerate(self.cells[: index + 1])
-            if number == index or (cell.labels.questions == other.labels.questions and have_equal_results(cell, other, name))
+            if number == index
+            or (
+                cell.labels.questions == other.labels.questions
+                and have_equal_results(cell, other, name)
+            )
         )
 
     @property
@@ -56,7 +71,9 @@ class Family:
     @property
     def num_questions(self) -> int:
         """Return the number of questions that at least one cell answers."""
-        return len({question_id for cell in self.cells for question_id in cell.columns.question_ids})
+        return len(
+            {question_id for cell in self.cells for question_id in cell.columns.question_ids}
+        )
 
     @property
     def how_to_read(self) -> str:
@@ -69,21 +86,25 @@ class Family:
         p_values: dict[tuple[int, int], float] = {}
         for first, second in itertools.combinations(sorted(set(self.first_equal)), 2):
             if can_compare(self.cells[first], self.cells[second]):
-                values = get_common_values(self.cells[first], self.cells[second], self.metric.name, self.seed)
+                values = get_common_values(
+                    self.cells[first], self.cells[second], self.metric.name, self.seed
+                )
                 if values is not None:
                     p_values[first, second] = compute_p_value(*values, seed=self.seed)
         return dict(zip(p_values, adjust_p_values(list(p_values.values())), strict=True))
 
     def are_equal(self, first: int, second: int) -> bool:
-        """Return whether two cells, by their indices, have equal results on the same selection of questions."""
+        """Return whether two cells, by their indices, have equal results on the same selection of
+        questions.
+        """
         return self.first_equal[first] == self.first_equal[second]
 
     def compare(self, first: int, second: int) -> tuple[Comparison, float] | None:
         """Compare two cells by their indices.
 
         Returns:
-            The comparison of the first with the second and its corrected p-value, or None if the cells have equal results, no
-            question in common or no value.
+            The comparison of the first with the second and its corrected p-value, or None if the
+            cells have equal results, no question in common or no value.
 
         """
         one, other = self.first_equal[first], self.first_equal[second]
@@ -91,7 +112,9 @@ class Family:
         if adjusted is None:
             return None
         if (one, other) not in self.compared:
-            comparison = compare_cells(self.cells[one], self.cells[other], self.metric.name, self.seed)
+            comparison = compare_cells(
+                self.cells[one], self.cells[other], self.metric.name, self.seed
+            )
             assert comparison is not None
             self.compared[one, other] = comparison, adjusted
         return self.compared[one, other]

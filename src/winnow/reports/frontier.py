@@ -1,4 +1,6 @@
-"""What an answer costs: a metric against a cost, and the best value that each cost buys, with its bootstrap band."""
+"""What an answer costs: a metric against a cost, and the best value that each cost buys, with its
+bootstrap band.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +25,19 @@ _LOG_RATIO = 10
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The best mean of a metric that each cost buys: the highest, or the lowest where lower is better.
+    """The best mean of a metric that each cost buys: the highest, or the lowest where lower is
+    better.
 
     Attributes:
         costs: (costs,) Distinct mean costs of the cells, in increasing order.
         best: (costs,) Best mean of the cells that cost at most as much.
-        low: (costs,) Lower bound of the 95 % bootstrap interval of that best mean (a share of hardly any or nearly all
-            questions has Wilson's).
-        high: (costs,) Upper bound. The band is that of the maximum over cells in resampled questions, which the selection of
-            the best cell raises, as it raises the frontier itself.
-        cells: Indices of the cells on the frontier: no cheaper cell, and no equally cheap one, is as good or better.
+        low: (costs,) Lower bound of the 95 % bootstrap interval of that best mean (a share of
+            hardly any or nearly all questions has Wilson's).
+        high: (costs,) Upper bound. The band is that of the maximum over cells in resampled
+            questions, which the selection of the best cell raises, as it raises the frontier
+            itself.
+        cells: Indices of the cells on the frontier: no cheaper cell, and no equally cheap one, is
+            as good or better.
 
     """
 
@@ -43,7 +48,9 @@ class Frontier:
     cells: tuple[int, ...]
 
 
-def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: int, direction: int = 1) -> Frontier:
+def compute_frontier(
+    costs: Sequence[float], values: NDArray[np.float64], seed: int, direction: int = 1
+) -> Frontier:
     """Compute the frontier of cells that answer the same questions.
 
     Args:
@@ -57,7 +64,10 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
     rng, questions = np.random.default_rng(seed), values.shape[1]
     chunk = max(1, _CHUNK_VALUES // questions)
     sums = [
-        rng.multinomial(questions, np.full(questions, 1 / questions), min(chunk, _RESAMPLES - start)) @ values.T
+        rng.multinomial(
+            questions, np.full(questions, 1 / questions), min(chunk, _RESAMPLES - start)
+        )
+        @ values.T
         for start in range(0, _RESAMPLES, chunk)
     ]
     resampled = np.concatenate(sums) / questions
@@ -70,28 +80,40 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
             chosen.append(winner)
         best.append(float(means[winner]))
         own_bounds = compute_bounds(direction * (direction * resampled[:, affordable]).max(axis=1))
-        bounds.append(widen_bounds(own_bounds, best[-1], values[[winner]]) if is_fraction(values) else own_bounds)
+        bounds.append(
+            widen_bounds(own_bounds, best[-1], values[[winner]])
+            if is_fraction(values)
+            else own_bounds
+        )
     low, high = np.array(bounds).T
     return Frontier(np.array(steps), np.array(best), low, high, tuple(chosen))
 
 
-def find_frontier(cells: Sequence[CellResult], metric: str, costs: Sequence[float], seed: int) -> Frontier | None:
+def find_frontier(
+    cells: Sequence[CellResult], metric: str, costs: Sequence[float], seed: int
+) -> Frontier | None:
     """Compute the frontier of cells with these costs, or return None if it is not defined.
 
-    It is that of a metric that is a mean over questions, and needs the same questions in all cells, each with a value.
+    It is that of a metric that is a mean over questions, and needs the same questions in all cells,
+    each with a value.
     """
     found = cells[0].find_metric(metric) if len(cells) > 1 else None
     if not isinstance(found, MeanMetric) or not have_same_questions(cells):
         return None
     values = np.array([cell.compute_values(metric) for cell in cells])
-    return None if np.isnan(values).any() else compute_frontier(costs, values, seed, found.direction)
+    return (
+        None if np.isnan(values).any() else compute_frontier(costs, values, seed, found.direction)
+    )
 
 
-def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int) -> Plot | None:
-    """Plot a metric against a cost at one placement of the gold passage, with the frontier of these cells.
+def plot_frontier(
+    cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int
+) -> Plot | None:
+    """Plot a metric against a cost at one placement of the gold passage, with the frontier of these
+    cells.
 
-    Cells without passages have no placement and belong to all. Without a frontier (see `find_frontier`), only the cells are
-    plotted.
+    Cells without passages have no placement and belong to all. Without a frontier (see
+    `find_frontier`), only the cells are plotted.
 
     Args:
         cells: Cells of the report.
@@ -105,23 +127,39 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
 
     """
     selected = [cell for cell in cells if cell.labels.gold == gold or not cell.labels.k]
-    plotted = [cell for cell in selected if all(cell.compute_interval(name, seed).n for name in (metric, cost))]
+    plotted = [
+        cell
+        for cell in selected
+        if all(cell.compute_interval(name, seed).n for name in (metric, cost))
+    ]
     if len(plotted) < 2:
         return None
     heading, unit, scale = describe_axis(plotted, metric)
     cost_heading, cost_unit, cost_scale = describe_axis(plotted, cost)
     costs = [cost_scale * cell.compute_interval(cost, seed).mean for cell in plotted]
     intervals = [cell.compute_interval(metric, seed) for cell in plotted]
-    names = [f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line for cell in plotted]
+    names = [
+        f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line
+        for cell in plotted
+    ]
     frontier = find_frontier(plotted, metric, costs, seed)
     title = f"{heading} against {cost_heading} (gold: {gold})"
     on_frontier = set(frontier.cells) if frontier is not None else set()
     rows = [
-        (name, x, scale * interval.mean, scale * interval.low, scale * interval.high, "yes" if index in on_frontier else "no")
+        (
+            name,
+            x,
+            scale * interval.mean,
+            scale * interval.low,
+            scale * interval.high,
+            "yes" if index in on_frontier else "no",
+        )
         for index, (name, x, interval) in enumerate(zip(names, costs, intervals, strict=True))
     ]
     chart = _draw(rows, [cell.labels for cell in plotted], frontier, cost_unit, unit, scale)
-    return build_plot(title, ("cell", cost_unit, unit, "low", "high", "on the frontier"), rows, chart)
+    return build_plot(
+        title, ("cell", cost_unit, unit, "low", "high", "on the frontier"), rows, chart
+    )
 
 
 def _draw(
@@ -137,19 +175,34 @@ def _draw(
 
     names = ("cell", "cost", "value", "low", "high")
     cells = [
-        {**dict(zip(names, row, strict=False)), "line": label.line, "k": f"k={label.k}" if label.k else ""}
+        {
+            **dict(zip(names, row, strict=False)),
+            "line": label.line,
+            "k": f"k={label.k}" if label.k else "",
+        }
         for row, label in zip(rows, labels, strict=True)
     ]
     costs = [row[1] for row in rows]
     is_wide = min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO
-    x = alt.X(**encode_axis("cost", cost_unit, scale=alt.Scale(type="log" if is_wide else "linear", zero=False)))
+    x = alt.X(
+        **encode_axis(
+            "cost", cost_unit, scale=alt.Scale(type="log" if is_wide else "linear", zero=False)
+        )
+    )
     y = alt.Y(**encode_axis("value", unit, scale=alt.Scale(zero=True)))
     order = list(dict.fromkeys(label.line for label in labels))
     layers: list[alt.Chart] = []
     if frontier is not None:
         band = [
-            {"cost": float(cost), "value": scale * float(best), "low": scale * float(low), "high": scale * float(high)}
-            for cost, best, low, high in zip(frontier.costs, frontier.best, frontier.low, frontier.high, strict=True)
+            {
+                "cost": float(cost),
+                "value": scale * float(best),
+                "low": scale * float(low),
+                "high": scale * float(high),
+            }
+            for cost, best, low, high in zip(
+                frontier.costs, frontier.best, frontier.low, frontier.high, strict=True
+            )
         ]
         base = alt.Chart(alt.InlineData(band)).encode(x=x)
         area = base.mark_area(interpolate="step-after", opacity=0.2, color="gray")

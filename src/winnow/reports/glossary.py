@@ -11,7 +11,9 @@ from winnow.metrics.intervals import UNDEFINED
 _MOST_CHARACTERS = 20
 """Length of a text up to which it is a choice of a metric, and no template."""
 _GENERAL = {
-    "gold": "Where the gold passage stands in the prompt, by the name of the placement (conf/placement)",
+    "gold": (
+        "Where the gold passage stands in the prompt, by the name of the placement (conf/placement)"
+    ),
     UNDEFINED: "Undefined",
 }
 
@@ -22,17 +24,31 @@ def build_glossary(metrics: Iterable[Metric]) -> dict[str, str]:
 
 
 def describe_metric(metric: Metric) -> str:
-    """Return the first paragraph of a metric's documentation, with the values that it names, and the other settings."""
+    """Return the first paragraph of a metric's documentation, with the values that it names, and
+    the other settings.
+    """
     text = (inspect.getdoc(type(metric)) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
-    named = {field.name for field in fields(metric) if isinstance(getattr(metric, field.name), int | float)}
+    named = {
+        field.name
+        for field in fields(metric)
+        if isinstance(getattr(metric, field.name), int | float)
+    }
     in_text = named & set(re.findall(r"`(\w+)`", text))
-    text = re.sub(r"`(\w+)`", lambda match: f"{getattr(metric, match[1]):g}" if match[1] in in_text else match[0], text)
+    text = re.sub(
+        r"`(\w+)`",
+        lambda match: f"{getattr(metric, match[1]):g}" if match[1] in in_text else match[0],
+        text,
+    )
     shared = {field.name for field in fields(Metric)}
     settings = []
     for field in fields(metric):
         value = getattr(metric, field.name)
         is_choice = isinstance(value, str) and 0 < len(value) <= _MOST_CHARACTERS
-        is_changed = isinstance(value, int | float) and field.default is not MISSING and value != field.default
+        is_changed = (
+            isinstance(value, int | float)
+            and field.default is not MISSING
+            and value != field.default
+        )
         if field.name not in shared | in_text and (is_choice or is_changed):
             settings.append(f"{field.name}: {value}")
     return f"{text} ({', '.join(settings)})" if settings else text

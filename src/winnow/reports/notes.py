@@ -33,50 +33,70 @@ def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
     """
     notes = []
     for name in REPLY_METRICS:
-        shares = [(cell.compute_interval(name, seed), cell) for cell in cells if cell.find_metric(name) is not None]
-        exceeding = [(interval, cell) for interval, cell in shares if interval.n and interval.mean > TOLERATED_SHARE]
+        shares = [
+            (cell.compute_interval(name, seed), cell)
+            for cell in cells
+            if cell.find_metric(name) is not None
+        ]
+        exceeding = [
+            (interval, cell)
+            for interval, cell in shares
+            if interval.n and interval.mean > TOLERATED_SHARE
+        ]
         if exceeding:
             largest, cell = max(exceeding, key=lambda pair: pair[0].mean)
             metric = cell.find_metric(name)
             assert metric is not None
             labels = cell.labels
             notes.append(
-                f"{metric.heading}: more than {TOLERATED_SHARE:.0%} in {len(exceeding)} of {len(cells)} cells, at most "
-                f"{metric.format(largest)} ({labels.line}, k {labels.k}, {labels.gold})."
+                f"{metric.heading}: more than {TOLERATED_SHARE:.0%} in {len(exceeding)} of "
+                f"{len(cells)} cells, at most {metric.format(largest)} ({labels.line}, k "
+                f"{labels.k}, {labels.gold})."
             )
     return notes
 
 
 def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note if prompts have fewer than k contexts because fewer were retrieved, as by BM25 from a small corpus."""
-    counts = [(cell, sum(number < cell.labels.k for number in cell.columns.num_contexts)) for cell in cells]
+    """Return a note if prompts have fewer than k contexts because fewer were retrieved, as by BM25
+    from a small corpus.
+    """
+    counts = [
+        (cell, sum(number < cell.labels.k for number in cell.columns.num_contexts))
+        for cell in cells
+    ]
     affected = [(count, cell) for cell, count in counts if count]
     if not affected:
         return []
     most, cell = max(affected, key=lambda pair: pair[0])
     labels, numbers = cell.labels, cell.columns.num_contexts
     return [
-        f"Fewer than k contexts in {len(affected)} of {len(cells)} cells, because fewer were retrieved or left: at most for "
-        f"{most} of {cell.num_questions} questions, with {sum(numbers) / len(numbers):.1f} contexts on average over all "
-        f"({labels.line}, k {labels.k}, {labels.gold})."
+        f"Fewer than k contexts in {len(affected)} of {len(cells)} cells, because fewer were "
+        f"retrieved or left: at most for {most} of {cell.num_questions} questions, with "
+        f"{sum(numbers) / len(numbers):.1f} contexts on average over all ({labels.line}, k "
+        f"{labels.k}, {labels.gold})."
     ]
 
 
 def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note if metrics need what prompts showed, and some cells were answered before that was recorded."""
+    """Return a note if metrics need what prompts showed, and some cells were answered before that
+    was recorded.
+    """
     missing = [cell for cell in cells if not cell.has_steps and cell.labels.k]
-    names = [metric.heading for metric in cells[0].metrics if "shown" in metric.inputs] if cells else []
+    names = (
+        [metric.heading for metric in cells[0].metrics if "shown" in metric.inputs] if cells else []
+    )
     if not missing or not (names or any("not recorded" in cell.groups for cell in missing)):
         return []
     return [
-        f"What the prompts showed was not recorded for {len(missing)} of {len(cells)} cells, so that "
-        f"{', '.join(names) or 'the breakdown'} is undefined there. `python -m flows.sweep sweep.record_steps=true` with the "
-        "same settings records it from the ledger."
+        f"What the prompts showed was not recorded for {len(missing)} of {len(cells)} cells, so "
+        f"that {', '.join(names) or 'the breakdown'} is undefined there. `python -m flows.sweep "
+        "sweep.record_steps=true` with the same settings records it from the ledger."
     ]
 
 
 def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
-    """Return a note for each share or mean of shares that leaves out questions, with the bounds that they leave open.
+    """Return a note for each share or mean of shares that leaves out questions, with the bounds
+    that they leave open.
 
     Their values would be between those with 0 and with 1 for each question that is left out.
     """
@@ -84,37 +104,55 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
     for metric in cells[0].metrics if cells else ():
         partial = []
         for cell in cells:
-            interval = cell.compute_interval(metric.name, seed) if cell.find_metric(metric.name) else None
-            if interval and interval.counts is None and metric.unit == "percent" and 0 < interval.n < cell.num_questions:
+            interval = (
+                cell.compute_interval(metric.name, seed) if cell.find_metric(metric.name) else None
+            )
+            if (
+                interval
+                and interval.counts is None
+                and metric.unit == "percent"
+                and 0 < interval.n < cell.num_questions
+            ):
                 partial.append((cell.num_questions - interval.n, interval, cell))
         if partial:
             missing, interval, cell = max(partial, key=lambda entry: entry[0])
             low, high = interval.mean * interval.n, interval.mean * interval.n + missing
             labels, number = cell.labels, cell.num_questions
             notes.append(
-                f"{metric.heading} is undefined for some questions in {len(partial)} of {len(cells)} cells, at most for "
-                f"{missing} of {number} ({labels.line}, k {labels.k}, {labels.gold}). Its value there is over {interval.n} "
-                f"questions; with 0 or 1 for the others, it is between {100 * low / number:.1f} and "
+                f"{metric.heading} is undefined for some questions in {len(partial)} of "
+                f"{len(cells)} cells, at most for {missing} of {number} ({labels.line}, k "
+                f"{labels.k}, {labels.gold}). Its value there is over {interval.n} questions; "
+                f"with 0 or 1 for the others, it is between {100 * low / number:.1f} and "
                 f"{100 * high / number:.1f}."
             )
     return notes
 
 
 def build_no_verdict_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note for each judged metric that is undefined for all questions of a cell, so that a dash is explained."""
+    """Return a note for each judged metric that is undefined for all questions of a cell, so that a
+    dash is explained.
+    """
     notes = []
     for metric in cells[0].metrics if cells else ():
-        empty = [cell for cell in cells if metric.name in cell.judged and not cell.columns.rows[metric.name].is_defined.any()]
+        empty = [
+            cell
+            for cell in cells
+            if metric.name in cell.judged and not cell.columns.rows[metric.name].is_defined.any()
+        ]
         if empty:
             notes.append(
-                f"{metric.heading}: no verdict on any question in {len(empty)} of {len(cells)} cells, because the judge's "
-                "replies have none, the answers are unknown, or the prompts had no passages."
+                f"{metric.heading}: no verdict on any question in {len(empty)} of {len(cells)} "
+                "cells, because the judge's replies have none, the answers are unknown, or the "
+                "prompts had no passages."
             )
     return notes
 
 
-def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, str], int]]) -> list[str]:
-    """Return a note if replies of one role in one cell are from several models, such as two snapshots of a server's model.
+def build_model_notes(
+    names: Sequence[str], models: Sequence[Mapping[tuple[str, str], int]]
+) -> list[str]:
+    """Return a note if replies of one role in one cell are from several models, such as two
+    snapshots of a server's model.
 
     Args:
         names: Names of the cells.
@@ -124,17 +162,27 @@ def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, 
     mixed = []
     for name, counts in zip(names, models, strict=True):
         for role in sorted({role for role, _ in counts}):
-            own = [f"{model} ({count})" for (other, model), count in sorted(counts.items()) if other == role]
+            own = [
+                f"{model} ({count})"
+                for (other, model), count in sorted(counts.items())
+                if other == role
+            ]
             if len(own) > 1:
                 mixed.append(f"{name}, {role}: {', '.join(own)}")
     if not mixed:
         return []
-    listed = "; ".join(mixed[:_MOST_NAMES]) + (f"; and {len(mixed) - _MOST_NAMES} more" if len(mixed) > _MOST_NAMES else "")
-    return [f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix models: {listed}."]
+    listed = "; ".join(mixed[:_MOST_NAMES]) + (
+        f"; and {len(mixed) - _MOST_NAMES} more" if len(mixed) > _MOST_NAMES else ""
+    )
+    return [
+        f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix "
+        f"models: {listed}."
+    ]
 
 
 def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a note if replies contained control tokens of a chat template, which are left out of the answers.
+    """Return a note if replies contained control tokens of a chat template, which are left out of
+    the answers.
 
     Args:
         counts: Number of such replies, and of all replies, of each cell.
@@ -144,9 +192,10 @@ def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
     if not marked:
         return []
     return [
-        f"{marked} of {replies} replies contained control tokens of a chat template, such as <|im_end|>, which are not part "
-        "of the answers. The chat template or the stop tokens of the server, or of the model's folder, are not those that the "
-        "model was trained with, so that its answers may be worse than they could be."
+        f"{marked} of {replies} replies contained control tokens of a chat template, such as "
+        "<|im_end|>, which are not part of the answers. The chat template or the stop tokens of "
+        "the server, or of the model's folder, are not those that the model was trained with, so "
+        "that its answers may be worse than they could be."
     ]
 
 
@@ -155,27 +204,42 @@ CHANGED_CODE = "artifacts behind these cells were computed by other code"
 
 
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
-    """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
+    """Return a note if code behind finished artifacts was changed since under the same revision,
+    with the modules.
+    """
     revision = get_git_revision()
     compute = cache(compute_module_digests)  # most cells rest on the same modules
-    changed = [modules for folder in folders if (modules := find_changed_modules(folder, revision, compute))]
+    changed = [
+        modules
+        for folder in folders
+        if (modules := find_changed_modules(folder, revision, compute))
+    ]
     if not changed:
         return []
     names = list(dict.fromkeys(name for modules in changed for name in modules))
-    listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    listed = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
     return [
-        f"{len(changed)} of {len(folders)} {CHANGED_CODE}: {listed} changed since, "
-        "under the same revision, so that their numbers are reused. `python -m flows.why` lists what differs."
+        f"{len(changed)} of {len(folders)} {CHANGED_CODE}: {listed} changed since, under the same "
+        "revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 
 
 def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return one note for each kind of incident that the traces record, with the number of questions in each cell."""
+    """Return one note for each kind of incident that the traces record, with the number of
+    questions in each cell.
+    """
     notes = []
     for name, text in INCIDENTS.items():
-        counts = [(cell, sum(any(text in entry for entry in trace) for trace in cell.columns.traces)) for cell in cells]
+        counts = [
+            (cell, sum(any(text in entry for entry in trace) for trace in cell.columns.traces))
+            for cell in cells
+        ]
         affected = [
-            f"{cell.labels.line} {cell.labels.gold}: {count} of {cell.num_questions}" for cell, count in counts if count
+            f"{cell.labels.line} {cell.labels.gold}: {count} of {cell.num_questions}"
+            for cell, count in counts
+            if count
         ]
         if affected:
             notes.append(f"Questions with {name}: {'; '.join(affected)}.")

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, TableView, format_question_count, get_unit_scale
-from winnow.reports.differences import build_differences_table, build_sample_size_notes, compute_differences
+from winnow.reports.differences import (
+    build_differences_table,
+    build_sample_size_notes,
+    compute_differences,
+)
 from winnow.reports.reported import PaperPart, ReportedValue, find_value
 
 NOT_REPORTED = "not reported"
@@ -16,13 +20,15 @@ _COMPARED = ("ours", "paper", "diff.")
 def compare_with_paper(
     part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None
 ) -> tuple[list[TableView], list[str]]:
-    """Build tables that show our values, differences and numbers of questions beside those of the paper.
+    """Build tables that show our values, differences and numbers of questions beside those of the
+    paper.
 
     Args:
         part: Table or figure of the paper.
         cells: Our cells, without the questions that the table or figure does not cover.
         seed: Seed of the bootstrap.
-        filtered: Our number of questions before and after the closed-book filter, or None if there is no filter.
+        filtered: Our number of questions before and after the closed-book filter, or None if there
+            is no filter.
 
     Returns:
         Tables, and notes on differences for which we have too few questions.
@@ -35,15 +41,17 @@ def compare_with_paper(
     if part.questions and filtered:
         rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
         caption = (
-            "Number of questions before and after removing those that the reader answers without passages. The paper "
-            "describes its filter in section 4."
+            "Number of questions before and after removing those that the reader answers without "
+            "passages. The paper describes its filter in section 4."
         )
         tables.append(TableView("Closed-book filter", caption, ["", "before", "after"], rows))
     return tables, build_sample_size_notes(differences)
 
 
 def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of our values beside the paper's, with one row per cell and one row per other system."""
+    """Build a table of our values beside the paper's, with one row per cell and one row per other
+    system.
+    """
     rows = []
     for cell in cells:
         labels = cell.labels
@@ -55,22 +63,37 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
         [f"{system} (in the paper alone)", "", "", "", *_format_other_result(values, part.metrics)]
         for system, values in part.other_systems.items()
     ]
-    titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]
+    titles = [
+        metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics
+    ]
     columns = ["strategy", "k", "gold", "samples"]
     columns += [f"{title} {side}" for title in titles for side in (*_COMPARED, "in interval")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
-        f"{format_question_count(cells)} questions. Our values have 95 % intervals and are from our data and reader. {notes}"
+        f"{format_question_count(cells)} questions. Our values have 95 % intervals and are from "
+        f"our data and reader. {notes}"
     ).strip()
-    has_values = {name for name, *texts in zip(columns, *rows, strict=True) if {*texts} - {NOT_REPORTED, UNDEFINED}}
-    subject = [f"{title} {side}" for title in titles for side in _COMPARED if f"{title} paper" in has_values]
+    has_values = {
+        name
+        for name, *texts in zip(columns, *rows, strict=True)
+        if {*texts} - {NOT_REPORTED, UNDEFINED}
+    }
+    subject = [
+        f"{title} {side}"
+        for title in titles
+        for side in _COMPARED
+        if f"{title} paper" in has_values
+    ]
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows, subject=subject)
 
 
-def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:
-    """Format our value of a metric, the paper's value, their difference, and whether the paper's is in our interval.
+def _format_comparison(
+    cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int
+) -> list[str]:
+    """Format our value of a metric, the paper's value, their difference, and whether the paper's is
+    in our interval.
 
     If the paper reports a range, the difference is to the nearest value in it.
     """
@@ -83,10 +106,17 @@ def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedV
         return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED, UNDEFINED]
     mean, low, high = (get_unit_scale(metric) * value for value in (ours.mean, ours.low, ours.high))
     is_inside = low <= paper.high and paper.low <= high
-    return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}", "yes" if is_inside else "no"]
+    return [
+        ours_text,
+        paper.format(),
+        f"{mean - min(max(mean, paper.low), paper.high):+.1f}",
+        "yes" if is_inside else "no",
+    ]
 
 
 def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
-    """Format another system's values of the first metrics for the four columns of each metric; the rest is undefined."""
+    """Format another system's values of the first metrics for the four columns of each metric; the
+    rest is undefined.
+    """
     printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
     return [text for value in printed for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]

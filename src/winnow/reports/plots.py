@@ -1,6 +1,8 @@
-"""Plots of a report as Vega-Lite charts, for its page as SVG, and for a paper as SVG, PDF, PNG or a table of values.
+"""Plots of a report as Vega-Lite charts, for its page as SVG, and for a paper as SVG, PDF, PNG or a
+table of values.
 
-Altair checks a chart against Vega-Lite's schema, and vl-convert draws it without a browser and without a network.
+Altair checks a chart against Vega-Lite's schema, and vl-convert draws it without a browser and
+without a network.
 """
 
 import csv
@@ -18,16 +20,18 @@ if TYPE_CHECKING:
     import altair as alt
 
 _PLACEMENTS = (
-    "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
-    "gold_all_shuffled", "gold_last", "gold_all_last",
+    "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random",
+    "shuffled", "gold_all_shuffled", "gold_last", "gold_all_last",
 )  # fmt: skip
 """Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[str, Interval]]
 """Points of a line: label of the place on the x axis, and value with its 95 % interval."""
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B97F00", "#4398CA", "#767676")
-"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, without their yellow).
+"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, without their
+yellow).
 
-Orange and sky blue are darker, so that each has a contrast of at least 3 to the page, as WCAG 2 asks of graphics.
+Orange and sky blue are darker, so that each has a contrast of at least 3 to the page, as WCAG 2
+asks of graphics.
 """
 FORMATS = ("svg", "pdf", "png", "csv")
 """Formats in which a plot can be saved."""
@@ -92,9 +96,14 @@ class Plot:
 
 
 def build_plot(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], chart: "alt.Chart | alt.LayerChart | alt.FacetChart"
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    chart: "alt.Chart | alt.LayerChart | alt.FacetChart",
 ) -> Plot:
-    """Build a plot from a chart in Altair, to which the title and the style of all plots are added."""
+    """Build a plot from a chart in Altair, to which the title and the style of all
+    plots are added.
+    """
     styled = (
         chart.properties(title=title, width=_WIDTH, height=_HEIGHT, background="white")
         .configure_axis(gridOpacity=0.5, labelLimit=160)
@@ -105,16 +114,22 @@ def build_plot(
     return Plot(title, columns, rows, styled.to_dict())
 
 
-def encode_axis(name: str, title: str, kind: str = "quantitative", **options: Any) -> dict[str, Any]:
-    """Return an axis over a field; a field's name may contain what Vega-Lite reads as a path or a type."""
+def encode_axis(
+    name: str, title: str, kind: str = "quantitative", **options: Any
+) -> dict[str, Any]:
+    """Return an axis over a field; a field's name may contain what Vega-Lite reads as a path or a
+    type.
+    """
     return {"field": name, "type": kind, "title": title, **options}
 
 
 def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> Plot:
-    """Plot a metric with its 95 % intervals against k at one placement of the gold passage, with one line per strategy.
+    """Plot a metric with its 95 % intervals against k at one placement of the gold passage, with
+    one line per strategy.
 
     Args:
-        cells: Cells of the report. Those with another placement or without passages are not plotted.
+        cells: Cells of the report. Those with another placement or without passages are not
+            plotted.
         metric: Name of the metric.
         gold: Name of the placement.
         seed: Seed of the bootstrap.
@@ -133,12 +148,16 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
 
 
 def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
-    """Plot a metric with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
+    """Plot a metric with its 95 % intervals against the placement of the gold passage at one k,
+    with one line per strategy.
+    """
     selected = [cell for cell in cells if cell.labels.k == k]
     placements = sorted({cell.labels.gold for cell in selected}, key=order_placement)
     lines: dict[str, Points] = {}
     for cell in sorted(selected, key=lambda cell: order_placement(cell.labels.gold)):
-        lines.setdefault(cell.labels.line, []).append((cell.labels.gold, cell.compute_interval(metric, seed)))
+        lines.setdefault(cell.labels.line, []).append(
+            (cell.labels.gold, cell.compute_interval(metric, seed))
+        )
     ordered = {name: lines[name] for name in dict.fromkeys(cell.labels.line for cell in selected)}
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against the gold passage's position (k = {k})"
@@ -150,20 +169,31 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
 
     There is one line per strategy, setting, training seed and placement of the gold passage.
     """
-    selected = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
+    selected = sorted(
+        (cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples
+    )
     lines: dict[str, Points] = {}
     for cell in selected:
         settings = map("=".join, cell.labels.select_other_settings(["samples"]).items())
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
-        name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
-        lines.setdefault(name, []).append((str(cell.labels.samples), cell.compute_interval(metric, seed)))
+        name = ", ".join(
+            filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold])
+        )
+        lines.setdefault(name, []).append(
+            (str(cell.labels.samples), cell.compute_interval(metric, seed))
+        )
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against samples per prompt (k = {k})"
     ticks = [str(samples) for samples in sorted({cell.labels.samples for cell in selected})]
     return _plot_intervals(title, "samples per prompt", lines, ticks, unit, scale)
 
 
-def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Plot:
+def plot_curves(
+    title: str,
+    x_label: str,
+    y_label: str,
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+) -> Plot:
     """Plot lines whose x and y values are shares between 0 and 1.
 
     Args:
@@ -192,7 +222,9 @@ def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tupl
 
 
 def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
-    """Return the heading of a metric, the label of its axis, and the factor that converts its values to its unit."""
+    """Return the heading of a metric, the label of its axis, and the factor that converts its
+    values to its unit.
+    """
     metric = cells[0].find_metric(name)
     if metric is None:
         return name, name, 1.0
@@ -209,9 +241,15 @@ def order_placement(name: str) -> tuple[int, float]:
 
 
 def _plot_intervals(
-    title: str, x_label: str, lines: Mapping[str, Points], ticks: Sequence[str], unit: str, scale: float
+    title: str,
+    x_label: str,
+    lines: Mapping[str, Points],
+    ticks: Sequence[str],
+    unit: str,
+    scale: float,
 ) -> Plot:
-    """Plot lines whose points have their 95 % intervals, side by side so that the intervals do not cover each other.
+    """Plot lines whose points have their 95 % intervals, side by side so that the intervals do not
+    cover each other.
 
     Args:
         title: Title of the plot.
@@ -231,7 +269,9 @@ def _plot_intervals(
     ]
     names = ("line", "place", "value", "low", "high")
     values = [dict(zip(names, row, strict=True)) for row in rows if row[2] == row[2]]
-    place = alt.X(**encode_axis("place", x_label, "ordinal", sort=list(ticks), axis=alt.Axis(labelAngle=0)))
+    place = alt.X(
+        **encode_axis("place", x_label, "ordinal", sort=list(ticks), axis=alt.Axis(labelAngle=0))
+    )
     base = alt.Chart(alt.InlineData(values)).encode(
         x=place,
         xOffset=alt.XOffset("line", type="nominal", sort=list(lines)),

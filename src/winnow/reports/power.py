@@ -1,4 +1,6 @@
-"""A report on power: how many questions it takes to order two cells, and to show a difference between them."""
+"""A report on power: how many questions it takes to order two cells, and to show a difference
+between them.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,13 +20,17 @@ _MOST_LINES = 7
 
 
 def choose_sizes(num_questions: int) -> list[int]:
-    """Return the numbers of questions of a report: 50, 100, 200, 500 and so on, up to ten times as many as there are."""
+    """Return the numbers of questions of a report: 50, 100, 200, 500 and so on, up to ten times as
+    many as there are.
+    """
     series = [factor * 10**power for power in range(1, 7) for factor in (1, 2, 5)]
     return sorted({*(size for size in series if 50 <= size <= 10 * num_questions), num_questions})
 
 
 def find_questions_needed(points: Sequence[PowerPoint]) -> int | None:
-    """Return the smallest number of questions from which on a test shows the difference, or None if no size does."""
+    """Return the smallest number of questions from which on a test shows the difference, or None if
+    no size does.
+    """
     return find_size(points, "significant", _POWERFUL)
 
 
@@ -49,7 +55,9 @@ def build_power_report(
     """
     metric = cells[0].metrics[0]
     scale = get_unit_scale(metric)
-    pairs = [pair for comparisons in compare_by_factor(Family(cells, seed)) for pair in comparisons.pairs]
+    pairs = [
+        pair for comparisons in compare_by_factor(Family(cells, seed)) for pair in comparisons.pairs
+    ]
     entries = []
     for pair in pairs:
         differences = _get_differences(pair, metric.name, seed)
@@ -57,15 +65,28 @@ def build_power_report(
             entries.append((pair, differences, compute_power(differences, sizes, seed=seed)))
     entries.sort(key=lambda entry: -abs(entry[0].comparison.difference))
     notes = (
-        [] if entries else ["No two cells that differ in one factor have different values, so that there is nothing to show."]
+        []
+        if entries
+        else [
+            "No two cells that differ in one factor have different values, so that there is "
+            "nothing to show."
+        ]
     )
     if not entries:
         return Report(title, notes, [], [], provenance)
     tables = [
         _build_sizes_table(entries, scale),
         _build_sets_table(entries, sizes, scale),
-        _build_shares_table("Same order", "of draws in which the same cell is better", entries, sizes, "same_order"),
-        _build_shares_table("Significant", "of draws in which a test finds that it is", entries, sizes, "significant"),
+        _build_shares_table(
+            "Same order", "of draws in which the same cell is better", entries, sizes, "same_order"
+        ),
+        _build_shares_table(
+            "Significant",
+            "of draws in which a test finds that it is",
+            entries,
+            sizes,
+            "significant",
+        ),
         _build_planning_table(entries, effects, scale),
     ]
     return Report(title, notes, tables, [_plot(entries)], provenance)
@@ -75,13 +96,18 @@ Entry = tuple[Pair, NDArray[np.float64], Sequence[PowerPoint]]
 
 
 def describe_questions_needed(pair: Pair, metric: str, seed: int) -> str:
-    """Say how many questions would show the difference of a pair, if it is as large as it seems; "" if there is none."""
+    """Say how many questions would show the difference of a pair, if it is as large as it seems; ""
+    if there is none.
+    """
     differences = _get_differences(pair, metric, seed)
     if not differences.any():
         return ""
     sizes = choose_sizes(pair.comparison.n)
     needed = find_questions_needed(compute_power(differences, sizes, seed=seed))
-    return f"; tested alone, this one would need {f'up to {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+    return (
+        "; tested alone, this one would need "
+        f"{f'up to {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+    )
 
 
 def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
@@ -90,60 +116,102 @@ def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
 
 
 def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
-    """Build a table of the numbers of questions from which on the order is stable and the difference is shown."""
+    """Build a table of the numbers of questions from which on the order is stable and the
+    difference is shown.
+    """
     rows = []
     for pair, _, points in entries:
         stable, shown = find_size(points, "same_order", _STABLE), find_questions_needed(points)
         texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, shown)]
-        rows.append([*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts])
+        rows.append(
+            [*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts]
+        )
     caption = (
-        "Smallest number of questions from which on at least 95 % of the draws have the same order as all questions, and at "
-        "least 80 % of them show the difference at the 5 % level without correction. Questions are drawn with replacement, so "
-        "that this rests on the observed difference; if it was selected as large, the true one is probably smaller."
+        "Smallest number of questions from which on at least 95 % of the draws have the same order "
+        "as all questions, and at least 80 % of them show the difference at the 5 % level without "
+        "correction. Questions are drawn with replacement, so that this rests on the observed "
+        "difference; if it was selected as large, the true one is probably smaller."
     )
-    return TableView("How many questions it takes", caption, ["A", "B", "at", "A - B", "questions", "stable", "shown"], rows)
+    return TableView(
+        "How many questions it takes",
+        caption,
+        ["A", "B", "at", "A - B", "questions", "stable", "shown"],
+        rows,
+    )
 
 
 def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], scale: float) -> TableView:
     """Build a table of the differences that sets of questions of each size have."""
-    rows = [[*pair.names, *(_format_range(point, scale) for point in points)] for pair, _, points in entries]
+    rows = [
+        [*pair.names, *(_format_range(point, scale) for point in points)]
+        for pair, _, points in entries
+    ]
     numbers = [f"{size:,}" for size in sizes]
     caption = (
-        "95 % prediction interval for A - B over so many other questions of the same kind: how far another set may differ "
-        "from this one. Where it includes 0, the set of questions decides which one is better."
+        "95 % prediction interval for A - B over so many other questions of the same kind: how far "
+        "another set may differ from this one. Where it includes 0, the set of questions decides "
+        "which one is better."
     )
-    return TableView("Sets of questions", caption, ["A", "B", "at", *numbers], rows, subject=numbers)
+    return TableView(
+        "Sets of questions", caption, ["A", "B", "at", *numbers], rows, subject=numbers
+    )
 
 
 def _format_range(point: PowerPoint, scale: float) -> str:
     return f"{scale * point.low:+.1f} to {scale * point.high:+.1f}"
 
 
-def _build_shares_table(title: str, of: str, entries: Sequence[Entry], sizes: Sequence[int], measure: str) -> TableView:
-    rows = [[*pair.names, *(f"{100 * getattr(point, measure):.0f}" for point in points)] for pair, _, points in entries]
+def _build_shares_table(
+    title: str, of: str, entries: Sequence[Entry], sizes: Sequence[int], measure: str
+) -> TableView:
+    rows = [
+        [*pair.names, *(f"{100 * getattr(point, measure):.0f}" for point in points)]
+        for pair, _, points in entries
+    ]
     numbers = [f"{size:,}" for size in sizes]
-    return TableView(title, f"% {of}, by the number of questions.", ["A", "B", "at", *numbers], rows, subject=numbers)
+    return TableView(
+        title,
+        f"% {of}, by the number of questions.",
+        ["A", "B", "at", *numbers],
+        rows,
+        subject=numbers,
+    )
 
 
-def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], scale: float) -> TableView:
+def _build_planning_table(
+    entries: Sequence[Entry], effects: Sequence[float], scale: float
+) -> TableView:
     """Build a table of the numbers of questions that a planned comparison needs."""
     rows = [
-        [*pair.names, *(f"{compute_questions_needed(differences, effect / scale):,}" for effect in effects)]
+        [
+            *pair.names,
+            *(f"{compute_questions_needed(differences, effect / scale):,}" for effect in effects),
+        ]
         for pair, differences, _ in entries
     ]
     caption = (
-        "Number of questions that show a difference of this size (80 % power, 5 % level), if cells differ as often as these."
+        "Number of questions that show a difference of this size (80 % power, 5 % level), if cells "
+        "differ as often as these."
     )
     sizes = [f"{effect:g}" for effect in effects]
     return TableView("Planned comparisons", caption, ["A", "B", "at", *sizes], rows, subject=sizes)
 
 
 def _plot(entries: Sequence[Entry]) -> Plot:
-    """Plot the share of draws with the same order against the number of questions, for the largest differences."""
+    """Plot the share of draws with the same order against the number of questions, for the largest
+    differences.
+    """
     import altair as alt
 
-    lines = [(f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points) for pair, _, points in entries[:_MOST_LINES]]
-    rows = [(name, point.n, 100 * point.same_order, 100 * point.significant) for name, points in lines for point in points]
+    lines = [
+        (f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points)
+        for pair, _, points in entries[:_MOST_LINES]
+    ]
+    rows = [
+        (name, point.n, 100 * point.same_order, 100 * point.significant)
+        for name, points in lines
+        for point in points
+    ]
     values = [{"line": name, "n": n, "share": share} for name, n, share, _ in rows]
     base = alt.Chart(alt.InlineData(values)).mark_line(point=True)
     lines_of_pairs = base.encode(
@@ -151,6 +219,13 @@ def _plot(entries: Sequence[Entry]) -> Plot:
         y=alt.Y(**encode_axis("share", "share of draws, %", scale=alt.Scale(zero=False))),
         color=alt.Color("line", type="nominal", sort=[name for name, _ in lines]),
     )
-    bound = alt.Chart(alt.InlineData([{"share": 100 * _STABLE}])).mark_rule(strokeDash=[2, 3], color="gray")
+    bound = alt.Chart(alt.InlineData([{"share": 100 * _STABLE}])).mark_rule(
+        strokeDash=[2, 3], color="gray"
+    )
     chart = alt.layer(lines_of_pairs, bound.encode(y="share:Q"))
-    return build_plot("Draws with the same order", ("pair", "questions", "same order, %", "significant, %"), rows, chart)
+    return build_plot(
+        "Draws with the same order",
+        ("pair", "questions", "same order, %", "significant, %"),
+        rows,
+        chart,
+    )

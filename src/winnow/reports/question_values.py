@@ -1,4 +1,6 @@
-"""The metrics of every question of every cell as one table, for plots, regressions and slices of one's own."""
+"""The metrics of every question of every cell as one table, for plots, regressions and slices of
+one's own.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +17,9 @@ _LABELS = ("strategy", "k", "gold", "samples", "setting", "seed")
 def write_question_values(cells: Sequence[CellResult], path: Path) -> None:
     """Write a Parquet file with a row per cell and question.
 
-    Its columns are the name of the cell and its labels, the id of the question, the answer, the group of the breakdown if
-    there is one, and a column per metric with the question's own value, in shares from 0 to 1, or null where it is undefined.
+    Its columns are the name of the cell and its labels, the id of the question, the answer, the
+    group of the breakdown if there is one, and a column per metric with the question's own value,
+    in shares from 0 to 1, or null where it is undefined.
 
     Args:
         cells: Cells of a report.
@@ -39,7 +42,9 @@ def _build_table(name: str, cell: CellResult) -> pa.Table:
     """Build the rows of one cell."""
     labels = {"cell": name, **{label: getattr(cell.labels, label) for label in _LABELS}}
     columns: dict[str, pa.Array] = {
-        label: pa.array([value] * cell.num_questions, pa.int64() if isinstance(value, int) else pa.string())
+        label: pa.array(
+            [value] * cell.num_questions, pa.int64() if isinstance(value, int) else pa.string()
+        )
         for label, value in labels.items()
     }
     columns["question_id"] = pa.array(cell.columns.question_ids, pa.string())
@@ -47,5 +52,7 @@ def _build_table(name: str, cell: CellResult) -> pa.Table:
     if cell.groups:
         columns["group"] = pa.array(cell.groups, pa.string())
     for metric in cell.metrics:
-        columns[metric.name] = pa.array(cell.compute_values(metric.name), pa.float64(), from_pandas=True)
+        columns[metric.name] = pa.array(
+            cell.compute_values(metric.name), pa.float64(), from_pandas=True
+        )
     return pa.table(columns)

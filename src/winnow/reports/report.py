@@ -1,4 +1,6 @@
-"""The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as Markdown."""
+"""The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as
+Markdown.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +47,8 @@ class Report:
         notes: Warnings that are shown above the tables.
         tables: Tables in the order in which they are shown.
         plots: Plots, which Markdown leaves out. The page of a sweep has charts instead.
-        provenance: Description of the data, models, seeds and code from which the report was built, by topic.
+        provenance: Description of the data, models, seeds and code from which the report was built,
+            by topic.
         glossary: Meaning of each column by its name.
         how_to_read: How the differences of the tables are tested, or "" if there are none.
 
@@ -68,14 +71,19 @@ class Report:
         """Render the report as a self-contained HTML page."""
         from jinja2 import Environment, FileSystemLoader
 
-        environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+        environment = Environment(
+            loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+        )
         return environment.get_template("report.html").render(report=self)
 
     def render_markdown(self) -> str:
         """Render the notes, tables and provenance as Markdown, without the plots."""
         sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
         for table in self.shortened_tables:
-            rows = [[str(value).replace("|", "\\|") for value in row] for row in (table.columns, *table.rows)]
+            rows = [
+                [str(value).replace("|", "\\|") for value in row]
+                for row in (table.columns, *table.rows)
+            ]
             rows.insert(1, ["---"] * len(table.columns))
             lines = [f"| {' | '.join(row)} |" for row in rows]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
@@ -83,7 +91,10 @@ class Report:
             sections.append(f"## How to read the differences\n\n{self.how_to_read}")
         for title, entries in (("Columns", self.glossary), ("Provenance", self.provenance)):
             if entries:
-                sections.append(f"## {title}\n\n" + "\n".join(f"- {name}: {value}" for name, value in entries.items()))
+                sections.append(
+                    f"## {title}\n\n"
+                    + "\n".join(f"- {name}: {value}" for name, value in entries.items())
+                )
         return "\n\n".join(sections) + "\n"
 
     def render_latex(self) -> str:
@@ -103,19 +114,23 @@ def build_report(
 ) -> Report:
     """Build the report of a sweep from its cells.
 
-    The tables are, in this order: a paper's values beside ours, a matrix of the first metric, paired comparisons, those of
-    the best cell, the breakdown, all metrics on all questions and on those with a gold passage, and the answers on which the
-    rules of a metric differ.
+    The tables are, in this order: a paper's values beside ours, a matrix of the first metric,
+    paired comparisons, those of the best cell, the breakdown, all metrics on all questions and on
+    those with a gold passage, and the answers on which the rules of a metric differ.
 
     Args:
         title: Title of the page.
         family: Cells of the sweep with the tests of their differences.
-        provenance: Description of the data, models, seeds and code that produced the numbers, by topic.
-        breakdown: What the questions are grouped by, for a table of the first metric by group. If it is empty, there is no
-            such table.
-        part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
-        filtered: Number of questions before and after the closed-book filter, or None if there is no filter.
-        more_notes: Notes on what only the stages know, such as the models and the code behind the cells.
+        provenance: Description of the data, models, seeds and code that produced the numbers, by
+            topic.
+        breakdown: What the questions are grouped by, for a table of the first metric by group. If
+            it is empty, there is no such table.
+        part: Table or figure of a paper. If it is given, the first tables compare the cells with
+            it.
+        filtered: Number of questions before and after the closed-book filter, or None if there is
+            no filter.
+        more_notes: Notes on what only the stages know, such as the models and the code behind the
+            cells.
 
     """
     cells, seed = family.cells, family.seed
@@ -128,18 +143,21 @@ def build_report(
     if breakdown:
         tables.append(build_breakdown_table(cells, breakdown, seed))
     caption = (
-        f"{format_question_count(cells)} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for "
-        "means and ratios; those of ratios of counts, such as (3/750), resample the questions to which the counts belong."
+        f"{format_question_count(cells)} questions. The 95 % intervals are Wilson's for shares, "
+        "and bootstrap intervals for means and ratios; those of ratios of counts, such as "
+        "(3/750), resample the questions to which the counts belong."
     )
     if judges := _describe_judges(cells):
         caption += f" Judged by {judges}."
     tables.append(build_metrics_table("All questions", caption, cells, seed))
     if any(cell.num_questions for cell in gold_cells):
         caption = (
-            f"{format_question_count(gold_cells)} of {format_question_count(cells)} questions have an annotated gold passage "
-            "or an answer in the retrieved passages."
+            f"{format_question_count(gold_cells)} of {format_question_count(cells)} questions have "
+            "an annotated gold passage or an answer in the retrieved passages."
         )
-        tables.append(build_metrics_table("Questions with a gold passage", caption, gold_cells, seed))
+        tables.append(
+            build_metrics_table("Questions with a gold passage", caption, gold_cells, seed)
+        )
     spread_table = build_seeds_table(cells, seed)
     if spread_table:
         tables.append(spread_table)
@@ -158,7 +176,9 @@ def build_report(
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
     how_to_read = family.how_to_read if family.num_tests else ""
-    return Report(title, notes, tables, [], provenance, build_glossary(cells[0].metrics), how_to_read)
+    return Report(
+        title, notes, tables, [], provenance, build_glossary(cells[0].metrics), how_to_read
+    )
 
 
 def _describe_judges(cells: Sequence[CellResult]) -> str:
@@ -168,7 +188,8 @@ def _describe_judges(cells: Sequence[CellResult]) -> str:
 
 
 def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
-    """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells have.
+    """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells
+    have.
 
     Args:
         family: Cells of the sweep.
@@ -183,28 +204,47 @@ def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
     first = cells[0].metrics[0].name
     placements = list(dict.fromkeys(cell.labels.gold for cell in with_passages))
     ks = sorted({cell.labels.k for cell in with_passages})
-    names = [name for name in dict.fromkeys([first, *PLOTTED_METRICS]) if _is_defined(with_passages, name, seed)]
-    plots = [plot_against_k(with_passages, name, gold, seed) for gold in placements for name in names if name != "nm"]
-    plots += [plot_against_k(with_passages, name, gold, seed) for gold in placements for name in names if name == "nm"]
+    names = [
+        name
+        for name in dict.fromkeys([first, *PLOTTED_METRICS])
+        if _is_defined(with_passages, name, seed)
+    ]
+    plots = [
+        plot_against_k(with_passages, name, gold, seed)
+        for gold in placements
+        for name in names
+        if name != "nm"
+    ]
+    plots += [
+        plot_against_k(with_passages, name, gold, seed)
+        for gold in placements
+        for name in names
+        if name == "nm"
+    ]
     if first in names:
         plots += [plot_against_position(gold_cells or with_passages, first, k, seed) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]
     if cost != first and all(cell.find_metric(cost) for cell in cells):
-        plots += filter(None, [plot_frontier(cells, first, cost, gold, seed) for gold in placements])
+        plots += filter(
+            None, [plot_frontier(cells, first, cost, gold, seed) for gold in placements]
+        )
     return plots
 
 
 def _is_defined(cells: Sequence[CellResult], metric: str, seed: int) -> bool:
     """Return whether all cells have a metric, and at least one a value."""
-    return all(cell.find_metric(metric) for cell in cells) and any(cell.compute_interval(metric, seed).n for cell in cells)
+    return all(cell.find_metric(metric) for cell in cells) and any(
+        cell.compute_interval(metric, seed).n for cell in cells
+    )
 
 
 def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells with only the questions that have a gold passage. The result is empty if all cells are closed-book.
+    """Return the cells with only the questions that have a gold passage. The result is empty if all
+    cells are closed-book.
 
-    Closed-book cells have no passages, so that the cells with passages and the same selection of questions say which of their
-    questions have a gold passage.
+    Closed-book cells have no passages, so that the cells with passages and the same selection of
+    questions say which of their questions have a gold passage.
     """
     if not any(cell.labels.k for cell in cells):
         return []
@@ -212,9 +252,17 @@ def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
     by_selection: dict[str, set[str]] = {}
     for cell in cells:
         pairs = zip(cell.columns.question_ids, cell.columns.provenances, strict=True)
-        gold.append({question_id for question_id, provenance in pairs if cell.labels.k and provenance != "none"})
+        gold.append(
+            {
+                question_id
+                for question_id, provenance in pairs
+                if cell.labels.k and provenance != "none"
+            }
+        )
         by_selection.setdefault(cell.labels.questions, set()).update(gold[-1])
     return [
-        cell.select_questions(question_ids if cell.labels.k else by_selection[cell.labels.questions])
+        cell.select_questions(
+            question_ids if cell.labels.k else by_selection[cell.labels.questions]
+        )
         for cell, question_ids in zip(cells, gold, strict=True)
     ]

@@ -27,7 +27,8 @@ class ReportedValue:
         metric: Name of the metric.
         low: The value, or the lower end if the paper gives a range, or NaN if it prints a dash.
         high: Upper end of the range. It is equal to `low` if the paper gives a single value.
-        where: Labels of the cells to which the value belongs, such as {"strategy": "post_fusion", "k": 5}.
+        where: Labels of the cells to which the value belongs, such as {"strategy": "post_fusion",
+            "k": 5}.
         note: Statement of the paper on the value.
 
     """
@@ -79,7 +80,8 @@ class PaperPart:
         reported: Values of the table or figure.
         differences: Differences between cells of the table or figure that the paper reports.
         other_systems: First metrics of other systems, by the name of the system.
-        questions: Number of questions before and after the paper's closed-book filter, or empty if it is not reported.
+        questions: Number of questions before and after the paper's closed-book filter, or empty if
+            it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
         flags: Contradictions within the paper, for a note above the table.
 
@@ -104,14 +106,19 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         paper: Name of the YAML file without its extension.
         part: Key of the table or figure in the file, such as "table1".
         dataset: Name of a data set of the table or figure.
-        model: Name of a model of the table or figure. It is ignored if the values are not given by model.
+        model: Name of a model of the table or figure. It is ignored if the values are not given by
+            model.
 
     Raises:
         ConfigError: If there is no such paper, table or figure, data set or model.
 
     """
     body = _read_paper(paper)
-    parts = {key: value for key, value in body.items() if isinstance(value, Mapping) and "metrics" in value}
+    parts = {
+        key: value
+        for key, value in body.items()
+        if isinstance(value, Mapping) and "metrics" in value
+    }
     entry = _look_up("part", part, parts)
     metrics = entry["metrics"]
     if isinstance(metrics, Mapping):
@@ -123,7 +130,14 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         rows = _look_up("model", model, _look_up("dataset", dataset, entry["values"]))
         source += f" ({dataset}, {model})"
         reported += [
-            _parse_value({"metric": metric, "value": math.nan if value is None else value, "strategy": strategy}, at)
+            _parse_value(
+                {
+                    "metric": metric,
+                    "value": math.nan if value is None else value,
+                    "strategy": strategy,
+                },
+                at,
+            )
             for strategy, values in rows.items()
             for metric, value in zip(metrics, values, strict=True)
         ]
@@ -131,15 +145,29 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         source += f" ({dataset})"
     reported += [
         _parse_value(
-            {"metric": row.get("metric", "em"), "value": row[dataset], "note": row.get("note", ""), **row["where"]}, at
+            {
+                "metric": row.get("metric", "em"),
+                "value": row[dataset],
+                "note": row.get("note", ""),
+                **row["where"],
+            },
+            at,
         )
         for row in entry.get("cells", ())
         if dataset in row
     ]
-    others = {system: row[dataset] for system, row in entry.get("others", {}).items() if row.get(dataset) is not None}
-    others = {system: value if isinstance(value, list) else [value] for system, value in others.items()}
+    others = {
+        system: row[dataset]
+        for system, row in entry.get("others", {}).items()
+        if row.get(dataset) is not None
+    }
+    others = {
+        system: value if isinstance(value, list) else [value] for system, value in others.items()
+    }
     differences = [
-        _parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset, model)
+        _parse_difference(row, dataset)
+        for row in entry.get("differences", ())
+        if _is_reported(row, dataset, model)
     ]
     stated = [(difference.metric, difference.of, difference.less) for difference in differences]
     computed = _compute_differences(metrics[0], rows) if "values" in entry else []
@@ -147,34 +175,57 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
     flags = body.get("flags", ())
-    return PaperPart(entry["title"], source, at, metrics, reported, differences, others, questions, gold_only, flags)
+    return PaperPart(
+        entry["title"],
+        source,
+        at,
+        metrics,
+        reported,
+        differences,
+        others,
+        questions,
+        gold_only,
+        flags,
+    )
 
 
 def load_reported_question_counts(paper: str, dataset: str) -> Mapping[str, int]:
-    """Return the numbers of questions by split that a paper reports for a data set, or an empty mapping if it reports none."""
+    """Return the numbers of questions by split that a paper reports for a data set, or an empty
+    mapping if it reports none.
+    """
     splits: Mapping[str, int] = _read_paper(paper).get("splits", {}).get(dataset, {})
     return splits
 
 
 def _read_paper(paper: str) -> Any:
     """Read papers/<paper>.yaml."""
-    paths = [path for path in (files("winnow.reports") / "papers").iterdir() if path.name.endswith(".yaml")]
+    paths = [
+        path
+        for path in (files("winnow.reports") / "papers").iterdir()
+        if path.name.endswith(".yaml")
+    ]
     path = _look_up("paper", paper, {path.name.removesuffix(".yaml"): path for path in paths})
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def _look_up(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
-    """Return the entry that a setting of `report.paper` names; raise ConfigError if there is none."""
+    """Return the entry that a setting of `report.paper` names; raise ConfigError if
+    there is none.
+    """
     if name not in entries:
         choices = ", ".join(entries)
         raise ConfigError(
-            f"report.paper.{setting}={name!r} is unknown. Choose one of {choices}." + suggest_name(name, entries)
+            f"report.paper.{setting}={name!r} is unknown. Choose one of {choices}."
+            + suggest_name(name, entries)
         )
     return entries[name]
 
 
-def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]) -> list[ReportedDifference]:
-    """Compute how much each strategy of a table differs in the first metric from the strategy that it varies.
+def _compute_differences(
+    metric: str, rows: Mapping[str, Sequence[float | None]]
+) -> list[ReportedDifference]:
+    """Compute how much each strategy of a table differs in the first metric from the strategy that
+    it varies.
 
     A strategy "a_without_b" varies "a". The others are compared with the table's first strategy.
 
@@ -192,12 +243,18 @@ def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]
         if value is not None and baseline is not None and value != baseline:
             difference = round(value - baseline, 1)
             note = "computed from the table's values"
-            differences.append(ReportedDifference(metric, {"strategy": strategy}, {"strategy": other}, difference, note=note))
+            differences.append(
+                ReportedDifference(
+                    metric, {"strategy": strategy}, {"strategy": other}, difference, note=note
+                )
+            )
     return differences
 
 
 def _is_reported(row: Mapping[str, Any], dataset: str, model: str) -> bool:
-    """Return whether a difference is reported for a data set and a model. It is of all of them if it names none."""
+    """Return whether a difference is reported for a data set and a model. It is of all of them if
+    it names none.
+    """
     value = row.get("value")
     has_value = not isinstance(value, Mapping) or dataset in value
     return has_value and (row.get("dataset", dataset), row.get("model", model)) == (dataset, model)
@@ -206,8 +263,12 @@ def _is_reported(row: Mapping[str, Any], dataset: str, model: str) -> bool:
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
     """Parse a difference. Its value may be given by data set."""
     value = row.get("value")
-    other_fields = {key: entry for key, entry in row.items() if key not in ("value", "dataset", "model")}
-    return ReportedDifference(**other_fields, value=value[dataset] if isinstance(value, Mapping) else value)
+    other_fields = {
+        key: entry for key, entry in row.items() if key not in ("value", "dataset", "model")
+    }
+    return ReportedDifference(
+        **other_fields, value=value[dataset] if isinstance(value, Mapping) else value
+    )
 
 
 def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
@@ -219,11 +280,22 @@ def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedVal
     return ReportedValue(entry["metric"], low, high, {**at, **where}, entry.get("note", ""))
 
 
-def find_value(reported: Sequence[ReportedValue], metric: str, labels: CellLabels) -> ReportedValue | None:
-    """Return what a paper reports of a metric for a cell, or None if it has no counterpart of the cell."""
-    return next((value for value in reported if value.metric == metric and has_labels(labels, value.where)), None)
+def find_value(
+    reported: Sequence[ReportedValue], metric: str, labels: CellLabels
+) -> ReportedValue | None:
+    """Return what a paper reports of a metric for a cell, or None if it has no counterpart of the
+    cell.
+    """
+    return next(
+        (value for value in reported if value.metric == metric and has_labels(labels, value.where)),
+        None,
+    )
 
 
 def has_labels(labels: CellLabels, where: Mapping[str, Any]) -> bool:
-    """Return whether the labels of a cell include all labels in `where`, by default those of passages as they are."""
-    return all(getattr(labels, name) == value for name, value in {"context": "none", **where}.items())
+    """Return whether the labels of a cell include all labels in `where`, by default those of
+    passages as they are.
+    """
+    return all(
+        getattr(labels, name) == value for name, value in {"context": "none", **where}.items()
+    )

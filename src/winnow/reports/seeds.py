@@ -26,7 +26,9 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
         if cell.labels.seed:
             cells_by_labels.setdefault(replace(cell.labels, seed="", code=""), []).append(cell)
     groups = [
-        _select_common_questions(group) for group in cells_by_labels.values() if len({cell.labels.seed for cell in group}) > 1
+        _select_common_questions(group)
+        for group in cells_by_labels.values()
+        if len({cell.labels.seed for cell in group}) > 1
     ]
     if not groups:
         return None
@@ -38,15 +40,25 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
         row = [labels.line, str(labels.k), labels.gold, seeds, str(group[0].num_questions)]
         for metric in metrics:
             intervals = [cell.compute_interval(metric.name, seed) for cell in group]
-            values = get_unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
+            values = get_unit_scale(metric) * np.array(
+                [interval.mean for interval in intervals if interval.n]
+            )
             row.append(_format_spread(values) if len(values) == len(group) else UNDEFINED)
         rows.append(row)
     caption = (
-        "Mean, standard deviation and range over the models that were trained with different seeds. All models of a row are "
-        "evaluated on the same questions; a metric that is undefined for one of them has no spread. The intervals of the "
-        "other tables are over questions, for one model each."
+        "Mean, standard deviation and range over the models that were trained with different "
+        "seeds. All models of a row are evaluated on the same questions; a metric that is "
+        "undefined for one of them has no spread. The intervals of the other tables are over "
+        "questions, for one model each."
     )
-    columns = ["strategy", "k", "gold", "training seeds", "questions", *(metric.heading for metric in metrics)]
+    columns = [
+        "strategy",
+        "k",
+        "gold",
+        "training seeds",
+        "questions",
+        *(metric.heading for metric in metrics),
+    ]
     return TableView("Spread over training seeds", caption, columns, rows)
 
 
@@ -60,4 +72,7 @@ def _select_common_questions(cells: Sequence[CellResult]) -> list[CellResult]:
 
 
 def _format_spread(values: np.ndarray) -> str:
-    return f"{values.mean():.1f} \N{PLUS-MINUS SIGN} {values.std(ddof=1):.1f} [{values.min():.1f}, {values.max():.1f}]"
+    return (
+        f"{values.mean():.1f} \N{PLUS-MINUS SIGN} {values.std(ddof=1):.1f} [{values.min():.1f}, "
+        f"{values.max():.1f}]"
+    )

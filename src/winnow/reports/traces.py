@@ -10,7 +10,19 @@ from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.modeling.tool_calls import encode_messages
 from winnow.protocols import CallStore
-from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Message, Pages, Role, Search, TooLong
+from winnow.records import (
+    Context,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Pages,
+    Role,
+    Search,
+    TooLong,
+)
 from winnow.reports.page.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
@@ -26,8 +38,8 @@ def build_trace(
 ) -> Trace | None:
     """Replay how a cell answered a question.
 
-    If the ledger no longer yields the stored answer, the trace has the recorded steps, without texts of prompts and replies;
-    it is None if there are none.
+    If the ledger no longer yields the stored answer, the trace has the recorded steps, without
+    texts of prompts and replies; it is None if there are none.
 
     Args:
         cell: Cell with its strategy and rankings.
@@ -54,7 +66,12 @@ def build_trace(
         verdict=_judge(sample),
         rationale=f"{outcome.title}: {outcome.meaning}",
         spans=[
-            *_build_context_spans(question.text, placed, labels.k, {"placement": labels.gold, "distractors": distractors}),
+            *_build_context_spans(
+                question.text,
+                placed,
+                labels.k,
+                {"placement": labels.gold, "distractors": distractors},
+            ),
             *rounds,
             _build_choice(prediction.answer, prediction.candidates, prediction.trace),
         ],
@@ -76,10 +93,15 @@ def _replay_rounds(
     ledger: CallStore,
     recorded: QuestionSteps | None,
 ) -> list[Span] | None:
-    """Return a span per round of the replayed plan, or None if the ledger no longer yields the stored answer."""
+    """Return a span per round of the replayed plan, or None if the ledger no longer yields the
+    stored answer.
+    """
     try:
         replayed = replay_plan(
-            cell.plan(sample.question, placed.contexts), identities, ledger, recorded.steps if recorded else ()
+            cell.plan(sample.question, placed.contexts),
+            identities,
+            ledger,
+            recorded.steps if recorded else (),
         )
     except LedgerError:
         return None
@@ -92,10 +114,22 @@ def _build_recorded_rounds(steps: QuestionSteps) -> list[Span]:
     """Return a span per round of the recorded steps."""
     rounds: dict[int, list[Span]] = {}
     for step in steps.steps:
-        inputs = {"query": step.query, "passage_ids": [passage.passage_id for passage in step.passages], "calls": step.calls}
-        rounds.setdefault(step.round, []).append(Span(step.role, "CHAIN", inputs, {"finish_reason": step.finish}))
+        inputs = {
+            "query": step.query,
+            "passage_ids": [passage.passage_id for passage in step.passages],
+            "calls": step.calls,
+        }
+        rounds.setdefault(step.round, []).append(
+            Span(step.role, "CHAIN", inputs, {"finish_reason": step.finish})
+        )
     return [
-        Span(f"round {number}", "CHAIN", {"requests": len(spans)}, [span.outputs for span in spans], children=spans)
+        Span(
+            f"round {number}",
+            "CHAIN",
+            {"requests": len(spans)},
+            [span.outputs for span in spans],
+            children=spans,
+        )
         for number, spans in rounds.items()
     ]
 
@@ -107,8 +141,11 @@ def _judge(sample: Sample) -> Verdict:
     return "unknown" if sample.prediction.unknown else "wrong"
 
 
-def _build_context_spans(question: str, placed: PlacedContexts, k: int, rules: Mapping[str, str]) -> list[Span]:
-    """Build the spans of the contexts by rank and of their placement; a cell without passages has none.
+def _build_context_spans(
+    question: str, placed: PlacedContexts, k: int, rules: Mapping[str, str]
+) -> list[Span]:
+    """Build the spans of the contexts by rank and of their placement; a cell without passages has
+    none.
 
     Contexts are those of the prompt, also where distractors have replaced retrieved ones.
     """
@@ -121,7 +158,12 @@ def _build_context_spans(question: str, placed: PlacedContexts, k: int, rules: M
         "provenance": placed.provenance,
     }
     return [
-        Span("retrieve", "RETRIEVER", {"question": question, "k": k}, [_describe_context(context) for context in ranked]),
+        Span(
+            "retrieve",
+            "RETRIEVER",
+            {"question": question, "k": k},
+            [_describe_context(context) for context in ranked],
+        ),
         Span("place", "RERANKER", dict(rules), outputs),
     ]
 
@@ -136,13 +178,23 @@ def _describe_context(context: Context) -> dict[str, Any]:
         "is_gold": context.is_gold,
         "has_answer": context.has_answer,
     }
-    return {"id": context.passage.passage_id, "page_content": context.passage.text, "metadata": metadata}
+    return {
+        "id": context.passage.passage_id,
+        "page_content": context.passage.text,
+        "metadata": metadata,
+    }
 
 
 def _build_round(number: int, calls: Sequence[Call]) -> Span:
     """Build the span of requests that were served together, with one span per call."""
     spans = [_build_call(call) for call in calls]
-    return Span(f"round {number}", "CHAIN", {"requests": len(calls)}, [span.outputs for span in spans], children=spans)
+    return Span(
+        f"round {number}",
+        "CHAIN",
+        {"requests": len(calls)},
+        [span.outputs for span in spans],
+        children=spans,
+    )
 
 
 def _build_call(call: Call) -> Span:
@@ -152,9 +204,18 @@ def _build_call(call: Call) -> Span:
         case Generate():
             kind, inputs = "CHAT_MODEL", {"messages": encode_messages(request.messages)}
         case Likelihood():
-            kind, inputs = "LLM", {"messages": encode_messages(request.messages), "continuation": request.continuation}
+            kind, inputs = (
+                "LLM",
+                {
+                    "messages": encode_messages(request.messages),
+                    "continuation": request.continuation,
+                },
+            )
         case Estimate():
-            kind, inputs = "RERANKER", {"question": request.question, "title": request.title, "text": request.text}
+            kind, inputs = (
+                "RERANKER",
+                {"question": request.question, "title": request.title, "text": request.text},
+            )
         case Search():
             kind, inputs = "TOOL", {"query": request.query, "n": request.n}
     match result:
@@ -163,12 +224,23 @@ def _build_call(call: Call) -> Span:
             (reply,) = encode_messages([Message("assistant", result.text, result.tool_calls)])
             reply |= {"reasoning": result.reasoning} if result.reasoning else {}
             outputs: Any = {"choices": [{"message": reply, "finish_reason": result.finish}]}
-            return Span(request.role, kind, inputs, outputs, usage.seconds, (usage.tokens_in, usage.tokens_out))
+            return Span(
+                request.role,
+                kind,
+                inputs,
+                outputs,
+                usage.seconds,
+                (usage.tokens_in, usage.tokens_out),
+            )
         case Failed() | TooLong():
             outputs = {"failed": result.reason}
         case Pages():
             outputs = [
-                {"id": page.passage_id, "page_content": page.text, "metadata": {"title": page.title}}
+                {
+                    "id": page.passage_id,
+                    "page_content": page.text,
+                    "metadata": {"title": page.title},
+                }
                 for page in result.passages
             ]
         case _:
@@ -177,6 +249,10 @@ def _build_call(call: Call) -> Span:
 
 
 def _build_choice(answer: str, candidates: Sequence[str], trace: Sequence[str]) -> Span:
-    """Build the span in which the answer is chosen, with what the strategy recorded, such as the votes."""
+    """Build the span in which the answer is chosen, with what the strategy recorded, such as the
+    votes.
+    """
     name = "vote" if any(entry.startswith("vote") for entry in trace) else "answer"
-    return Span(name, "PARSER", {"candidates": list(candidates), "trace": list(trace)}, {"answer": answer})
+    return Span(
+        name, "PARSER", {"candidates": list(candidates), "trace": list(trace)}, {"answer": answer}
+    )

@@ -1,4 +1,6 @@
-"""Logging of traces to MLflow: how single questions were answered, span by span, with an assessment of the answer."""
+"""Logging of traces to MLflow: how single questions were answered, span by span, with an assessment
+of the answer.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class Span:
         name: Name of the step.
         kind: Type of the span in MLflow, such as "RETRIEVER", "CHAIN" or "CHAT_MODEL".
         inputs: What the step received.
-        outputs: What it returned. Documents of a "RETRIEVER" have the keys page_content, id and metadata.
+        outputs: What it returned. Documents of a "RETRIEVER" have the keys page_content, id and
+            metadata.
         seconds: Duration. A span with children takes as long as they do together.
         tokens: Numbers of tokens that a model read and wrote, or None.
         children: Steps within this one, in order.
@@ -53,8 +56,12 @@ class Span:
 
     @property
     def duration(self) -> int:
-        """Return the duration in nanoseconds; it is positive, because MLflow shows spans in the order of their starts."""
-        return max(_SHORTEST, round(self.seconds * 1e9) + sum(child.duration for child in self.children))
+        """Return the duration in nanoseconds; it is positive, because MLflow shows spans in the
+        order of their starts.
+        """
+        return max(
+            _SHORTEST, round(self.seconds * 1e9) + sum(child.duration for child in self.children)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,8 @@ def log_traces(
     build: Callable[[str], Trace | None],
     advance: Callable[[], None],
 ) -> tuple[int, int]:
-    """Log the traces of some answers of a run, and delete the run's traces of other predictions or questions.
+    """Log the traces of some answers of a run, and delete the run's traces of other predictions or
+    questions.
 
     Traces that the run has already are kept, and not built again.
 
@@ -115,7 +123,9 @@ def log_traces(
     with _send_to(tracker.uri):
         complete_ids, outdated = _divide_traces(tracker, run_id, content, set(question_ids))
         for first in range(0, len(outdated), _BATCH):
-            tracker.client.delete_traces(tracker.experiment_id, trace_ids=outdated[first : first + _BATCH])
+            tracker.client.delete_traces(
+                tracker.experiment_id, trace_ids=outdated[first : first + _BATCH]
+            )
         num_logged = 0
         for question_id in question_ids:
             trace = None if question_id in complete_ids else build(question_id)
@@ -128,7 +138,9 @@ def log_traces(
 
 @contextmanager
 def _send_to(uri: str) -> Iterator[None]:
-    """Make MLflow send traces to a store at once, in place of the process's store and in the background."""
+    """Make MLflow send traces to a store at once, in place of the process's store and in the
+    background.
+    """
     import mlflow
 
     name, former_uri = "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", mlflow.get_tracking_uri()
@@ -145,8 +157,11 @@ def _send_to(uri: str) -> Iterator[None]:
             os.environ[name] = former
 
 
-def _divide_traces(tracker: Tracker, run_id: str, content: str, question_ids: set[str]) -> tuple[set[str], list[str]]:
-    """Divide the traces of a run into those to keep, by question id, and those to delete, by trace id.
+def _divide_traces(
+    tracker: Tracker, run_id: str, content: str, question_ids: set[str]
+) -> tuple[set[str], list[str]]:
+    """Divide the traces of a run into those to keep, by question id, and those to delete, by trace
+    id.
 
     One complete trace per question is kept. A trace whose assessment is missing was interrupted.
     """
@@ -155,7 +170,11 @@ def _divide_traces(tracker: Tracker, run_id: str, content: str, question_ids: se
     token = None
     while True:
         page = tracker.client.search_traces(
-            locations=[tracker.experiment_id], run_id=run_id, max_results=_BATCH, page_token=token, include_spans=False
+            locations=[tracker.experiment_id],
+            run_id=run_id,
+            max_results=_BATCH,
+            page_token=token,
+            include_spans=False,
         )
         for trace in page:
             question_id = trace.info.tags.get(_QUESTION_TAG)
@@ -194,7 +213,12 @@ def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: T
     try:
         if trace.answers:
             source = AssessmentSource("CODE", "data set")
-            mlflow.log_expectation(trace_id=root.trace_id, name="accepted_answers", value=list(trace.answers), source=source)
+            mlflow.log_expectation(
+                trace_id=root.trace_id,
+                name="accepted_answers",
+                value=list(trace.answers),
+                source=source,
+            )
         mlflow.log_feedback(  # the last write: a trace with it is complete
             trace_id=root.trace_id,
             name=_ASSESSMENT,
@@ -204,8 +228,8 @@ def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: T
         )
     except MlflowException as error:
         raise WinnowError(
-            f"MLflow at {tracker.uri} did not store the trace of question {trace.question_id!r}: {error} Run the command "
-            "again; traces that are stored are kept."
+            f"MLflow at {tracker.uri} did not store the trace of question {trace.question_id!r}: "
+            f"{error} Run the command again; traces that are stored are kept."
         ) from error
 
 
@@ -217,7 +241,13 @@ def _log_span(client: MlflowClient, trace_id: str, parent_id: str, span: Span, s
         usage = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
         attributes = {"mlflow.chat.tokenUsage": usage}
     logged = client.start_span(
-        span.name, trace_id, parent_id, span_type=span.kind, inputs=span.inputs, attributes=attributes, start_time_ns=start
+        span.name,
+        trace_id,
+        parent_id,
+        span_type=span.kind,
+        inputs=span.inputs,
+        attributes=attributes,
+        start_time_ns=start,
     )
     inner = start
     for child in span.children:

@@ -1,4 +1,6 @@
-"""BM25 retrieval with the library bm25s, which searches a memory-mapped sparse matrix of scores on all CPU cores."""
+"""BM25 retrieval with the library bm25s, which searches a memory-mapped sparse matrix of scores on
+all CPU cores.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from winnow.records import Hit, Question
 _CHARACTERS_OR_WORDS = rf"[{CHARACTERS}]|[^\W{CHARACTERS}]+"
 """Pattern of the tokens of texts in scripts without spaces."""
 _STEMMED = (
-    "danish", "dutch", "english", "french", "german", "italian", "norwegian", "portuguese", "russian", "spanish", "swedish",
-    "turkish",
+    "danish", "dutch", "english", "french", "german", "italian", "norwegian", "portuguese",
+    "russian", "spanish", "swedish", "turkish",
 )  # fmt: skip
 """Languages with stop words and a stemmer."""
 _BLOCK = 20_000
@@ -40,8 +42,9 @@ class BM25:
     Args:
         k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
         b: Strength of the length normalization, from 0 to 1.
-        language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer and burmese, which put no
-            spaces between words, each character is a token, beside the words of other scripts.
+        language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer
+            and burmese, which put no spaces between words, each character is a token, beside the
+            words of other scripts.
 
     """
 
@@ -54,14 +57,20 @@ class BM25:
     def __post_init__(self) -> None:
         """Raise ConfigError if k1 or b is out of range, or if there is no such language."""
         if self.language not in (*LANGUAGES, *_STEMMED):
-            raise ConfigError(f"BM25 has no language {self.language!r}; it has {', '.join(sorted((*LANGUAGES, *_STEMMED)))}.")
+            raise ConfigError(
+                f"BM25 has no language {self.language!r}; it has "
+                f"{', '.join(sorted((*LANGUAGES, *_STEMMED)))}."
+            )
         if self.k1 <= 0 or not 0 <= self.b <= 1:
-            raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
+            raise ConfigError(
+                f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}."
+            )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Index the corpus, of which a block of texts and the numbers of all tokens are in memory.
 
-        The scores of all tokens are in memory too. Altogether, a passage of 100 words takes about 3 kB while it is indexed.
+        The scores of all tokens are in memory too. Altogether, a passage of 100 words takes about 3
+        kB while it is indexed.
         """
         bm25s = _import_bm25s()
         passage_ids: list[str] = []
@@ -84,11 +93,15 @@ class BM25:
     def _tokenize(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
         if self.language in LANGUAGES:
-            return _import_bm25s().tokenize(texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False)
+            return _import_bm25s().tokenize(
+                texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False
+            )
         import Stemmer
 
         stemmer = Stemmer.Stemmer(self.language)
-        return _import_bm25s().tokenize(texts, stopwords=self.language, stemmer=stemmer, show_progress=False)
+        return _import_bm25s().tokenize(
+            texts, stopwords=self.language, stemmer=stemmer, show_progress=False
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +113,9 @@ class _BM25Searcher:
     passage_ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
+        """Return up to `depth` passages per question, best first. Passages without any term of the
+        question are excluded.
+        """
         tokens = self.retriever._tokenize([question.text for question in questions])
         words = {number: word for word, number in tokens.vocab.items()}
 
@@ -110,16 +125,21 @@ class _BM25Searcher:
                 return []
             scores = self.index.get_scores(terms)
             rows = select_best(scores, depth)
-            return [Hit(self.passage_ids[row], score) for row, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)]
+            return [
+                Hit(self.passage_ids[row], score)
+                for row, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)
+            ]
 
         with ThreadPoolExecutor() as threads:
             return list(threads.map(search_one, tokens.ids))
 
 
 def select_best(scores: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
-    """Return the rows with the `depth` highest positive scores, best first, and rows of equal score in ascending order.
+    """Return the rows with the `depth` highest positive scores, best first, and rows of equal score
+    in ascending order.
 
-    `bm25s` itself selects them by numpy, numba or JAX, whichever is installed, which order equal scores differently.
+    `bm25s` itself selects them by numpy, numba or JAX, whichever is installed, which order equal
+    scores differently.
     """
     rows: NDArray[np.int64] = np.flatnonzero(scores > 0)
     if len(rows) > depth:
@@ -130,16 +150,21 @@ def select_best(scores: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
 
 
 def _import_bm25s() -> Any:
-    """Import bm25s. If JAX is installed, bm25s starts it, which would take three quarters of a GPU's memory."""
+    """Import bm25s. If JAX is installed, bm25s starts it, which would take three quarters of a
+    GPU's memory.
+    """
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     import bm25s
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs each step of an index as a debug message
+    logging.getLogger("bm25s").setLevel(
+        logging.WARNING
+    )  # it logs each step of an index as a debug message
     return bm25s
 
 
 class _TokenNumbers(LazySequence[list[int]]):
-    """The numbers of the tokens of each passage, which are kept in one array. bm25s has a list of numbers per passage.
+    """The numbers of the tokens of each passage, which are kept in one array. bm25s has a list of
+    numbers per passage.
 
     Attributes:
         vocabulary: Number of each token.
@@ -152,7 +177,9 @@ class _TokenNumbers(LazySequence[list[int]]):
         self._ends = array("q", [0])
 
     def add(self, tokens: Any) -> None:
-        """Add the passages of a block in the representation of bm25s, whose numbers are those of the block's vocabulary."""
+        """Add the passages of a block in the representation of bm25s, whose numbers are those of
+        the block's vocabulary.
+        """
         for token in sorted(tokens.vocab):
             self.vocabulary.setdefault(token, len(self.vocabulary))
         numbers = {number: self.vocabulary[token] for token, number in tokens.vocab.items()}

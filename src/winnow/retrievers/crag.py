@@ -14,15 +14,17 @@ from winnow.records import Hit, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class CragContexts:
-    """A retriever that returns the published contexts of each question, in file order and without scores.
+    """A retriever that returns the published contexts of each question, in file order and without
+    scores.
 
-    Questions are found by their text. Questions of the same text share their contexts, which must be equal; the files of
-    PopQA have 13 such texts, about different people of one name.
+    Questions are found by their text. Questions of the same text share their contexts, which must
+    be equal; the files of PopQA have 13 such texts, about different people of one name.
 
     Args:
         path: File of pairs or, if `questions` is not "", of knowledge.
         questions: File of the questions of a file of knowledge, one per line.
-        missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty" ranking, which is counted.
+        missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty"
+            ranking, which is counted.
 
     """
 
@@ -51,25 +53,36 @@ class _CragSearcher:
     missing: Literal["refuse", "empty"]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` contexts of each question; raise InputError if some have none and that is not allowed."""
-        missing = [question for question in questions if normalize_question(question.text) not in self.rows]
+        """Return the first `depth` contexts of each question; raise InputError if some have none
+        and that is not allowed.
+        """
+        missing = [
+            question for question in questions if normalize_question(question.text) not in self.rows
+        ]
         if missing and self.missing == "refuse":
             raise InputError(
                 f"{self.path} has no row for {len(missing)} of {len(questions)} questions, such as "
-                f"{missing[0].question_id!r} ({missing[0].text!r}); rows are found by the question's text. Choose the "
-                "questions that it is of (for CRAG's file of PopQA dataset=popqa_long_tail), or let the others have no "
-                "contexts by retriever.engine.missing=empty."
+                f"{missing[0].question_id!r} ({missing[0].text!r}); rows are found by the "
+                "question's text. Choose the questions that it is of (for CRAG's file of PopQA "
+                "dataset=popqa_long_tail), or let the others have no contexts by "
+                "retriever.engine.missing=empty."
             )
-        return [[Hit(passage.passage_id, None) for passage in self._find(question)[:depth]] for question in questions]
+        return [
+            [Hit(passage.passage_id, None) for passage in self._find(question)[:depth]]
+            for question in questions
+        ]
 
     def _find(self, question: Question) -> Sequence[Passage]:
-        """Return the contexts of a question; raise InputError if there are several rows with other contexts."""
+        """Return the contexts of a question; raise InputError if there are several rows with other
+        contexts.
+        """
         rows = self.rows.get(normalize_question(question.text), [])
         texts = {tuple(passage.text for passage in row.passages) for row in rows}
         if len(texts) > 1:
             raise InputError(
-                f"{self.path} has {len(texts)} rows with different contexts for question {question.question_id!r} "
-                f"({question.text!r}), and rows are found by the question's text. Leave the question out, or provide contexts "
-                "with ids as FiD JSON (retriever=provided)."
+                f"{self.path} has {len(texts)} rows with different contexts for question "
+                f"{question.question_id!r} ({question.text!r}), and rows are found by the "
+                "question's text. Leave the question out, or provide contexts with ids as FiD "
+                "JSON (retriever=provided)."
             )
         return rows[0].passages if rows else ()

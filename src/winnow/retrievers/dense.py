@@ -19,7 +19,13 @@ from winnow.identity.markers import SearchOnly, SpeedOnly
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
-from winnow.retrievers.vector_blocks import SelectBlock, VectorBlocks, read_passage_ids, sample_vectors, select_all
+from winnow.retrievers.vector_blocks import (
+    SelectBlock,
+    VectorBlocks,
+    read_passage_ids,
+    sample_vectors,
+    select_all,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -29,15 +35,19 @@ class Dense:
     """A retriever that ranks passages by the inner product of question and passage vectors.
 
     Args:
-        encoder: Encoder of questions and passages. With normalize=True, the inner product is the cosine similarity.
+        encoder: Encoder of questions and passages. With normalize=True, the inner product is the
+            cosine similarity.
         index_factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
         nprobe: Number of inverted lists to visit per query (IVF only).
         ef_search: Number of candidates that a search keeps (HNSW only).
-        max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ are trained.
-        block_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
-            resumes after the last complete block.
-        gpu: Whether to search the index on the GPU, with the same passages (docs/gpu.md). This requires faiss-gpu.
-        build_on_gpu: Whether to train the index and add the vectors on the GPU, which gives another index where it is trained.
+        max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ
+            are trained.
+        block_size: Number of passages per block, a file of vectors that is kept until the index is
+            built. An interrupted build resumes after the last complete block.
+        gpu: Whether to search the index on the GPU, with the same passages (docs/gpu.md). This
+            requires faiss-gpu.
+        build_on_gpu: Whether to train the index and add the vectors on the GPU, which gives another
+            index where it is trained.
 
     """
 
@@ -49,17 +59,23 @@ class Dense:
     ef_search: Annotated[int, SearchOnly] = 128
     max_training_vectors: int = 1_000_000
     block_size: int = 50_000
-    gpu: Annotated[bool, SpeedOnly("on a GPU, only scores equal but for rounding change places")] = False
+    gpu: Annotated[
+        bool, SpeedOnly("on a GPU, only scores equal but for rounding change places")
+    ] = False
     build_on_gpu: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a number is not positive."""
         for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"retriever.engine.{name} must be at least 1; received {getattr(self, name)}.")
+                raise ConfigError(
+                    f"retriever.engine.{name} must be at least 1; received {getattr(self, name)}."
+                )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Encode the corpus into blocks of vectors on disk, train the index on a sample, and add all vectors."""
+        """Encode the corpus into blocks of vectors on disk, train the index on a sample, and add
+        all vectors.
+        """
         import faiss
 
         blocks = self.build_blocks(passages, folder)
@@ -74,9 +90,13 @@ class Dense:
         (folder / "passage_ids.json").write_text(json.dumps(passage_ids))
         shutil.rmtree(blocks[0].parent)
 
-    def build_blocks(self, passages: PassageSource, folder: Path, select: SelectBlock = select_all) -> list[Path]:
+    def build_blocks(
+        self, passages: PassageSource, folder: Path, select: SelectBlock = select_all
+    ) -> list[Path]:
         """Encode the selected blocks of the corpus, and return the files of their vectors."""
-        return VectorBlocks(self.encoder, folder / "vectors", self.block_size).encode(passages, select)
+        return VectorBlocks(self.encoder, folder / "vectors", self.block_size).encode(
+            passages, select
+        )
 
     def open(self, folder: Path) -> Searcher:
         """Open the index, with memory mapping if FAISS supports it for this kind of index."""
@@ -94,11 +114,13 @@ class Dense:
         import faiss
 
         try:
-            index = faiss.index_factory(sample.shape[1], self.index_factory, faiss.METRIC_INNER_PRODUCT)
+            index = faiss.index_factory(
+                sample.shape[1], self.index_factory, faiss.METRIC_INNER_PRODUCT
+            )
         except RuntimeError as error:
             raise ConfigError(
-                f"retriever.engine.index_factory={self.index_factory!r} is not a FAISS factory string. "
-                "Try Flat, HNSW32 or IVF4096,PQ64."
+                f"retriever.engine.index_factory={self.index_factory!r} is not a FAISS factory "
+                "string. Try Flat, HNSW32 or IVF4096,PQ64."
             ) from error
         if self.build_on_gpu:
             index = _move_to_gpus(index)
@@ -106,13 +128,15 @@ class Dense:
             index.train(sample)
         except RuntimeError as error:
             raise ConfigError(
-                f"retriever.engine.index_factory={self.index_factory!r} cannot be trained on {len(sample)} "
-                "passages. Use fewer inverted lists, or the index_factory Flat."
+                f"retriever.engine.index_factory={self.index_factory!r} cannot be trained on "
+                f"{len(sample)} passages. Use fewer inverted lists, or the index_factory Flat."
             ) from error
         return index
 
     def _set_search_parameters(self, index: Any) -> None:
-        """Set the search parameters of IVF and HNSW indexes, also if another FAISS index wraps them."""
+        """Set the search parameters of IVF and HNSW indexes, also if another FAISS index wraps
+        them.
+        """
         inner_index = getattr(index, "index", index)
         if hasattr(inner_index, "nprobe"):
             inner_index.nprobe = self.nprobe
@@ -121,7 +145,8 @@ class Dense:
 
 
 def _move_to_gpus(index: Any) -> Any:
-    """Return the index on all GPUs, or as it is, with a warning, if FAISS has no version of its kind for GPUs.
+    """Return the index on all GPUs, or as it is, with a warning, if FAISS has no version of its
+    kind for GPUs.
 
     Raises:
         ConfigError: If this FAISS sees no GPU.
@@ -131,14 +156,18 @@ def _move_to_gpus(index: Any) -> Any:
 
     if not faiss.get_num_gpus():
         raise ConfigError(
-            "retriever.engine.gpu=true or build_on_gpu=true, but FAISS sees no GPU. Install faiss-gpu (`make "
-            ".venv/installed-gpu`) on a machine with one, or remove the setting."
+            "retriever.engine.gpu=true or build_on_gpu=true, but FAISS sees no GPU. Install "
+            "faiss-gpu (`make .venv/installed-gpu`) on a machine with one, or remove the setting."
         )
     try:
         return faiss.index_cpu_to_all_gpus(index)
     except RuntimeError as error:
         kind = type(faiss.downcast_index(index)).__name__
-        _log.warning("FAISS cannot search %s on a GPU; it stays on the CPU (%s).", kind, str(error).splitlines()[-1])
+        _log.warning(
+            "FAISS cannot search %s on a GPU; it stays on the CPU (%s).",
+            kind,
+            str(error).splitlines()[-1],
+        )
         return index
 
 
@@ -152,10 +181,16 @@ class _DenseSearcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return up to `depth` passages per question, best first."""
-        return self._search(self.encoder.encode_queries([question.text for question in questions]), depth)
+        return self._search(
+            self.encoder.encode_queries([question.text for question in questions]), depth
+        )
 
-    def search_averages(self, texts: Sequence[tuple[str, Sequence[str]]], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages for the average vector of each query and its texts, best first."""
+    def search_averages(
+        self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
+    ) -> list[list[Hit]]:
+        """Return up to `depth` passages for the average vector of each query and its texts, best
+        first.
+        """
         return self._search(self.encoder.encode_averages(texts), depth)
 
     def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:
@@ -166,5 +201,11 @@ class _DenseSearcher:
         ]
 
     def _build_hits(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[Hit]:
-        """Build the hits of one question. FAISS returns row -1 if it finds fewer passages than requested."""
-        return [Hit(self.passage_ids[int(row)], float(score)) for row, score in zip(rows, scores, strict=True) if row >= 0]
+        """Build the hits of one question. FAISS returns row -1 if it finds fewer passages than
+        requested.
+        """
+        return [
+            Hit(self.passage_ids[int(row)], float(score))
+            for row, score in zip(rows, scores, strict=True)
+            if row >= 0
+        ]

@@ -14,11 +14,13 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """A retriever that combines others: a passage's score is the sum of 1 / (rrf_k + rank) over their rankings.
+    """A retriever that combines others: a passage's score is the sum of 1 / (rrf_k + rank) over
+    their rankings.
 
     Args:
         members: Retrievers to combine, by name.
-        rrf_k: Constant that is added to the ranks. A larger value reduces the influence of the top ranks.
+        rrf_k: Constant that is added to the ranks. A larger value reduces the influence of the top
+            ranks.
 
     """
 
@@ -30,10 +32,14 @@ class Hybrid:
     def __post_init__(self) -> None:
         """Raise ConfigError if there are fewer than two members."""
         if len(self.members) < 2:
-            raise ConfigError(f"retriever.members needs two or more retrievers; received {sorted(self.members)}.")
+            raise ConfigError(
+                f"retriever.members needs two or more retrievers; received {sorted(self.members)}."
+            )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Build each member's index in its own subfolder. An index that is already finished is not built again."""
+        """Build each member's index in its own subfolder. An index that is already finished is not
+        built again.
+        """
         for name, member in self.members.items():
             marker = folder / name / ".done"
             if not marker.exists():
@@ -42,7 +48,9 @@ class Hybrid:
 
     def open(self, folder: Path) -> Searcher:
         """Open the index of every member."""
-        return _HybridSearcher([member.open(folder / name) for name, member in self.members.items()], self.rrf_k)
+        return _HybridSearcher(
+            [member.open(folder / name) for name, member in self.members.items()], self.rrf_k
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,16 @@ class _HybridSearcher:
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the best `depth` passages of the fused ranking."""
         rankings = [searcher.search(questions, depth) for searcher in self.searchers]
-        return [fuse_rankings(question_rankings, self.rrf_k)[:depth] for question_rankings in zip(*rankings, strict=True)]
+        return [
+            fuse_rankings(question_rankings, self.rrf_k)[:depth]
+            for question_rankings in zip(*rankings, strict=True)
+        ]
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Hit]], rrf_k: int = 60) -> list[Hit]:
-    """Combine rankings of one question by reciprocal rank fusion, best first. Ties are sorted by passage id."""
+    """Combine rankings of one question by reciprocal rank fusion, best first. Ties are sorted by
+    passage id.
+    """
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):

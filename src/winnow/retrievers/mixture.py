@@ -1,7 +1,9 @@
-"""Mixtures of relevant, irrelevant and seemingly relevant documents, in which a reader has to find what it cites (RAGE, 3.1).
+"""Mixtures of relevant, irrelevant and seemingly relevant documents, in which a reader has to find
+what it cites (RAGE, 3.1).
 
-A mixture is a ranking whose order is the order of the prompt, so that it is stored once and every reader sees the same
-documents in the same order. Its documents are drawn from three maps of each question, which are built or read from files.
+A mixture is a ranking whose order is the order of the prompt, so that it is stored once and every
+reader sees the same documents in the same order. Its documents are drawn from three maps of each
+question, which are built or read from files.
 """
 
 from __future__ import annotations
@@ -62,18 +64,21 @@ class MapSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeighborMaps:
-    """Maps by an encoder: a question's nearest neighbors that are not relevant are seemingly relevant.
+    """Maps by an encoder: a question's nearest neighbors that are not relevant are seemingly
+    relevant.
 
-    Relevant are the annotated gold passages or, without any, the retrieved passages with an answer (distant labels). For
-    vectors of unit length, the order by inner product is that of RAGE's L2 distance.
+    Relevant are the annotated gold passages or, without any, the retrieved passages with an answer
+    (distant labels). For vectors of unit length, the order by inner product is that of RAGE's L2
+    distance.
 
     Args:
         retriever: Retriever of the neighbors.
         neighbors: Number of seemingly relevant passages (RAGE: 10).
-        irrelevant: Number of irrelevant passages, which are drawn at random from the rest of the corpus.
+        irrelevant: Number of irrelevant passages, which are drawn at random from the rest of the
+            corpus.
         depth: Number of retrieved passages among which distant labels and neighbors are found.
-        exclude_answers: Questions whose passages with an answer count as neither irrelevant nor seemingly relevant: "distant"
-            (those without annotated passages), "all", or "none".
+        exclude_answers: Questions whose passages with an answer count as neither irrelevant nor
+            seemingly relevant: "distant" (those without annotated passages), "all", or "none".
         seed: Seed of the random draws, which also depend on the question.
 
     """
@@ -91,11 +96,14 @@ class NeighborMaps:
         """Validate the settings."""
         if min(self.neighbors, self.irrelevant) < 0 or self.depth <= self.neighbors:
             raise ConfigError(
-                "The numbers of neighbors and irrelevant passages of a map must be at least 0, and its depth must be above "
-                f"the number of neighbors; received {self.neighbors}, {self.irrelevant} and {self.depth}."
+                "The numbers of neighbors and irrelevant passages of a map must be at least 0, "
+                f"and its depth must be above the number of neighbors; received {self.neighbors}, "
+                f"{self.irrelevant} and {self.depth}."
             )
         if self.exclude_answers not in get_args(Exclusion):
-            raise ConfigError(f"exclude_answers must be none, distant or all; received {self.exclude_answers!r}.")
+            raise ConfigError(
+                f"exclude_answers must be none, distant or all; received {self.exclude_answers!r}."
+            )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Build the index of the retriever, and a memory-mapped table of all passages."""
@@ -105,10 +113,18 @@ class NeighborMaps:
 
         self.retriever.build(passages, folder / "neighbors")
         schema = pa.schema([("passage_id", pa.string()), ("text", pa.string())])
-        with atomic_write(folder / "passages.arrow") as partial, pa.ipc.new_file(partial, schema) as writer:
+        with (
+            atomic_write(folder / "passages.arrow") as partial,
+            pa.ipc.new_file(partial, schema) as writer,
+        ):
             for batch in batched(passages(), _BATCH):
-                columns = [[passage.passage_id for passage in batch], [passage.text for passage in batch]]
-                writer.write_batch(pa.record_batch([pa.array(column, pa.string()) for column in columns], schema))
+                columns = [
+                    [passage.passage_id for passage in batch],
+                    [passage.text for passage in batch],
+                ]
+                writer.write_batch(
+                    pa.record_batch([pa.array(column, pa.string()) for column in columns], schema)
+                )
 
     def open(self, folder: Path) -> MapReader:
         """Open the index and the table of passages, with memory mapping."""
@@ -130,35 +146,48 @@ class _NeighborReader:
         """Return the maps of each question."""
         rankings = self.searcher.search(questions, self.settings.depth)
         texts = self._find_texts({hit.passage_id for hits in rankings for hit in hits})
-        return [self._build_maps(question, hits, texts) for question, hits in zip(questions, rankings, strict=True)]
+        return [
+            self._build_maps(question, hits, texts)
+            for question, hits in zip(questions, rankings, strict=True)
+        ]
 
     def _find_texts(self, ids: Collection[str]) -> dict[str, str]:
         """Return the texts of passages by id."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        rows = self.passages.filter(pc.is_in(self.passages["passage_id"], pa.array(sorted(ids), pa.string())))
+        rows = self.passages.filter(
+            pc.is_in(self.passages["passage_id"], pa.array(sorted(ids), pa.string()))
+        )
         return dict(zip(rows["passage_id"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
     def _build_maps(self, question: Question, hits: Sequence[Hit], texts: dict[str, str]) -> Maps:
         settings = self.settings
-        holders = [hit.passage_id for hit in hits if has_answer(texts[hit.passage_id], question.answers)]
+        holders = [
+            hit.passage_id for hit in hits if has_answer(texts[hit.passage_id], question.answers)
+        ]
         relevant = question.gold_passage_ids or tuple(holders)
         excludes = settings.exclude_answers == "all" or (
             settings.exclude_answers == "distant" and not question.gold_passage_ids
         )
         excluded = {*relevant, *(holders if excludes else ())}
-        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][: settings.neighbors]
+        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][
+            : settings.neighbors
+        ]
         irrelevant = self._draw_irrelevant(question, {*excluded, *nearest}, excludes=excludes)
         scores = {hit.passage_id: hit.score for hit in hits if hit.score is not None}
         return Maps(RelevanceMap(tuple(relevant), irrelevant, tuple(nearest)), scores)
 
-    def _draw_irrelevant(self, question: Question, excluded: Collection[str], *, excludes: bool) -> tuple[str, ...]:
+    def _draw_irrelevant(
+        self, question: Question, excluded: Collection[str], *, excludes: bool
+    ) -> tuple[str, ...]:
         """Draw passages at random that are not excluded and, if asked for, hold no answer."""
         rng = random.Random(f"{self.settings.seed}/irrelevant/{question.question_id}")
         count = len(self.passages)
         sample: list[str] = []
-        for row in rng.sample(range(count), min(count, len(excluded) + 10 * self.settings.irrelevant)):
+        for row in rng.sample(
+            range(count), min(count, len(excluded) + 10 * self.settings.irrelevant)
+        ):
             passage_id, text = (self.passages[name][row].as_py() for name in ("passage_id", "text"))
             if len(sample) == self.settings.irrelevant:
                 break
@@ -171,8 +200,8 @@ class _NeighborReader:
 class PublishedMaps:
     """Maps that are read from RAGE's files, by the id of the question.
 
-    The files have no similarities. Seemingly relevant documents, which stand in them by similarity, get the reciprocal of
-    their rank.
+    The files have no similarities. Seemingly relevant documents, which stand in them by similarity,
+    get the reciprocal of their rank.
 
     Args:
         path: Folder of the files.
@@ -199,27 +228,33 @@ class _PublishedReader:
 
     def find(self, questions: Sequence[Question]) -> list[Maps]:
         """Return the maps of each question; raise InputError if the files lack one."""
-        missing = next((question for question in questions if question.question_id not in self.maps), None)
+        missing = next(
+            (question for question in questions if question.question_id not in self.maps), None
+        )
         if missing is not None:
             raise InputError(
-                f"The maps in {self.path} have no document for question {missing.question_id!r} ({missing.text!r}). The "
-                "questions and the maps must come from the same files."
+                f"The maps in {self.path} have no document for question {missing.question_id!r} "
+                f"({missing.text!r}). The questions and the maps must come from the same files."
             )
         document_maps = [self.maps[question.question_id] for question in questions]
-        return [Maps(m, {doc: 1 / rank for rank, doc in enumerate(m.seemingly_relevant, start=1)}) for m in document_maps]
+        return [
+            Maps(m, {doc: 1 / rank for rank, doc in enumerate(m.seemingly_relevant, start=1)})
+            for m in document_maps
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """A retriever whose ranking of a question is a shuffled mixture of the documents of its maps.
 
-    Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told; metrics are. A question has
-    fewer documents of a kind if its map has fewer, as if a common word is its answer, so that every neighbor holds it.
+    Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told;
+    metrics are. A question has fewer documents of a kind if its map has fewer, as if a common word
+    is its answer, so that every neighbor holds it.
 
     Args:
         maps: Source of the maps.
-        relevant: Maximum number of relevant documents (RAGE's "1-3" is 3). Annotated ones are drawn at random; of those with
-            distant labels, the nearest are taken.
+        relevant: Maximum number of relevant documents (RAGE's "1-3" is 3). Annotated ones are drawn
+            at random; of those with distant labels, the nearest are taken.
         irrelevant: Number of irrelevant documents.
         seemingly_relevant: Number of seemingly relevant documents, drawn at random from the map.
         seed: Seed of the draws and of the order, which also depend on the question.
@@ -241,7 +276,8 @@ class Mixture:
         if min(self.relevant, self.irrelevant, self.seemingly_relevant) < 0 or not self.size:
             raise ConfigError(
                 "The counts of a mixture must be at least 0 and not all of them 0; received "
-                f"{self.relevant} relevant, {self.irrelevant} irrelevant and {self.seemingly_relevant} seemingly relevant."
+                f"{self.relevant} relevant, {self.irrelevant} irrelevant and "
+                f"{self.seemingly_relevant} seemingly relevant."
             )
 
     @property
@@ -270,9 +306,13 @@ class _MixtureSearcher:
         """Return the mixture of each question, which must not be longer than `depth`."""
         if depth < self.mixture.size:
             raise ConfigError(
-                f"depth={depth} would cut mixtures of up to {self.mixture.size} documents. Set depth to at least that number."
+                f"depth={depth} would cut mixtures of up to {self.mixture.size} documents. Set "
+                "depth to at least that number."
             )
-        return [self._mix(question, maps) for question, maps in zip(questions, self.maps.find(questions), strict=True)]
+        return [
+            self._mix(question, maps)
+            for question, maps in zip(questions, self.maps.find(questions), strict=True)
+        ]
 
     def _mix(self, question: Question, maps: Maps) -> list[Hit]:
         """Draw and shuffle the mixture of one question."""
@@ -281,7 +321,10 @@ class _MixtureSearcher:
         relevant = list(documents.relevant)
         if question.gold_passage_ids:
             rng.shuffle(relevant)
-        hits = [Hit(passage_id, maps.scores.get(passage_id)) for passage_id in relevant[: mixture.relevant]]
+        hits = [
+            Hit(passage_id, maps.scores.get(passage_id))
+            for passage_id in relevant[: mixture.relevant]
+        ]
         seemingly = [doc for doc in documents.seemingly_relevant if doc not in documents.relevant]
         sample = _draw(rng, seemingly, mixture.seemingly_relevant)
         hits += [Hit(passage_id, maps.scores[passage_id]) for passage_id in sample]

@@ -1,4 +1,6 @@
-"""The ids of an index's passages by their row, in a memory-mapped Arrow file: a list of 21 million would take over 1 GB."""
+"""The ids of an index's passages by their row, in a memory-mapped Arrow file: a list of 21 million
+would take over 1 GB.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -15,7 +17,11 @@ _SCHEMA = pa.schema([("passage_id", pa.string())])
 def write_passage_ids(path: Path, batches: Iterable[Sequence[str]]) -> int:
     """Write ids in the order of the index's rows, and return their number."""
     count = 0
-    with atomic_write(path) as partial, pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+    with (
+        atomic_write(path) as partial,
+        pa.OSFile(str(partial), "wb") as sink,
+        pa.ipc.new_file(sink, _SCHEMA) as writer,
+    ):
         for batch in batches:
             writer.write_batch(pa.record_batch([pa.array(batch, pa.string())], schema=_SCHEMA))
             count += len(batch)
@@ -28,7 +34,9 @@ class PassageIds:
     def __init__(self, path: Path) -> None:
         """Open the file as a memory map."""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        self._batches = [reader.get_batch(number).column(0) for number in range(reader.num_record_batches)]
+        self._batches = [
+            reader.get_batch(number).column(0) for number in range(reader.num_record_batches)
+        ]
         self._ends = list(accumulate(map(len, self._batches)))
 
     def __len__(self) -> int:

@@ -37,14 +37,17 @@ class Provided:
             question_id = row.question.question_id
             if question_id in rankings:
                 raise InputError(
-                    f"{self.path} has two rows for the question id {question_id!r} ({row.question.text!r}). Remove one, or "
-                    "give the rows ids of their own."
+                    f"{self.path} has two rows for the question id {question_id!r} "
+                    f"({row.question.text!r}). Remove one, or give the rows ids of their own."
                 )
-            rankings[question_id] = [Hit(passage.passage_id, score) for passage, score in row.contexts]
+            rankings[question_id] = [
+                Hit(passage.passage_id, score) for passage, score in row.contexts
+            ]
         return StoredRankings(rankings, self._explain_missing)
 
     def _explain_missing(self, missing: Sequence[str], num_questions: int) -> str:  # noqa: ARG002 (as StoredRankings calls it)
         return (
-            f"{self.path} contains no contexts for question {missing[0]!r} and {len(missing) - 1} other questions. Use a file "
-            "that contains all questions, or a retriever that searches an index."
+            f"{self.path} contains no contexts for question {missing[0]!r} and {len(missing) - 1} "
+            "other questions. Use a file that contains all questions, or a retriever that "
+            "searches an index."
         )

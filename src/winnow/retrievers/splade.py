@@ -25,15 +25,17 @@ from winnow.retrievers.vector_blocks import SelectBlock, VectorBlocks, read_pass
 
 @dataclass(frozen=True, slots=True)
 class Splade:
-    """A retriever that ranks passages by the inner product of sparse vectors of question and passage.
+    """A retriever that ranks passages by the inner product of sparse vectors of question and
+    passage.
 
-    The index has, for each term, the rows of its passages and their weights, in files that are memory-mapped, so that a search
-    reads the terms of the question alone. A passage takes about 1.5 kB (200 terms).
+    The index has, for each term, the rows of its passages and their weights, in files that are
+    memory-mapped, so that a search reads the terms of the question alone. A passage takes about 1.5
+    kB (200 terms).
 
     Args:
         encoder: Encoder of questions and passages.
-        block_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
-            resumes after the last complete block.
+        block_size: Number of passages per block, a file of vectors that is kept until the index is
+            built. An interrupted build resumes after the last complete block.
 
     """
 
@@ -45,7 +47,9 @@ class Splade:
     def __post_init__(self) -> None:
         """Raise ConfigError if blocks have no passage."""
         if self.block_size < 1:
-            raise ConfigError(f"retriever.engine.block_size must be at least 1; received {self.block_size}.")
+            raise ConfigError(
+                f"retriever.engine.block_size must be at least 1; received {self.block_size}."
+            )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus into blocks on disk, and join them to an index."""
@@ -54,20 +58,32 @@ class Splade:
         write_passage_ids(folder / "passage_ids.arrow", read_passage_ids(blocks))
         shutil.rmtree(blocks[0].parent)
 
-    def build_blocks(self, passages: PassageSource, folder: Path, select: SelectBlock = select_all) -> list[Path]:
+    def build_blocks(
+        self, passages: PassageSource, folder: Path, select: SelectBlock = select_all
+    ) -> list[Path]:
         """Encode the selected blocks of the corpus, and return the files of their vectors."""
-        return VectorBlocks(self.encoder, folder / "vectors", self.block_size).encode(passages, select)
+        return VectorBlocks(self.encoder, folder / "vectors", self.block_size).encode(
+            passages, select
+        )
 
     def open(self, folder: Path) -> Searcher:
         """Open the index with memory mapping."""
         starts = np.load(folder / "starts.npy")
-        rows, weights = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("rows", "weights"))
-        return _SpladeSearcher(self.encoder, starts, rows, weights, PassageIds(folder / "passage_ids.arrow"))
+        rows, weights = (
+            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("rows", "weights")
+        )
+        return _SpladeSearcher(
+            self.encoder, starts, rows, weights, PassageIds(folder / "passage_ids.arrow")
+        )
 
 
 def _write_index(blocks: Sequence[Path], folder: Path) -> None:
-    """Write the rows and weights of all passages by term. The entries of term n are those from starts[n] to starts[n + 1]."""
-    counts = sum(np.bincount(block.indices, minlength=block.shape[1]) for block in map(load_npz, blocks))
+    """Write the rows and weights of all passages by term. The entries of term n are those from
+    starts[n] to starts[n + 1].
+    """
+    counts = sum(
+        np.bincount(block.indices, minlength=block.shape[1]) for block in map(load_npz, blocks)
+    )
     starts = np.concatenate([[0], np.cumsum(counts)])
     np.save(folder / "starts.npy", starts)
     rows, weights = (
@@ -97,7 +113,9 @@ class _SpladeSearcher:
     passage_ids: PassageIds
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
+        """Return up to `depth` passages per question, best first. Passages without any term of the
+        question are excluded.
+        """
         vectors = self.encoder.encode_queries([question.text for question in questions])
 
         def search_one(number: int) -> list[Hit]:

@@ -1,4 +1,6 @@
-"""BM25 retrieval with the library Tantivy, whose index is built in bounded memory and stays on the disk."""
+"""BM25 retrieval with the library Tantivy, whose index is built in bounded memory and stays on the
+disk.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,14 @@ _PASSAGES_AT_ONCE = 50_000
 class Tantivy:
     """BM25 over title and text by Tantivy, with stop words and Snowball stemming.
 
-    Tantivy's k1 = 1.2 and b = 0.75 are fixed. Its inverse document frequency is Lucene's, and it stores a passage's length in
-    one byte, as Lucene does, so that scores differ slightly from those of bm25s with the same k1 and b.
+    Tantivy's k1 = 1.2 and b = 0.75 are fixed. Its inverse document frequency is Lucene's, and it
+    stores a passage's length in one byte, as Lucene does, so that scores differ slightly from those
+    of bm25s with the same k1 and b.
 
     Args:
         language: Language of the stop words and the stemmer.
-        writer_megabytes: Memory in which new parts of the index are collected before they are written.
+        writer_megabytes: Memory in which new parts of the index are collected before they are
+            written.
 
     """
 
@@ -44,7 +48,9 @@ class Tantivy:
     writer_megabytes: Annotated[int, SpeedOnly("all parts are searched as one index")] = 128
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus in one thread. A digest of the texts stands for Tantivy's files, whose names are random."""
+        """Index the corpus in one thread. A digest of the texts stands for Tantivy's files, whose
+        names are random.
+        """
         index_folder = folder / "index"
         with atomic_write(index_folder) as partial:
             shutil.rmtree(partial, ignore_errors=True)
@@ -52,9 +58,14 @@ class Tantivy:
             index = self._open_index(partial)
             writer = index.writer(heap_size=self.writer_megabytes * 2**20, num_threads=1)
             digest = hashlib.sha256()
-            count = write_passage_ids(partial / "passage_ids.arrow", self._add(writer, passages, digest))
+            count = write_passage_ids(
+                partial / "passage_ids.arrow", self._add(writer, passages, digest)
+            )
             if count == 0:
-                raise ConfigError("The corpus is empty, so that no index can be built. Choose a corpus with passages.")
+                raise ConfigError(
+                    "The corpus is empty, so that no index can be built. Choose a corpus with "
+                    "passages."
+                )
             writer.commit()
             writer.wait_merging_threads()
             (partial / CONTENT_DIGEST).write_text(digest.hexdigest() + "\n")
@@ -64,9 +75,13 @@ class Tantivy:
     def open(self, folder: Path) -> Searcher:
         """Open the index as memory maps."""
         index = self._open_index(folder / "index")
-        return _TantivySearcher(index, self._build_analyzer(), PassageIds(folder / "index" / "passage_ids.arrow"))
+        return _TantivySearcher(
+            index, self._build_analyzer(), PassageIds(folder / "index" / "passage_ids.arrow")
+        )
 
-    def _add(self, writer: tantivy.IndexWriter, passages: PassageSource, digest: hashlib._Hash) -> Iterator[list[str]]:
+    def _add(
+        self, writer: tantivy.IndexWriter, passages: PassageSource, digest: hashlib._Hash
+    ) -> Iterator[list[str]]:
         """Add all passages, to the digest too, and yield their ids in batches."""
         import tantivy
 
@@ -76,7 +91,9 @@ class Tantivy:
                 document = tantivy.Document()
                 text = f"{passage.title} {passage.text}"
                 digest.update(
-                    f"{len(passage.passage_id)}:{passage.passage_id}{len(text)}:{text}".encode("utf-8", "surrogatepass")
+                    f"{len(passage.passage_id)}:{passage.passage_id}{len(text)}:{text}".encode(
+                        "utf-8", "surrogatepass"
+                    )
                 )
                 document.add_text("text", text)
                 document.add_unsigned("row", row)
@@ -104,12 +121,17 @@ class Tantivy:
         """
         import tantivy
 
-        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(
+            tantivy.Filter.lowercase()
+        )
         try:
             for build_filter in (tantivy.Filter.stopword, tantivy.Filter.stemmer):
                 builder = builder.filter(build_filter(self.language))
         except ValueError as error:
-            raise ConfigError(f"retriever.engine.language={self.language!r} is not supported by Tantivy ({error}).") from error
+            raise ConfigError(
+                f"retriever.engine.language={self.language!r} is not supported by Tantivy "
+                f"({error})."
+            ) from error
         return builder.build()
 
 
@@ -122,7 +144,9 @@ class _TantivySearcher:
     passage_ids: PassageIds
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
+        """Return up to `depth` passages per question, best first. Passages without any term of the
+        question are excluded.
+        """
         searcher = self.index.searcher()
         return [self._search_one(searcher, question, depth) for question in questions]
 
@@ -131,13 +155,18 @@ class _TantivySearcher:
 
         schema = self.index.schema
         terms: list[tuple[Any, Any]] = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", term, index_option="freq"))
+            (
+                tantivy.Occur.Should,
+                tantivy.Query.term_query(schema, "text", term, index_option="freq"),
+            )
             for term in self.analyzer.analyze(question.text)
         ]
         if not terms:
             return []
         hits = searcher.search(tantivy.Query.boolean_query(terms), limit=depth, count=False).hits
         rows = searcher.fast_field_values("row", [address for _, address in hits])
-        ranked: list[tuple[Any, Any]] = [(score, row) for (score, _), row in zip(hits, rows, strict=True)]
+        ranked: list[tuple[Any, Any]] = [
+            (score, row) for (score, _), row in zip(hits, rows, strict=True)
+        ]
         ranked.sort(key=lambda pair: (-pair[0], pair[1]))
         return [Hit(self.passage_ids.get(row), float(score)) for score, row in ranked]

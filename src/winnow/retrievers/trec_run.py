@@ -1,4 +1,6 @@
-"""A retriever that reads existing retrieval results from a TREC run file, such as those of Pyserini."""
+"""A retriever that reads existing retrieval results from a TREC run file, such as those of
+Pyserini.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,9 +39,9 @@ class TrecRun:
 
         def explain_missing(missing: Sequence[str], num_questions: int) -> str:
             return (
-                f"{self.path} has no line for {len(missing)} of {num_questions} questions, such as {missing[0]!r}; its "
-                f"questions have ids like {known!r}. Use a folder with the runs of all splits, or a data set with the "
-                "questions of the run."
+                f"{self.path} has no line for {len(missing)} of {num_questions} questions, such as "
+                f"{missing[0]!r}; its questions have ids like {known!r}. Use a folder with the "
+                "runs of all splits, or a data set with the questions of the run."
             )
 
         return StoredRankings(rankings, explain_missing)

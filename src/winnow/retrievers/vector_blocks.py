@@ -19,10 +19,16 @@ from winnow.errors import ArtifactError, ConfigError
 from winnow.protocols import PassageSource
 from winnow.records import Passage
 
-_PROBE = Passage("probe", "Winnowing", "Winnowing separates the grain from the chaff by letting the wind blow through it.")
+_PROBE = Passage(
+    "probe",
+    "Winnowing",
+    "Winnowing separates the grain from the chaff by letting the wind blow through it.",
+)
 """A passage whose vector tells encoders apart."""
 _MAX_DISTANCE = 0.1
-"""Relative distance up to which two vectors of the probe are those of one encoder, on other devices or in other precision."""
+"""Relative distance up to which two vectors of the probe are those of one encoder, on other devices
+or in other precision.
+"""
 SelectBlock = Callable[[int], bool]
 """A function that returns whether a process encodes the block of this number."""
 
@@ -48,9 +54,10 @@ def select_all(number: int) -> bool:  # noqa: ARG001 (a SelectBlock)
 class VectorBlocks:
     """The folder of the vectors of an index.
 
-    A block is a file of vectors (dense ones in 16 bits) and a label, a file with the ids of its passages, a digest of their
-    texts, and the vector of one fixed passage, by which blocks of different encoders are told apart. Blocks that are there are
-    not encoded again, so that an interrupted build resumes after the last complete block.
+    A block is a file of vectors (dense ones in 16 bits) and a label, a file with the ids of its
+    passages, a digest of their texts, and the vector of one fixed passage, by which blocks of
+    different encoders are told apart. Blocks that are there are not encoded again, so that an
+    interrupted build resumes after the last complete block.
 
     Args:
         encoder: Encoder of the passages.
@@ -86,10 +93,14 @@ class VectorBlocks:
                     self._encode_block(file, block, probe)
                 files.append(file)
         if is_empty:
-            raise ConfigError("The corpus is empty, so that no index can be built. Choose a corpus with passages.")
+            raise ConfigError(
+                "The corpus is empty, so that no index can be built. Choose a corpus with passages."
+            )
         return files
 
-    def _is_encoded(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> bool:
+    def _is_encoded(
+        self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]
+    ) -> bool:
         """Return whether a block is there."""
         label_file = file.with_suffix(".json")
         if not (file.is_file() and label_file.is_file()):
@@ -97,25 +108,37 @@ class VectorBlocks:
         label = json.loads(label_file.read_text())
         block_probe = np.asarray(label["probe"], dtype=np.float32)
         max_distance = _MAX_DISTANCE * np.linalg.norm(probe)
-        is_same = block_probe.shape == probe.shape and np.linalg.norm(block_probe - probe) <= max_distance
+        is_same = (
+            block_probe.shape == probe.shape and np.linalg.norm(block_probe - probe) <= max_distance
+        )
         if is_same and label["texts"] == _compute_text_digest(passages):
             return True
         raise ArtifactError(
-            f"{file} holds vectors of {'other passages' if is_same else 'another encoder'}. Blocks can be joined only if all "
-            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder.parent} to rebuild the index."
+            f"{file} holds vectors of {'other passages' if is_same else 'another encoder'}. Blocks "
+            "can be joined only if all were made with the same corpus, encoder and size of "
+            f"blocks. Delete {self.folder.parent} to rebuild the index."
         )
 
-    def _encode_block(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> None:
+    def _encode_block(
+        self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]
+    ) -> None:
         """Write the vectors of a block, then its label."""
         vectors = self.encoder.encode_passages(passages)
         num_bytes = vectors.data.nbytes
-        with atomic_write(file, required_bytes=2 * num_bytes) as partial, partial.open("wb") as stream:
+        with (
+            atomic_write(file, required_bytes=2 * num_bytes) as partial,
+            partial.open("wb") as stream,
+        ):
             if issparse(vectors):
                 save_npz(stream, vectors)
             else:
                 np.save(stream, vectors.astype(np.float16))
         ids = [passage.passage_id for passage in passages]
-        label = {"probe": probe.tolist(), "texts": _compute_text_digest(passages), "passage_ids": ids}
+        label = {
+            "probe": probe.tolist(),
+            "texts": _compute_text_digest(passages),
+            "passage_ids": ids,
+        }
         with atomic_write(file.with_suffix(".json"), required_bytes=2**20) as partial:
             partial.write_text(json.dumps(label))
 
@@ -137,15 +160,21 @@ def read_passage_ids(files: Sequence[Path]) -> Iterator[list[str]]:
 
 
 def sample_vectors(files: Sequence[Path], number: int, seed: int) -> NDArray[np.float32]:
-    """Draw vectors from all blocks, each with the same probability; all of them if there are not more than `number`."""
+    """Draw vectors from all blocks, each with the same probability; all of them if there are not
+    more than `number`.
+    """
     blocks = [np.load(file, mmap_mode="r") for file in files]
     total = sum(map(len, blocks))
     random = np.random.default_rng(seed)
-    positions = np.sort(random.choice(total, number, replace=False)) if total > number else np.arange(total)
+    positions = (
+        np.sort(random.choice(total, number, replace=False)) if total > number else np.arange(total)
+    )
     starts = np.cumsum([0, *map(len, blocks)])
     bounds = np.searchsorted(positions, starts)
     parts = [
         block[positions[first:last] - start]
-        for block, start, first, last in zip(blocks, starts[:-1], bounds[:-1], bounds[1:], strict=True)
+        for block, start, first, last in zip(
+            blocks, starts[:-1], bounds[:-1], bounds[1:], strict=True
+        )
     ]
     return np.concatenate(parts).astype(np.float32)

@@ -1,4 +1,6 @@
-"""Damage of a corpus that is searched: relevant passages that are not found, or that give a wrong answer."""
+"""Damage of a corpus that is searched: relevant passages that are not found, or that give a wrong
+answer.
+"""
 
 import itertools
 import random
@@ -17,17 +19,21 @@ How = Literal["removed", "poisoned"]
 _NUM_DRAWS = 100
 """Number of answers that are drawn before all are tried in their order."""
 POISONED = "#poisoned"
-"""End of the id of a passage whose answers were replaced, so that no metric takes it for the passage that it was made of."""
+"""End of the id of a passage whose answers were replaced, so that no metric takes it for the
+passage that it was made of.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchDamage:
-    """A rule that damages a seeded share of the relevant passages of a corpus, for every search of a plan.
+    """A rule that damages a seeded share of the relevant passages of a corpus, for every search of
+    a plan.
 
-    What a smaller share damages, a larger one damages too. A removed passage is not found, and the next one takes its place.
-    In a poisoned one, answers to a question are replaced by that of another question, the same in all passages; it keeps its
-    rank, as the passage that it was made of. A relevant passage from which the answers cannot be taken, such as an annotated
-    one that words it otherwise, stays as it is.
+    What a smaller share damages, a larger one damages too. A removed passage is not found, and the
+    next one takes its place. In a poisoned one, answers to a question are replaced by that of
+    another question, the same in all passages; it keeps its rank, as the passage that it was made
+    of. A relevant passage from which the answers cannot be taken, such as an annotated one that
+    words it otherwise, stays as it is.
 
     Args:
         how: "removed" or "poisoned".
@@ -46,11 +52,15 @@ class SearchDamage:
         """Raise ConfigError for an unknown kind and for a share outside of [0, 1]."""
         if self.how not in get_args(How) or not 0 <= self.share <= 1:
             raise ConfigError(
-                f"search.damage: how must be removed or poisoned, and share from 0 to 1; received {self.how!r}, {self.share}."
+                "search.damage: how must be removed or poisoned, and share from 0 to 1; received "
+                f"{self.how!r}, {self.share}."
             )
 
     def change(
-        self, relevant: Mapping[str, Sequence[Question]], passages: Mapping[str, Passage], questions: Sequence[Question]
+        self,
+        relevant: Mapping[str, Sequence[Question]],
+        passages: Mapping[str, Passage],
+        questions: Sequence[Question],
     ) -> dict[str, Passage | None]:
         """Return what the damaged passages become, by their ids: None for a removed one.
 
@@ -60,7 +70,9 @@ class SearchDamage:
             questions: Questions whose answers are the wrong ones of others.
 
         """
-        drawn = [id_ for id_ in sorted(relevant) if self._draw(f"passage/{id_}").random() < self.share]
+        drawn = [
+            id_ for id_ in sorted(relevant) if self._draw(f"passage/{id_}").random() < self.share
+        ]
         if self.how == "removed":
             return dict.fromkeys(drawn)
         wrong = self._choose_wrong_answers(relevant, questions)
@@ -72,10 +84,12 @@ class SearchDamage:
     ) -> dict[str, str]:
         """Return the wrong answer to each question that has a relevant passage, by question id.
 
-        Questions that share an answer have the same wrong one, which is wrong for every question that has a passage in common
-        with one of them. It does not depend on the share.
+        Questions that share an answer have the same wrong one, which is wrong for every question
+        that has a passage in common with one of them. It does not depend on the share.
         """
-        asked = {question.question_id: question for asked in relevant.values() for question in asked}
+        asked = {
+            question.question_id: question for asked in relevant.values() for question in asked
+        }
         beside: dict[str, set[str]] = {question_id: set() for question_id in asked}
         for together in relevant.values():
             for question in together:
@@ -84,11 +98,17 @@ class SearchDamage:
         for group in _group_by_answers([asked[question_id] for question_id in sorted(asked)]):
             around = sorted(set().union(*(beside[question.question_id] for question in group)))
             right = [answer for question_id in around for answer in asked[question_id].answers]
-            wrong |= dict.fromkeys([question.question_id for question in group], self._draw_answer(group[0], right, questions))
+            wrong |= dict.fromkeys(
+                [question.question_id for question in group],
+                self._draw_answer(group[0], right, questions),
+            )
         return wrong
 
-    def _draw_answer(self, asked: Question, right: Sequence[str], questions: Sequence[Question]) -> str:
-        """Return the answer of another question that neither contains a right answer nor is part of one.
+    def _draw_answer(
+        self, asked: Question, right: Sequence[str], questions: Sequence[Question]
+    ) -> str:
+        """Return the answer of another question that neither contains a right answer nor is part of
+        one.
 
         Raises:
             ConfigError: If there is none.
@@ -98,11 +118,16 @@ class SearchDamage:
         drawn = (draw.randrange(len(questions)) for _ in range(_NUM_DRAWS))
         for number in itertools.chain(drawn, range(len(questions))):
             answer = questions[number].answers[0] if questions[number].answers else ""
-            if answer.strip() and not has_answer(answer, right) and not any(has_answer(one, [answer]) for one in right):
+            if (
+                answer.strip()
+                and not has_answer(answer, right)
+                and not any(has_answer(one, [answer]) for one in right)
+            ):
                 return answer
         raise ConfigError(
-            f"search.damage.how=poisoned: no other question has an answer that is wrong for {asked.question_id!r} "
-            f"({asked.text!r}). Take more questions (sweep.split), or search.damage.how=removed."
+            "search.damage.how=poisoned: no other question has an answer that is wrong for "
+            f"{asked.question_id!r} ({asked.text!r}). Take more questions (sweep.split), or "
+            "search.damage.how=removed."
         )
 
     def _draw(self, what: str) -> random.Random:
@@ -110,26 +135,41 @@ class SearchDamage:
 
 
 def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
-    """Return the questions in groups, of which no two share an answer, each in the order of the questions."""
+    """Return the questions in groups, of which no two share an answer, each in the order of the
+    questions.
+    """
     groups: list[list[Question]] = []
     group_of: dict[str, list[Question]] = {}
     for question in questions:
         names = set(filter(None, map(normalize, question.answers)))
         joined = [question]
-        for group in {id(group_of[name]): group_of[name] for name in sorted(names) if name in group_of}.values():
+        for group in {
+            id(group_of[name]): group_of[name] for name in sorted(names) if name in group_of
+        }.values():
             joined = [*group, *joined]
             groups.remove(group)
         groups.append(joined)
-        group_of |= dict.fromkeys(filter(None, [normalize(answer) for one in joined for answer in one.answers]), joined)
+        group_of |= dict.fromkeys(
+            filter(None, [normalize(answer) for one in joined for answer in one.answers]), joined
+        )
     return groups
 
 
-def _poison(passage: Passage, questions: Sequence[Question], wrong: Mapping[str, str]) -> Passage | None:
-    """Return a passage with wrong answers in text and title, or None if it has no answer, or one that cannot be taken out."""
+def _poison(
+    passage: Passage, questions: Sequence[Question], wrong: Mapping[str, str]
+) -> Passage | None:
+    """Return a passage with wrong answers in text and title, or None if it has no answer, or one
+    that cannot be taken out.
+    """
     text, title = passage.text, passage.title
     for question in questions:
-        text, title = (replace_answers(part, question.answers, wrong[question.question_id]) for part in (text, title))
+        text, title = (
+            replace_answers(part, question.answers, wrong[question.question_id])
+            for part in (text, title)
+        )
     is_changed = (text, title) != (passage.text, passage.title)
-    if not is_changed or any(has_answer(part, question.answers) for part in (text, title) for question in questions):
+    if not is_changed or any(
+        has_answer(part, question.answers) for part in (text, title) for question in questions
+    ):
         return None
     return replace(passage, passage_id=passage.passage_id + POISONED, text=text, title=title)

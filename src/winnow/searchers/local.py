@@ -1,4 +1,6 @@
-"""A search engine that serves the Search requests of strategies from a local index and its corpus."""
+"""A search engine that serves the Search requests of strategies from a local index and
+its corpus.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +18,14 @@ class LocalSearch:
 
     Args:
         searcher: Function that opens the index. It is called before the first search.
-        passages: Function that returns the passages of the corpus by id. It is called before the first search.
-        identity: Identity of index and corpus. The ledger, which is the store of finished model calls, uses it as a key.
+        passages: Function that returns the passages of the corpus by id. It is called before the
+            first search.
+        identity: Identity of index and corpus. The ledger, which is the store of finished model
+            calls, uses it as a key.
         capacity: Number of requests that are worth submitting at once.
-        changed: Function that returns what passages become, by their ids, in a corpus that is damaged: None for one that is
-            not found. It is called before the first search; None for a corpus as it is.
+        changed: Function that returns what passages become, by their ids, in a corpus that is
+            damaged: None for one that is not found. It is called before the first search; None for
+            a corpus as it is.
 
     """
 
@@ -32,10 +37,14 @@ class LocalSearch:
     searcher: Callable[[], Searcher]
     passages: Callable[[], Mapping[str, Passage]]
     identity: str
-    capacity: Annotated[int, SpeedOnly("the batch size does not affect the results of a query")] = 256
+    capacity: Annotated[int, SpeedOnly("the batch size does not affect the results of a query")] = (
+        256
+    )
     changed: Callable[[], Mapping[str, Passage | None]] | None = None
     _pending: list[Search] = field(default_factory=list, repr=False)
-    _opened: tuple[Searcher, Mapping[str, Passage], Mapping[str, Passage | None]] | None = field(default=None, repr=False)
+    _opened: tuple[Searcher, Mapping[str, Passage], Mapping[str, Passage | None]] | None = field(
+        default=None, repr=False
+    )
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
@@ -45,7 +54,10 @@ class LocalSearch:
     def explain_refusal(self, request: Request) -> str | None:
         """Return why a request cannot be served, or None if it can be."""
         if isinstance(request, Search) and (not request.query.strip() or request.n < 1):
-            return f"a search needs a query that is not empty and an n of at least 1; received {request!r}."
+            return (
+                "a search needs a query that is not empty and an n of at least 1; received "
+                f"{request!r}."
+            )
         return None
 
     def check(self) -> None:
@@ -70,7 +82,8 @@ class LocalSearch:
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (the search runs in this process)
         """Search for all pending queries.
 
-        Only queries with equal `n` are searched together, because the ranking of a hybrid retriever depends on its depth.
+        Only queries with equal `n` are searched together, because the ranking of a hybrid retriever
+        depends on its depth.
 
         Raises:
             ConfigError: If vectors are to be averaged, and the index has none.
@@ -85,22 +98,37 @@ class LocalSearch:
         removed = {passage_id for passage_id, passage in changed.items() if passage is None}
         results: list[tuple[Request, Result]] = []
         for n, is_averaged in sorted({(request.n, bool(request.averaged)) for request in batch}):
-            requests = [request for request in batch if (request.n, bool(request.averaged)) == (n, is_averaged)]
+            requests = [
+                request
+                for request in batch
+                if (request.n, bool(request.averaged)) == (n, is_averaged)
+            ]
             rankings = _search(searcher, requests, n, removed, is_averaged=is_averaged)
             for request, hits in zip(requests, rankings, strict=True):
-                found = tuple(changed.get(hit.passage_id) or passages[hit.passage_id] for hit in hits)
+                found = tuple(
+                    changed.get(hit.passage_id) or passages[hit.passage_id] for hit in hits
+                )
                 results.append((request, Pages(found, scores=tuple(hit.score for hit in hits))))
         return results
 
 
 def _search(
-    searcher: Searcher, requests: Sequence[Search], n: int, removed: Collection[str], *, is_averaged: bool
+    searcher: Searcher,
+    requests: Sequence[Search],
+    n: int,
+    removed: Collection[str],
+    *,
+    is_averaged: bool,
 ) -> list[list[Hit]]:
-    """Return the best `n` hits of each request that are not removed; look deeper for those that have fewer."""
+    """Return the best `n` hits of each request that are not removed; look deeper for those that
+    have fewer.
+    """
     rankings: list[list[Hit]] = [[]] * len(requests)
     pending, depth = list(range(len(requests))), n
     while pending:
-        found = _search_at([requests[number] for number in pending], searcher, depth, is_averaged=is_averaged)
+        found = _search_at(
+            [requests[number] for number in pending], searcher, depth, is_averaged=is_averaged
+        )
         short = []
         for number, hits in zip(pending, found, strict=True):
             rankings[number] = [hit for hit in hits if hit.passage_id not in removed][:n]
@@ -110,13 +138,18 @@ def _search(
     return rankings
 
 
-def _search_at(requests: Sequence[Search], searcher: Searcher, n: int, *, is_averaged: bool) -> list[list[Hit]]:
+def _search_at(
+    requests: Sequence[Search], searcher: Searcher, n: int, *, is_averaged: bool
+) -> list[list[Hit]]:
     if not is_averaged:
-        return searcher.search([Question(str(index), one.query, ("",)) for index, one in enumerate(requests)], n)
+        return searcher.search(
+            [Question(str(index), one.query, ("",)) for index, one in enumerate(requests)], n
+        )
     if not isinstance(searcher, VectorSearcher):
         raise ConfigError(
-            "The plan averages the vectors of texts, as HyDE does, and the retriever has no vectors. Choose a dense one, "
-            "such as retriever=hyde, or write the texts into the query."
+            "The plan averages the vectors of texts, as HyDE does, and the retriever has no "
+            "vectors. Choose a dense one, such as retriever=hyde, or write the texts into the "
+            "query."
         )
     return searcher.search_averages([(one.query, one.averaged) for one in requests], n)
 
@@ -124,5 +157,8 @@ def _search_at(requests: Sequence[Search], searcher: Searcher, n: int, *, is_ave
 def _require_search(request: Request) -> Search:
     """Return the request if it is a Search, else raise ConfigError."""
     if not isinstance(request, Search):
-        raise ConfigError(f"A search engine only serves Search requests; received a {type(request).__name__} request.")
+        raise ConfigError(
+            f"A search engine only serves Search requests; received a {type(request).__name__} "
+            "request."
+        )
     return request

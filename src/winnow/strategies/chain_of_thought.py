@@ -1,7 +1,8 @@
-"""Chain of thought over all passages, with the pruning and summary prompts of the Post-Fusion paper (figures 8 and 9).
+"""Chain of thought over all passages, with the pruning and summary prompts of the Post-Fusion paper
+(figures 8 and 9).
 
-`ChainOfThought` implements both prompts. They differ only in their templates, which are in conf/strategy/pruning.yaml and
-conf/strategy/summary.yaml.
+`ChainOfThought` implements both prompts. They differ only in their templates, which are in
+conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
 """
 
 from collections.abc import Sequence
@@ -20,16 +21,18 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """A strategy that asks the reader for a rationale ending in "Answer:", with all passages in one prompt.
+    """A strategy that asks the reader for a rationale ending in "Answer:", with all passages in one
+    prompt.
 
-    If the decoding draws several samples, a majority vote over them chooses the answer (self-consistency).
+    If the decoding draws several samples, a majority vote over them chooses the answer
+    (self-consistency).
 
     Args:
         prompt: Prompt that formats the passages. Its instruction is replaced by `template`.
         decoding: Generation settings, except for `max_new_tokens`.
         template: Instruction and demonstration, with the fields {contexts} and {question}.
-        max_new_tokens: Maximum number of tokens to generate for the rationale and the answer. It replaces the limit of
-            `decoding`, because a rationale is longer than an answer.
+        max_new_tokens: Maximum number of tokens to generate for the rationale and the answer. It
+            replaces the limit of `decoding`, because a rationale is longer than an answer.
         vote: Majority vote over the samples.
 
     """
@@ -46,20 +49,27 @@ class ChainOfThought:
         """Validate the template and the token limit."""
         if "{contexts}" in self.prompt.reply_start:
             raise ConfigError(
-                f"strategy.plan.template shows the passages, but prompt.reply_start={self.prompt.reply_start!r} would show "
-                "them again. Choose a prompt without passages there, such as prompt=plain."
+                "strategy.plan.template shows the passages, but "
+                f"prompt.reply_start={self.prompt.reply_start!r} would show them again. Choose a "
+                "prompt without passages there, such as prompt=plain."
             )
         self._build_prompt()
         if self.max_new_tokens < 1:
-            raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
+            raise ConfigError(
+                f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a rationale from one prompt with all contexts, and return the answer that the vote chooses."""
+        """Request a rationale from one prompt with all contexts, and return the answer that the
+        vote chooses.
+        """
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         request = build_request(self._build_prompt(), question, contexts, decoding)
         (replies,) = yield from request_replies([request], extract_reasoned_answer)
         return self.vote.choose(question, replies)
 
     def _build_prompt(self) -> Prompt:
-        """Return the prompt with `template` as its instruction; raise ConfigError if the template lacks a field."""
+        """Return the prompt with `template` as its instruction; raise ConfigError if the template
+        lacks a field.
+        """
         return replace(self.prompt, with_contexts=self.template, shots=None)

@@ -1,4 +1,6 @@
-"""Citation: all passages in one prompt, and a reply that cites them by their numbers (RAGE, figure 1)."""
+"""Citation: all passages in one prompt, and a reply that cites them by their numbers (RAGE, figure
+1).
+"""
 
 import random
 from collections.abc import Sequence
@@ -25,13 +27,15 @@ def _parenthesise_numbers(text: str) -> str:
 class Cite:
     """A strategy that prompts the reader once, with all passages, for a reply with citations [n].
 
-    The answer is the reply without its citations; metrics of citations read the reply. Numbers in brackets in the text or the
-    title of a passage, as in Wikipedia's references, are put in parentheses.
+    The answer is the reply without its citations; metrics of citations read the reply. Numbers in
+    brackets in the text or the title of a passage, as in Wikipedia's references, are put in
+    parentheses.
 
     Args:
         prompt: Templates of the prompt, whose `passage` shows {number} in brackets.
         decoding: Generation settings.
-        max_words: Number of words to which the text of each passage is cut, or None for whole passages.
+        max_words: Number of words to which the text of each passage is cut, or None for whole
+            passages.
         vote: Majority vote, if the decoding draws several samples.
 
     """
@@ -46,7 +50,9 @@ class Cite:
     def __post_init__(self) -> None:
         """Raise ConfigError for passages without a word."""
         if self.max_words is not None and self.max_words < 1:
-            raise ConfigError(f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}.")
+            raise ConfigError(
+                f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply that cites the contexts."""
@@ -55,12 +61,18 @@ class Cite:
         return self.vote.choose(question, replies)
 
     def prepare(self, contexts: Sequence[Context]) -> list[Context]:
-        """Return the contexts as the prompt shows them: without bracketed numbers, and cut to `max_words`."""
-        return [replace(context, passage=self._prepare_passage(context.passage)) for context in contexts]
+        """Return the contexts as the prompt shows them: without bracketed numbers, and cut to
+        `max_words`.
+        """
+        return [
+            replace(context, passage=self._prepare_passage(context.passage)) for context in contexts
+        ]
 
     def _prepare_passage(self, passage: Passage) -> Passage:
         text = cut_words(passage.text, self.max_words)
-        return replace(passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text))
+        return replace(
+            passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text)
+        )
 
 
 def _extract_uncited_answer(reply: str) -> str:
@@ -90,8 +102,8 @@ class CiteRandomly:
         """Raise ConfigError for an empty range."""
         if not 1 <= self.minimum <= self.maximum:
             raise ConfigError(
-                "strategy.plan.minimum must be at least 1 and at most strategy.plan.maximum; received "
-                f"{self.minimum} and {self.maximum}."
+                "strategy.plan.minimum must be at least 1 and at most strategy.plan.maximum; "
+                f"received {self.minimum} and {self.maximum}."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -1,4 +1,6 @@
-"""Whether citations are used: the reply with all passages, and another one without those that it cites."""
+"""Whether citations are used: the reply with all passages, and another one without those that it
+cites.
+"""
 
 import random
 from collections.abc import Sequence
@@ -21,19 +23,22 @@ Removed = Literal["cited", "uncited"]
 
 @dataclass(frozen=True, slots=True)
 class CiteWithout:
-    """A strategy that cites as `Cite` does, and asks again without the cited passages, or without as many of the others.
+    """A strategy that cites as `Cite` does, and asks again without the cited passages, or without
+    as many of the others.
 
-    A citation may be correct, because the passage supports the answer, and yet not faithful, because the reader would have
-    given the answer without it (Wallat et al. 2024, who call it post-rationalized and put the statement into other passages
-    instead). The answer is that of the first reply, whose call is that of `Cite`. Whether the second one differs, after
-    normalization, is in the trace, which the metric `changed` reads; the removal of uncited passages is what the share is
-    compared with, because a prompt with other passages changes answers, too. A reply without a valid citation, or without
-    enough other passages, is not asked again.
+    A citation may be correct, because the passage supports the answer, and yet not faithful,
+    because the reader would have given the answer without it (Wallat et al. 2024, who call it
+    post-rationalized and put the statement into other passages instead). The answer is that of the
+    first reply, whose call is that of `Cite`. Whether the second one differs, after normalization,
+    is in the trace, which the metric `changed` reads; the removal of uncited passages is what the
+    share is compared with, because a prompt with other passages changes answers, too. A reply
+    without a valid citation, or without enough other passages, is not asked again.
 
     Args:
         prompt: Templates of the prompt, whose `passage` shows {number} in brackets.
         decoding: Generation settings.
-        max_words: Number of words to which the text of each passage is cut, or None for whole passages.
+        max_words: Number of words to which the text of each passage is cut, or None for whole
+            passages.
         removed: Passages that the second prompt lacks.
         seed: Seed of the draw of uncited passages, which also depends on the question.
         vote: Majority vote, if the decoding draws several samples.
@@ -52,22 +57,36 @@ class CiteWithout:
     def __post_init__(self) -> None:
         """Raise ConfigError if `removed` is unknown."""
         if self.removed not in get_args(Removed):
-            raise ConfigError(f"strategy.plan.removed must be cited or uncited; received {self.removed!r}.")
+            raise ConfigError(
+                f"strategy.plan.removed must be cited or uncited; received {self.removed!r}."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply that cites the contexts, then one without some of them."""
         cite = Cite(self.prompt, self.decoding, self.max_words, self.vote)
         first = yield from cite.plan(question, contexts)
         used = {passage.passage_id for passage in first.used}
-        shown = [context for context in contexts if context.passage.passage_id in used]  # some may not have fitted
-        numbers = {number for number in find_citations(first.reply, len(shown), "strict") if 1 <= number <= len(shown)}
+        shown = [
+            context for context in contexts if context.passage.passage_id in used
+        ]  # some may not have fitted
+        numbers = {
+            number
+            for number in find_citations(first.reply, len(shown), "strict")
+            if 1 <= number <= len(shown)
+        }
         others = [number for number in range(1, len(shown) + 1) if number not in numbers]
         if not numbers or len(others) < len(numbers):
             return first
         if self.removed == "uncited":
-            numbers = set(random.Random(f"{self.seed}/without/{question.question_id}").sample(others, len(numbers)))
+            numbers = set(
+                random.Random(f"{self.seed}/without/{question.question_id}").sample(
+                    others, len(numbers)
+                )
+            )
         rest = [context for number, context in enumerate(shown, start=1) if number not in numbers]
         second = yield from cite.plan(question, rest)
         is_changed = normalize(second.text) != normalize(first.text)
         without = f"without {', '.join(map(str, sorted(numbers)))}: {second.text}"
-        return replace(first, trace=(*first.trace, without, f"{CHANGED}{'yes' if is_changed else 'no'}"))
+        return replace(
+            first, trace=(*first.trace, without, f"{CHANGED}{'yes' if is_changed else 'no'}")
+        )

@@ -12,7 +12,8 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ClosedBook:
-    """A strategy that prompts the reader with the question alone, to measure its parametric knowledge.
+    """A strategy that prompts the reader with the question alone, to measure its parametric
+    knowledge.
 
     Args:
         prompt: Templates of the prompt.

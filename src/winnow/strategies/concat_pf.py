@@ -13,12 +13,14 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ConcatPF:
-    """A strategy that concatenates all passages in one prompt and falls back to Post-Fusion if the answer is "unknown".
+    """A strategy that concatenates all passages in one prompt and falls back to Post-Fusion if the
+    answer is "unknown".
 
     Args:
         prompt: Templates of the prompt, for both steps.
         decoding: Generation settings.
-        vote: Majority vote over the samples of the first prompt, and over the answers of Post-Fusion.
+        vote: Majority vote over the samples of the first prompt, and over the answers of
+            Post-Fusion.
 
     """
 
@@ -29,9 +31,15 @@ class ConcatPF:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from all contexts together. If it is "unknown", request one from each context alone."""
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, contexts)
+        """Request an answer from all contexts together. If it is "unknown", request one from each
+        context alone.
+        """
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
+            question, contexts
+        )
         if not answer.unknown:
             return answer
-        fallback = yield from PostFusion(self.prompt, self.decoding, self.vote).plan(question, contexts)
+        fallback = yield from PostFusion(self.prompt, self.decoding, self.vote).plan(
+            question, contexts
+        )
         return replace(fallback, trace=("fallback: post_fusion", *fallback.trace))

@@ -1,4 +1,6 @@
-"""Fusion-in-decoder: one request with a message per passage, for a reader that fuses them (reader=fid)."""
+"""Fusion-in-decoder: one request with a message per passage, for a reader that fuses them
+(reader=fid).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +16,8 @@ from winnow.strategies.vote import Vote
 class FusionInDecoder:
     """A strategy that sends one request with a message per passage.
 
-    Only `winnow.readers.fid.FidReader` serves this request. Other readers would join the messages into one text.
+    Only `winnow.readers.fid.FidReader` serves this request. Other readers would join the messages
+    into one text.
 
     Args:
         prompt: Templates of the prompt, which is formatted once per passage.
@@ -31,7 +34,11 @@ class FusionInDecoder:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from all contexts together."""
-        messages = tuple(message for context in contexts for message in self.prompt.render(question, [context]))
+        messages = tuple(
+            message for context in contexts for message in self.prompt.render(question, [context])
+        )
         passages = tuple(context.passage for context in contexts)
-        (replies,) = yield from request_replies([FusedGenerate(messages, self.decoding, passages=passages)])
+        (replies,) = yield from request_replies(
+            [FusedGenerate(messages, self.decoding, passages=passages)]
+        )
         return self.vote.choose(question, replies)

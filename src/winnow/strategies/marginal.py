@@ -1,4 +1,6 @@
-"""Answer marginalization: the probability of each answer is summed over the passages (RE-RAG, eqs. 2 and 6)."""
+"""Answer marginalization: the probability of each answer is summed over the passages (RE-RAG, eqs.
+2 and 6).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,17 +18,21 @@ from winnow.text.normalization import UNKNOWN, normalize
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """A strategy that requests an answer from each passage alone and chooses the one with the highest marginal likelihood.
+    """A strategy that requests an answer from each passage alone and chooses the one with the
+    highest marginal likelihood.
 
     Args:
         prompt: Templates of the prompt, which shows one passage at a time.
         decoding: Generation settings with a single sample. The paper decodes greedily.
-        scoring: How the likelihoods of the answers are obtained. "exact" scores every distinct answer under every context.
-            "fast" scores an answer only under the contexts that produced it, which needs up to k times fewer requests. Both
-            need a reader that serves Likelihood requests: a T5 or a local causal model. "generated" also considers only the
-            contexts that produced the answer, and sums the log-probabilities of the reply's tokens, which APIs report too.
-            A reply that contains more than the answer is then scored as a whole.
-        unknown_votes: Whether "unknown" counts as an answer. If not, it wins only if there is no other answer.
+        scoring: How the likelihoods of the answers are obtained. "exact" scores every distinct
+            answer under every context. "fast" scores an answer only under the contexts that
+            produced it, which needs up to k times fewer requests. Both need a reader that serves
+            Likelihood requests: a T5 or a local causal model. "generated" also considers only the
+            contexts that produced the answer, and sums the log-probabilities of the reply's tokens,
+            which APIs report too. A reply that contains more than the answer is then scored as a
+            whole.
+        unknown_votes: Whether "unknown" counts as an answer. If not, it wins only if there is no
+            other answer.
 
     """
 
@@ -40,35 +46,58 @@ class Marginal:
     def __post_init__(self) -> None:
         """Validate the scoring method and the decoding.
 
-        Sampled answers are not supported, because their likelihoods do not reflect how often they are drawn.
+        Sampled answers are not supported, because their likelihoods do not reflect how often they
+        are drawn.
         """
         if self.scoring not in ("exact", "fast", "generated"):
-            raise ConfigError(f"strategy.plan.scoring must be exact, fast or generated; received {self.scoring!r}.")
+            raise ConfigError(
+                "strategy.plan.scoring must be exact, fast or generated; received "
+                f"{self.scoring!r}."
+            )
         if self.decoding.samples > 1:
             raise ConfigError(
-                "Answer marginalization scores one greedy answer per passage, so that decoding.samples must be 1; received "
-                f"{self.decoding.samples}. Set decoding=greedy."
+                "Answer marginalization scores one greedy answer per passage, so that "
+                f"decoding.samples must be 1; received {self.decoding.samples}. Set "
+                "decoding=greedy."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from each context, then the likelihoods of the answers."""
-        decoding = replace(self.decoding, logprobs=True) if self.scoring == "generated" else self.decoding
-        replies = yield [build_request(self.prompt, question, [context], decoding) for context in contexts]
+        decoding = (
+            replace(self.decoding, logprobs=True) if self.scoring == "generated" else self.decoding
+        )
+        replies = yield [
+            build_request(self.prompt, question, [context], decoding) for context in contexts
+        ]
         answers = [extract_answer(reply.text) for reply in replies]
         eligible_answers = [self.resolve_unknown(answer) for answer in answers]
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
-        spellings = marginalization.collect_spellings([answer for answer in eligible_answers if answer is not None])
+        spellings = marginalization.collect_spellings(
+            [answer for answer in eligible_answers if answer is not None]
+        )
         if not spellings:
-            reply, used = (extract_final_text(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
+            reply, used = (
+                (extract_final_text(replies[0].text), (contexts[0].passage,))
+                if replies
+                else ("", ())
+            )
             return Answer(
-                UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=(f"{REPLIES}{len(answers)}",)
+                UNKNOWN,
+                unknown=True,
+                candidates=candidates,
+                used=used,
+                reply=reply,
+                trace=(f"{REPLIES}{len(answers)}",),
             )
         keys = [None if answer is None else normalize(answer) for answer in eligible_answers]
         pairs = self.list_pairs(spellings, keys)
         if self.scoring == "generated":
             log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]
         else:
-            scores = yield [build_likelihood(self.prompt, question, [contexts[index]], spellings[key]) for key, index in pairs]
+            scores = yield [
+                build_likelihood(self.prompt, question, [contexts[index]], spellings[key])
+                for key, index in pairs
+            ]
             log_likelihoods = [score.value for score in scores]
         log_weights = marginalization.log_softmax([context.log_weight for context in contexts])
         terms: dict[str, list[float]] = {}
@@ -76,15 +105,20 @@ class Marginal:
             terms.setdefault(key, []).append(log_weights[index] + log_likelihood)
         log_marginals = {key: marginalization.logsumexp(values) for key, values in terms.items()}
         best = marginalization.select_most_probable(log_marginals)
-        log_p = "log P: " + "; ".join(f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items())
+        log_p = "log P: " + "; ".join(
+            f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items()
+        )
         trace = (f"{REPLIES}{len(answers)}", log_p)
         first = keys.index(best)
         used = (contexts[first].passage,)
         reply = extract_final_text(replies[first].text)
         return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
 
-    def list_pairs(self, answers: Iterable[str], own_answers: Sequence[str | None]) -> list[tuple[str, int]]:
-        """Return the pairs of a normalized answer and the index of a context under which its likelihood is obtained.
+    def list_pairs(
+        self, answers: Iterable[str], own_answers: Sequence[str | None]
+    ) -> list[tuple[str, int]]:
+        """Return the pairs of a normalized answer and the index of a context under which its
+        likelihood is obtained.
 
         Args:
             answers: Distinct normalized answers.
@@ -99,17 +133,22 @@ class Marginal:
         ]
 
     def resolve_unknown(self, answer: str) -> str | None:
-        """Return the answer to score. Every form of "unknown" becomes that word, or None if it does not count as an answer."""
+        """Return the answer to score. Every form of "unknown" becomes that word, or None if it does
+        not count as an answer.
+        """
         if not is_unknown(answer):
             return answer
         return UNKNOWN if self.unknown_votes else None
 
 
 def sum_log_probabilities(reply: Generation) -> float:
-    """Sum the log-probabilities of a reply's tokens; raise ReaderError if the reader returned none."""
+    """Sum the log-probabilities of a reply's tokens; raise ReaderError if the reader
+    returned none.
+    """
     if reply.logprobs is None:
         raise ReaderError(
-            "strategy.plan.scoring=generated needs the log-probabilities of the reply's tokens, but the reader returned none. "
-            "Use a server that supports `logprobs`, or set strategy=post_fusion."
+            "strategy.plan.scoring=generated needs the log-probabilities of the reply's tokens, "
+            "but the reader returned none. Use a server that supports `logprobs`, or set "
+            "strategy=post_fusion."
         )
     return sum(reply.logprobs)

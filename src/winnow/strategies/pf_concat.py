@@ -1,4 +1,6 @@
-"""PF + Concat: Post-Fusion proposes candidates, from which concatenation chooses (Post-Fusion paper, section 3.3)."""
+"""PF + Concat: Post-Fusion proposes candidates, from which concatenation chooses (Post-Fusion
+paper, section 3.3).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +16,11 @@ from winnow.text.normalization import UNKNOWN, normalize
 
 @dataclass(frozen=True, slots=True)
 class PFConcat:
-    """A strategy that requests an answer from each passage alone, then one from a prompt with these candidates.
+    """A strategy that requests an answer from each passage alone, then one from a prompt with these
+    candidates.
 
-    The second prompt lists each distinct candidate once. It omits the passages whose replies are all "unknown".
+    The second prompt lists each distinct candidate once. It omits the passages whose replies are
+    all "unknown".
 
     Args:
         prompt: Templates of both prompts.
@@ -32,26 +36,46 @@ class PFConcat:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from each context alone, then one from the contexts that have candidates.
+        """Request an answer from each context alone, then one from the contexts that have
+        candidates.
 
         If there are no candidates, the answer is "unknown".
         """
-        requests = [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        requests = [
+            build_request(self.prompt, question, [context], self.decoding) for context in contexts
+        ]
         replies_by_context = yield from request_replies(requests)
         answered = (describe_answered(replies_by_context), count_replies(replies_by_context))
         candidates_by_context = [
-            [answer for answer in replies.answers if not is_unknown(answer)] for replies in replies_by_context
+            [answer for answer in replies.answers if not is_unknown(answer)]
+            for replies in replies_by_context
         ]
-        kept_contexts = [context for context, answers in zip(contexts, candidates_by_context, strict=True) if answers]
+        kept_contexts = [
+            context
+            for context, answers in zip(contexts, candidates_by_context, strict=True)
+            if answers
+        ]
         candidates = tuple(answer for answers in candidates_by_context for answer in answers)
         if not kept_contexts:
             first = replies_by_context[0] if replies_by_context else None
             reply, used = (first.replies[0], first.used) if first else ("", ())
-            return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=(*answered, "kept: 0"))
+            return Answer(
+                UNKNOWN, unknown=True, used=used, reply=reply, trace=(*answered, "kept: 0")
+            )
         distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
             distinct_candidates.setdefault(normalize(candidate), candidate)
-        final_request = build_request(self.prompt, question, kept_contexts, self.decoding, tuple(distinct_candidates.values()))
+        final_request = build_request(
+            self.prompt,
+            question,
+            kept_contexts,
+            self.decoding,
+            tuple(distinct_candidates.values()),
+        )
         (final_replies,) = yield from request_replies([final_request])
         answer = self.vote.choose(question, final_replies)
-        return replace(answer, candidates=candidates, trace=(*answered, f"kept: {len(kept_contexts)}", *answer.trace))
+        return replace(
+            answer,
+            candidates=candidates,
+            trace=(*answered, f"kept: {len(kept_contexts)}", *answer.trace),
+        )

@@ -1,4 +1,6 @@
-"""Post-Fusion: an answer from each passage alone, then a majority vote (Post-Fusion paper, eq. 2)."""
+"""Post-Fusion: an answer from each passage alone, then a majority vote (Post-Fusion
+paper, eq. 2).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +33,8 @@ class PostFusion:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from each context alone, and return the majority answer."""
-        requests = [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        requests = [
+            build_request(self.prompt, question, [context], self.decoding) for context in contexts
+        ]
         replies_by_context = yield from request_replies(requests)
         return self.vote.choose_majority(question, contexts, replies_by_context)

@@ -1,4 +1,6 @@
-"""Prompt templates, which all strategies share: instruction, contexts and question (Post-Fusion paper, figures 7 to 9)."""
+"""Prompt templates, which all strategies share: instruction, contexts and question (Post-Fusion
+paper, figures 7 to 9).
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +13,9 @@ from winnow.records import Context, Decoding, Generate, Likelihood, Message, Pas
 from winnow.strategies.demonstrations import Demonstration, Shots
 
 _TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
-"""An unlabeled title in a template, with the separator before the next field, which has no words or brackets."""
+"""An unlabeled title in a template, with the separator before the next field, which has no words or
+brackets.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +23,22 @@ class Prompt:
     """Templates of a prompt, with named fields in braces.
 
     Args:
-        with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt. Here and in
-            `with_candidates`, {contexts} is left out if `reply_start` has it.
+        with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot
+            prompt. Here and in `with_candidates`, {contexts} is left out if `reply_start` has it.
         without_contexts: Template with {question}, for prompts without passages (closed book).
-        with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
-        passage: Template of one passage, which may contain {number}, {title} and {text}. For a passage without a title,
-            {title} is left out with the separator behind it, unless it has a label or brackets: "[{number}] {title} | {text}"
-            becomes "[{number}] {text}".
+        with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations}
+            in a few-shot prompt.
+        passage: Template of one passage, which may contain {number}, {title} and {text}. For a
+            passage without a title, {title} is left out with the separator behind it, unless it has
+            a label or brackets: "[{number}] {title} | {text}" becomes "[{number}] {text}".
         system: System message, or empty for none.
-        demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
+        demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and
+            optionally {number}.
         shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
-        reply_start: Beginning of the reply to a prompt with contexts, which the model continues, or empty. It may contain
-            {contexts}.
-        demonstrations: Demonstrations selected by `shots`. A few-shot prompt needs them before it can show passages.
+        reply_start: Beginning of the reply to a prompt with contexts, which the model continues, or
+            empty. It may contain {contexts}.
+        demonstrations: Demonstrations selected by `shots`. A few-shot prompt needs them before it
+            can show passages.
 
     """
 
@@ -56,19 +63,27 @@ class Prompt:
         for name, required, optional in (
             ("with_contexts", {"question", *contexts, *shots_field}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
-            ("with_candidates", {"candidates", "question", *contexts, *shots_field}, {"demonstrations"}),
+            (
+                "with_candidates",
+                {"candidates", "question", *contexts, *shots_field},
+                {"demonstrations"},
+            ),
             ("passage", {"text"}, {"number", "title"}),
             ("demonstration", demonstration_fields, {"number", "contexts", "question", "answer"}),
         ):
             check_fields(f"prompt.{name}", getattr(self, name), required, optional)
         if "{text}" not in self.passage:
             raise ConfigError(
-                f"prompt.passage must show the whole {{text}}, because metrics read what a prompt showed; received "
-                f"{self.passage!r}. To show a part, cut the passages (corpus.parser) or refine them (strategy=crag)."
+                "prompt.passage must show the whole {text}, because metrics read what a prompt "
+                f"showed; received {self.passage!r}. To show a part, cut the passages "
+                "(corpus.parser) or refine them (strategy=crag)."
             )
 
-    def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
-        """Build the chat messages of a question and its contexts, or the closed-book prompt if there are no contexts.
+    def render(
+        self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()
+    ) -> tuple[Message, ...]:
+        """Build the chat messages of a question and its contexts, or the closed-book prompt if
+        there are no contexts.
 
         Args:
             question: Question to ask.
@@ -77,7 +92,13 @@ class Prompt:
 
         """
         passages = self.format_passages([context.passage for context in contexts])
-        template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
+        template = (
+            self.with_candidates
+            if candidates
+            else self.with_contexts
+            if contexts
+            else self.without_contexts
+        )
         demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
         fields = {
             "question": question.text,
@@ -86,9 +107,14 @@ class Prompt:
             "demonstrations": demonstrations,
         }
         user_message = Message("user", template.format_map(fields).strip())
-        messages = (Message("system", self.system), user_message) if self.system else (user_message,)
+        messages = (
+            (Message("system", self.system), user_message) if self.system else (user_message,)
+        )
         if contexts and self.reply_start:
-            messages = (*messages, Message("assistant", self.reply_start.format(contexts=passages)))
+            messages = (
+                *messages,
+                Message("assistant", self.reply_start.format(contexts=passages)),
+            )
         return messages
 
     def format_passages(self, passages: Sequence[Passage]) -> str:
@@ -102,11 +128,13 @@ class Prompt:
     def _format_demonstrations(self, question: Question) -> str:
         if self.shots is None or not self.demonstrations:
             raise ConfigError(
-                "A prompt with `shots` needs its demonstrations before it can show passages. Build them with the methods of "
-                "`shots`, and pass them as `demonstrations`."
+                "A prompt with `shots` needs its demonstrations before it can show passages. Build "
+                "them with the methods of `shots`, and pass them as `demonstrations`."
             )
         eligible = [
-            demonstration for demonstration in self.demonstrations if demonstration.question_id != question.question_id
+            demonstration
+            for demonstration in self.demonstrations
+            if demonstration.question_id != question.question_id
         ]
         texts = [
             self.demonstration.format(
@@ -131,7 +159,8 @@ def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
 
     Args:
         prompt: Prompt whose templates of a passage and of the system are used.
-        template: Template with the fields {contexts} and {question}, and those that are filled here.
+        template: Template with the fields {contexts} and {question}, and those that are filled
+            here.
         fields: Texts of the other fields.
 
     """
@@ -147,11 +176,16 @@ def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
 
 
 def build_request(
-    prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
+    prompt: Prompt,
+    question: Question,
+    contexts: Sequence[Context],
+    decoding: Decoding,
+    candidates: Sequence[str] = (),
 ) -> Generate:
     """Build the generation request for one prompt.
 
-    If the prompt exceeds the reader's context length, passages are dropped: the lowest-ranked first, gold passages last.
+    If the prompt exceeds the reader's context length, passages are dropped: the lowest-ranked
+    first, gold passages last.
 
     Args:
         prompt: Templates of the prompt.
@@ -165,24 +199,36 @@ def build_request(
         prompt.render(question, contexts, candidates),
         decoding,
         passages=tuple([context.passage for context in contexts]),
-        shorter=_create_shortener(prompt, question, contexts, decoding, candidates) if len(contexts) > 1 else None,
+        shorter=(
+            _create_shortener(prompt, question, contexts, decoding, candidates)
+            if len(contexts) > 1
+            else None
+        ),
     )
 
 
-def build_likelihood(prompt: Prompt, question: Question, contexts: Sequence[Context], answer: str) -> Likelihood:
+def build_likelihood(
+    prompt: Prompt, question: Question, contexts: Sequence[Context], answer: str
+) -> Likelihood:
     """Build the request for the likelihood of an answer to a prompt that shows these contexts."""
     passages = tuple([context.passage for context in contexts])
     return Likelihood(prompt.render(question, contexts), answer, passages=passages)
 
 
 def drop_lowest(contexts: Sequence[Context]) -> list[Context]:
-    """Return contexts without the one that a prompt which is too long loses: the lowest-ranked first, gold passages last."""
+    """Return contexts without the one that a prompt which is too long loses: the lowest-ranked
+    first, gold passages last.
+    """
     dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
     return [context for context in contexts if context is not dropped]
 
 
 def _create_shortener(
-    prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
+    prompt: Prompt,
+    question: Question,
+    contexts: Sequence[Context],
+    decoding: Decoding,
+    candidates: Sequence[str],
 ) -> Callable[[], Generate]:
     """Return a function that builds the request with one passage fewer, from several contexts."""
 

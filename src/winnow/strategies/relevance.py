@@ -1,4 +1,6 @@
-"""Relevance estimation for the contexts of one question, as the requests that `flows.score` serves."""
+"""Relevance estimation for the contexts of one question, as the requests that
+`flows.score` serves.
+"""
 
 from collections.abc import Sequence
 
@@ -7,5 +9,7 @@ from winnow.records import Context, Estimate, Plan, Question
 
 def estimate_relevance(question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
     """Request the relevance log-odds of every context, in the order of the contexts."""
-    scores = yield [Estimate(question.text, context.passage.text, context.passage.title) for context in contexts]
+    scores = yield [
+        Estimate(question.text, context.passage.text, context.passage.title) for context in contexts
+    ]
     return tuple(score.value for score in scores)

@@ -1,6 +1,7 @@
 """Extraction of the answer from a reply, and detection of "unknown" answers.
 
-The Post-Fusion paper specifies rules for neither. The rules implemented here are documented in docs/rules.md.
+The Post-Fusion paper specifies rules for neither. The rules implemented here are documented in
+docs/rules.md.
 """
 
 import json
@@ -11,10 +12,16 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN, normalize
 
 _UNKNOWN_WITH_COMMENT = re.compile(
-    r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
+    r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)",
+    re.IGNORECASE,
 )
-_ANSWER_PREFIX = re.compile(r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
-_WORD = r"(?:(?:final |short )?answer|response|a|antwort|réponse|respuesta|risposta|resposta|ответ|答案|回答|答)"
+_ANSWER_PREFIX = re.compile(
+    r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE
+)
+_WORD = (
+    r"(?:(?:final |short )?answer|response|a|antwort|réponse|respuesta|risposta|resposta|ответ|"
+    r"答案|回答|答)"
+)
 _LABEL = re.compile(rf"[#*\s]*{_WORD}(?:\*\*)?\s*[:：](?:\*\*)?(?=\s*\S)", re.IGNORECASE)
 """Label before an answer on its line."""
 _HEADING_LINE = re.compile(rf"(?:#+\s*)?[*_]*{_WORD}[*_]*\s*[:：]?[*_]*", re.IGNORECASE)
@@ -22,7 +29,8 @@ _HEADING_LINE = re.compile(rf"(?:#+\s*)?[*_]*{_WORD}[*_]*\s*[:：]?[*_]*", re.IG
 _FURNITURE = re.compile(r"`{3,}\w*|~{3,}\w*|-{3,}|\*{3,}|_{3,}|={3,}|#+")
 """Line of a code fence, or a rule."""
 _TAGGED = re.compile(
-    r"(?<![a-z,] (?=\S{1,15} [a-z]))<(answer|final_answer|final|response|result)>(.*?)(?:</\1>|$)", re.DOTALL | re.IGNORECASE
+    r"(?<![a-z,] (?=\S{1,15} [a-z]))<(answer|final_answer|final|response|result)>(.*?)(?:</\1>|$)",
+    re.DOTALL | re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})+)\}")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf)\{([^{}]*)\}")
@@ -40,33 +48,42 @@ _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 
 @lru_cache(maxsize=10_000)
 def extract_answer(reply: str) -> str:
-    """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
+    """Extract the answer from a reply: the first line that is not blank, after the last "Answer:"
+    if there is one.
 
-    The reasoning of a model before its reply, control tokens, further examples or questions after its answer, and the markup
-    around it (headings, code fences, tags, JSON, emphasis) are ignored.
+    The reasoning of a model before its reply, control tokens, further examples or questions after
+    its answer, and the markup around it (headings, code fences, tags, JSON, emphasis) are ignored.
     """
     return _extract_answer_line(_remove_next_example(extract_final_text(reply).lstrip()))
 
 
 def _remove_next_example(text: str) -> str:
-    """Remove the few-shot example that a model may write after its answer, and everything that follows.
+    """Remove the few-shot example that a model may write after its answer, and everything that
+    follows.
 
-    The example begins with a line of the format of conf/prompt/re_rag.yaml: "Example 9", a heading of the prompt such as
-    "### Question:" or, after a blank line, a heading of a demonstration such as "Question:".
+    The example begins with a line of the format of conf/prompt/re_rag.yaml: "Example 9", a heading
+    of the prompt such as "### Question:" or, after a blank line, a heading of a demonstration such
+    as "Question:".
     """
     lines = text.split("\n")
     for number in range(1, len(lines)):
         line, follows_blank = lines[number].strip(), not lines[number - 1].strip()
-        if _EXAMPLE.fullmatch(line) or _HEADING.match(line) or (follows_blank and _DEMONSTRATION.match(line)):
+        if (
+            _EXAMPLE.fullmatch(line)
+            or _HEADING.match(line)
+            or (follows_blank and _DEMONSTRATION.match(line))
+        ):
             return "\n".join(lines[:number])
     return text
 
 
 def extract_reasoned_answer(reply: str) -> str:
-    """Extract the answer from a chain of thought: the text after the last "Answer:", or else the last line.
+    """Extract the answer from a chain of thought: the text after the last "Answer:", or else the
+    last line.
 
-    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best guess. What
-    a model reasons before its reply, between tags, is not part of the chain.
+    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is
+    then the best guess. What a model reasons before its reply, between tags, is not part of the
+    chain.
     """
     reply = extract_final_text(reply)
     if _ANSWER_PREFIX.search(reply) or _unwrap(reply) != reply:
@@ -76,7 +93,9 @@ def extract_reasoned_answer(reply: str) -> str:
 
 
 def _extract_answer_line(text: str) -> str:
-    """Extract the first line that is not blank, after the last "Answer:" if there is one, without markup."""
+    """Extract the first line that is not blank, after the last "Answer:" if there is one, without
+    markup.
+    """
     text = _unwrap(text)
     prefixes = list(_ANSWER_PREFIX.finditer(text))
     lines = _list_lines(text[prefixes[-1].end() :] if prefixes else text)
@@ -85,11 +104,18 @@ def _extract_answer_line(text: str) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Return what stands in a JSON object, in a tag for answers or in LaTeX's box, or else the text as it is."""
+    """Return what stands in a JSON object, in a tag for answers or in LaTeX's box, or else the text
+    as it is.
+    """
     while tagged := [match[2] for match in _TAGGED.finditer(text) if match[2].strip()]:
         text = tagged[-1]
     start, end = text.find("{"), text.rfind("}")
-    if 0 <= start < end and '"' in text and not _list_lines(text[:start]) and not _list_lines(text[end + 1 :]):
+    if (
+        0 <= start < end
+        and '"' in text
+        and not _list_lines(text[:start])
+        and not _list_lines(text[end + 1 :])
+    ):
         try:
             value = json.loads(text[start : end + 1])
         except ValueError:
@@ -104,7 +130,9 @@ def _unwrap(text: str) -> str:
 
 
 def _list_lines(text: str) -> list[str]:
-    """Return the lines with text, without those that only lead to an answer, unless nothing else is there."""
+    """Return the lines with text, without those that only lead to an answer, unless nothing else is
+    there.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     while len(lines) > 1 and (_FURNITURE.fullmatch(lines[0]) or _HEADING_LINE.fullmatch(lines[0])):
         del lines[0]

@@ -1,8 +1,9 @@
-"""Self-consistency: every prompt is sampled `decoding.samples` times, and all replies vote (Post-Fusion paper, section 4.4).
+"""Self-consistency: every prompt is sampled `decoding.samples` times, and all replies vote
+(Post-Fusion paper, section 4.4).
 
-Self-consistency is a decoding rather than a strategy, so that it can be combined with every strategy:
-`decoding=self_consistency decoding.samples=10`. Samples are numbered, so that a run with ten samples
-reuses the five samples of an earlier run from the ledger.
+Self-consistency is a decoding rather than a strategy, so that it can be combined with every
+strategy: `decoding=self_consistency decoding.samples=10`. Samples are numbered, so that a run with
+ten samples reuses the five samples of an earlier run from the ledger.
 """
 
 import math
@@ -23,8 +24,8 @@ class PromptReplies(Struct, frozen=True):
         answers: Answer extracted from each reply.
         replies: Replies without the reasoning of the model; the ledger has it.
         used: Passages in the prompt, without those that were dropped to make it fit.
-        logprobs: Mean log-probability of the tokens of each reply, reasoning included; empty if they were not requested, or if
-            the reader did not report those of every reply.
+        logprobs: Mean log-probability of the tokens of each reply, reasoning included; empty if
+            they were not requested, or if the reader did not report those of every reply.
 
     """
 
@@ -34,8 +35,11 @@ class PromptReplies(Struct, frozen=True):
     logprobs: tuple[float, ...] = ()
 
 
-def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] = extract_answer) -> Plan[list[PromptReplies]]:
-    """Request as many samples of each prompt as its decoding specifies, and return the replies to each prompt.
+def request_replies(
+    requests: Sequence[Generate], extract: Callable[[str], str] = extract_answer
+) -> Plan[list[PromptReplies]]:
+    """Request as many samples of each prompt as its decoding specifies, and return the replies to
+    each prompt.
 
     Args:
         requests: Requests, one per prompt.
@@ -55,7 +59,9 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
     return prompt_replies
 
 
-def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
+def _collect(
+    request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]
+) -> PromptReplies:
     """Collect the replies to one prompt."""
     texts = tuple([extract_final_text(sample.text) for sample in samples])
     logprobs = [sample.logprobs or () for sample in samples if request.decoding.logprobs]
@@ -65,14 +71,18 @@ def _collect(request: Generate, samples: Sequence[Generation], extract: Callable
 
 
 def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:
-    """Return the passages that the prompt of a reply showed: those of the request, without those dropped to make it fit."""
+    """Return the passages that the prompt of a reply showed: those of the request, without those
+    dropped to make it fit.
+    """
     return reply.passages if reply.dropped else request.passages
 
 
 def check_one_path(strategy: str, decoding: Decoding) -> None:
-    """Raise ConfigError if a strategy that follows one path of rounds is to draw several samples."""
+    """Raise ConfigError if a strategy that follows one path of rounds is to draw
+    several samples.
+    """
     if decoding.samples > 1:
         raise ConfigError(
-            f"strategy={strategy} follows one path, on which samples cannot vote; received decoding.samples="
-            f"{decoding.samples}. Use decoding.samples=1."
+            f"strategy={strategy} follows one path, on which samples cannot vote; received "
+            f"decoding.samples={decoding.samples}. Use decoding.samples=1."
         )

@@ -1,4 +1,6 @@
-"""Answers of another system, which are read from a file, so that they are measured and compared like those of a sweep."""
+"""Answers of another system, which are read from a file, so that they are measured and compared
+like those of a sweep.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +20,21 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True)
 class StoredAnswers:
-    """A strategy that takes each answer from a file of JSON lines, and requests nothing. The file is read on first use.
+    """A strategy that takes each answer from a file of JSON lines, and requests nothing. The file
+    is read on first use.
 
-    The contexts of a cell are placed as for any other strategy, but whether the other system had the same is not known.
+    The contexts of a cell are placed as for any other strategy, but whether the other system had
+    the same is not known.
 
     Args:
         prompt: Templates of the prompt, which are not used.
         decoding: Generation settings, which are not used.
         path: File with one line per question.
         id: Name of the column with the id of the question.
-        answer: Name of the column with the answer, without the reasoning of a model; an empty one is "unknown".
-        reply: Name of the column with the whole reply, which metrics of citations read, or "" if it is the answer.
+        answer: Name of the column with the answer, without the reasoning of a model; an empty one
+            is "unknown".
+        reply: Name of the column with the whole reply, which metrics of citations read, or "" if it
+            is the answer.
 
     """
 
@@ -44,8 +50,9 @@ class StoredAnswers:
         yield from ()
         if question.question_id not in self._replies:
             raise InputError(
-                f"{self.path} has no answer to question {question.question_id!r} ({question.text!r}); it has "
-                f"{len(self._replies)} answers. Add the line, or restrict the sweep to the questions of the file."
+                f"{self.path} has no answer to question {question.question_id!r} "
+                f"({question.text!r}); it has {len(self._replies)} answers. Add the line, or "
+                "restrict the sweep to the questions of the file."
             )
         answer, reply = self._replies[question.question_id]
         return Answer(answer, is_unknown(answer), reply=reply)
@@ -60,12 +67,19 @@ class StoredAnswers:
             question_id = require_text(row["id"], path, line_number, self.id)
             if question_id in replies:
                 raise InputError.from_line(
-                    path, line_number, received=question_id, expected="a question that no line before answers"
+                    path,
+                    line_number,
+                    received=question_id,
+                    expected="a question that no line before answers",
                 )
             texts = [
-                ""
-                if row[name] in (None, "")
-                else extract_final_text(require_text(row[name], path, line_number, columns[name]))
+                (
+                    ""
+                    if row[name] in (None, "")
+                    else extract_final_text(
+                        require_text(row[name], path, line_number, columns[name])
+                    )
+                )
                 for name in ("answer", "reply")
             ]
             replies[question_id] = (texts[0], texts[1])

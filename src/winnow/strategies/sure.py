@@ -1,4 +1,6 @@
-"""SuRe (Kim et al. 2024): candidate answers, a summary that supports each, and the one whose summary is best."""
+"""SuRe (Kim et al. 2024): candidate answers, a summary that supports each, and the one whose
+summary is best.
+"""
 
 import itertools
 import re
@@ -9,7 +11,17 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Answer, Context, Decoding, Generate, Generation, Message, Passage, Plan, Question
+from winnow.records import (
+    Answer,
+    Context,
+    Decoding,
+    Generate,
+    Generation,
+    Message,
+    Passage,
+    Plan,
+    Question,
+)
 from winnow.strategies.prompt import Prompt, build_request, fill_template
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import check_one_path
@@ -21,21 +33,26 @@ _CANDIDATE = re.compile(r"\(\w+\)\s*([^()]+)")
 
 @dataclass(frozen=True, slots=True)
 class SuRe:
-    """A strategy that writes candidate answers and a summary for each, and chooses by the summaries.
+    """A strategy that writes candidate answers and a summary for each, and chooses by the
+    summaries.
 
-    A candidate scores 1 if its summary is said to support it, and for each other candidate 1 if its summary is
-    said to be the more informative of the two, 0 if the other one is, and 0.5 if neither is named; pairs are compared with
-    either summary first, and the score counts for the first one. These verdicts are asked of the role "verifier", because what
-    they show is what the reader wrote. The first of the best candidates is the answer. Rules are
-    those of FlashRAG, except that candidates that are equal count once, and those after `max_candidates` do not count.
+    A candidate scores 1 if its summary is said to support it, and for each other candidate 1 if its
+    summary is said to be the more informative of the two, 0 if the other one is, and 0.5 if neither
+    is named; pairs are compared with either summary first, and the score counts for the first one.
+    These verdicts are asked of the role "verifier", because what they show is what the reader
+    wrote. The first of the best candidates is the answer. Rules are those of FlashRAG, except that
+    candidates that are equal count once, and those after `max_candidates` do not count.
 
     Args:
         prompt: Templates of a passage and of the system.
         decoding: Generation settings.
-        candidates: Prompt for candidates, with the fields {contexts} and {question}, which are read as "(a) ... (b) ...".
+        candidates: Prompt for candidates, with the fields {contexts} and {question}, which are read
+            as "(a) ... (b) ...".
         summary: Prompt for a summary, with the fields {contexts}, {question} and {candidate}.
-        support: Prompt with the fields {question}, {candidate} and {summary}, whose reply has the word "true" or not.
-        comparison: Prompt with the fields {question}, {first} and {second}, whose reply names "passage 1" or "passage 2".
+        support: Prompt with the fields {question}, {candidate} and {summary}, whose reply has the
+            word "true" or not.
+        comparison: Prompt with the fields {question}, {first} and {second}, whose reply names
+            "passage 1" or "passage 2".
         max_candidates: Maximum number of candidates.
         max_new_tokens: Maximum number of tokens of a summary.
 
@@ -53,28 +70,41 @@ class SuRe:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, limits below 1, and samples, on which nothing votes."""
+        """Raise ConfigError for a template without its fields, limits below 1, and samples, on
+        which nothing votes.
+        """
         check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
         check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
         check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})
         check_fields("strategy.plan.comparison", self.comparison, {"question", "first", "second"})
         if min(self.max_candidates, self.max_new_tokens) < 1:
             raise ConfigError(
-                f"strategy.plan: max_candidates={self.max_candidates} and max_new_tokens={self.max_new_tokens} must be "
-                "at least 1."
+                f"strategy.plan: max_candidates={self.max_candidates} and "
+                f"max_new_tokens={self.max_new_tokens} must be at least 1."
             )
         check_one_path("sure", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request candidates, then a summary of each, then verdicts on the summaries and on each ordered pair of them."""
-        (reply,) = yield [build_request(fill_template(self.prompt, self.candidates), question, contexts, self.decoding)]
+        """Request candidates, then a summary of each, then verdicts on the summaries and on each
+        ordered pair of them.
+        """
+        (reply,) = yield [
+            build_request(
+                fill_template(self.prompt, self.candidates), question, contexts, self.decoding
+            )
+        ]
         used = reply.passages or tuple(context.passage for context in contexts)
         candidates = _find_candidates(extract_final_text(reply.text))[: self.max_candidates]
         if not candidates:
             return Answer(UNKNOWN, unknown=True, used=used, reply=reply.text, stop="no candidate")
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         texts: Sequence[Generation] = yield [
-            build_request(fill_template(self.prompt, self.summary, candidate=candidate), question, contexts, decoding)
+            build_request(
+                fill_template(self.prompt, self.summary, candidate=candidate),
+                question,
+                contexts,
+                decoding,
+            )
             for candidate in candidates
         ]
         summaries = [
@@ -89,14 +119,19 @@ class SuRe:
         pairs = list(itertools.permutations(range(len(candidates)), 2))
         verdicts: Sequence[Generation] = yield [
             *(self._ask_support(question, *one) for one in zip(candidates, summaries, strict=True)),
-            *(self._ask_comparison(question, summaries[first], summaries[second]) for first, second in pairs),
+            *(
+                self._ask_comparison(question, summaries[first], summaries[second])
+                for first, second in pairs
+            ),
         ]
         verdict_texts = [extract_final_text(verdict.text).lower() for verdict in verdicts]
         scores = [float("true" in text) for text in verdict_texts[: len(candidates)]]
         for (first, _), text in zip(pairs, verdict_texts[len(candidates) :], strict=True):
             scores[first] += 1.0 if "passage 1" in text else 0.0 if "passage 2" in text else 0.5
         best = max(range(len(candidates)), key=lambda number: (scores[number], -number))
-        trace = [f"{candidate}: {score:g}" for candidate, score in zip(candidates, scores, strict=True)]
+        trace = [
+            f"{candidate}: {score:g}" for candidate, score in zip(candidates, scores, strict=True)
+        ]
         return Answer(
             candidates[best],
             is_unknown(candidates[best]),
@@ -108,7 +143,9 @@ class SuRe:
         )
 
     def _ask_support(self, question: Question, candidate: str, summary: Passage) -> Generate:
-        text = self.support.format(question=question.text, candidate=candidate, summary=summary.text)
+        text = self.support.format(
+            question=question.text, candidate=candidate, summary=summary.text
+        )
         return self._ask(text, (summary,))
 
     def _ask_comparison(self, question: Question, first: Passage, second: Passage) -> Generate:
@@ -117,10 +154,17 @@ class SuRe:
 
     def _ask(self, text: str, passages: tuple[Passage, ...]) -> Generate:
         system = (Message("system", self.prompt.system),) if self.prompt.system else ()
-        return Generate((*system, Message("user", text.strip())), self.decoding, role="verifier", passages=passages)
+        return Generate(
+            (*system, Message("user", text.strip())),
+            self.decoding,
+            role="verifier",
+            passages=passages,
+        )
 
 
 def _find_candidates(reply: str) -> list[str]:
-    """Return the distinct candidates of a reply, each up to the end of its line and without commas."""
+    """Return the distinct candidates of a reply, each up to the end of its line and
+    without commas.
+    """
     texts = [text.split("\n")[0].replace(",", "").strip() for text in _CANDIDATE.findall(reply)]
     return list({text.lower(): text for text in reversed(texts) if text}.values())[::-1]

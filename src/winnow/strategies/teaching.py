@@ -1,6 +1,7 @@
 """Supervision of a relevance estimator by a frozen generator (RE-RAG).
 
-The generator computes the likelihood of an accepted answer given each context, and answers from each context itself.
+The generator computes the likelihood of an accepted answer given each context, and answers from
+each context itself.
 """
 
 import math
@@ -25,7 +26,8 @@ class ScoredReply:
 class Teacher:
     """A frozen generator that supervises a relevance estimator.
 
-    Each method is a generator function that yields requests and receives their results (see `winnow.records.Plan`).
+    Each method is a generator function that yields requests and receives their results (see
+    `winnow.records.Plan`).
 
     Args:
         prompt: Templates of the prompt, which contains one context at a time.
@@ -36,18 +38,30 @@ class Teacher:
     prompt: Prompt
     decoding: Decoding
 
-    def request_likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
-        """Request log P(answer | question, context) for every context, where the answer is the first training target."""
+    def request_likelihoods(
+        self, question: Question, contexts: Sequence[Context]
+    ) -> Plan[tuple[float, ...]]:
+        """Request log P(answer | question, context) for every context, where the answer is the
+        first training target.
+        """
         answer = select_targets(question)[0]
-        scores = yield [build_likelihood(self.prompt, question, [context], answer) for context in contexts]
+        scores = yield [
+            build_likelihood(self.prompt, question, [context], answer) for context in contexts
+        ]
         return tuple(score.value for score in scores)
 
-    def request_scored_replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
-        """Request the generator's answer from every context, then the log-probability of each answer.
+    def request_scored_replies(
+        self, question: Question, contexts: Sequence[Context]
+    ) -> Plan[tuple[ScoredReply, ...]]:
+        """Request the generator's answer from every context, then the log-probability of each
+        answer.
 
-        An "unknown" answer gets the log-probability -inf, so that it has no weight, as in `winnow.strategies.marginal`.
+        An "unknown" answer gets the log-probability -inf, so that it has no weight, as in
+        `winnow.strategies.marginal`.
         """
-        generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        generations = yield [
+            build_request(self.prompt, question, [context], self.decoding) for context in contexts
+        ]
         answers = [extract_answer(generation.text) for generation in generations]
         scores = yield [
             build_likelihood(self.prompt, question, [context], answer)

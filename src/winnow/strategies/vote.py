@@ -1,6 +1,7 @@
 """Majority voting over answers, with or without weights.
 
-docs/rules.md documents the rules that the Post-Fusion paper leaves open, such as how ties are broken.
+docs/rules.md documents the rules that the Post-Fusion paper leaves open, such as how ties are
+broken.
 """
 
 import math
@@ -22,19 +23,25 @@ _LAST_RANK = 1_000_000
 
 
 def compute_weights(contexts: Sequence[Context]) -> list[float]:
-    """Compute the weights of the contexts relative to the largest weight, for display. Equal weights are exactly 1."""
+    """Compute the weights of the contexts relative to the largest weight, for display. Equal
+    weights are exactly 1.
+    """
     log_weights = [context.log_weight for context in contexts]
     largest = max(log_weights, default=0.0)
     return [math.exp(log_weight - largest) for log_weight in log_weights]
 
 
 def order_by_rank(contexts: Sequence[Context]) -> list[int]:
-    """Return the indices of the contexts, best rank first. Inserted passages, which were not retrieved, are last."""
+    """Return the indices of the contexts, best rank first. Inserted passages, which were not
+    retrieved, are last.
+    """
     return sorted(range(len(contexts)), key=lambda index: contexts[index].rank or _LAST_RANK)
 
 
 def describe_answered(replies_by_context: Sequence[PromptReplies]) -> str:
-    """Describe which contexts, by position, drew an answer when they were read alone; see `winnow.metrics.distraction`."""
+    """Describe which contexts, by position, drew an answer when they were read alone; see
+    `winnow.metrics.distraction`.
+    """
     positions = [
         str(position)
         for position, replies in enumerate(replies_by_context, start=1)
@@ -49,25 +56,29 @@ def count_replies(replies_by_prompt: Sequence[PromptReplies]) -> str:
 
 
 def _sum_in_logs(log_weights: Sequence[float]) -> float:
-    """Return the logarithm of the sum of weights, which underflow as numbers where others are over e**745 times as large.
+    """Return the logarithm of the sum of weights, which underflow as numbers where others are over
+    e**745 times as large.
 
     Equal weights in any order have equal sums, so that rounding does not break ties.
     """
     largest = max(log_weights)
-    return largest + math.log(math.fsum(math.exp(log_weight - largest) for log_weight in log_weights))
+    return largest + math.log(
+        math.fsum(math.exp(log_weight - largest) for log_weight in log_weights)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
     """A majority vote over answers.
 
-    Answers that are equal after normalization share their votes. The winner is spelled as in the answer from the best-ranked
-    passage.
+    Answers that are equal after normalization share their votes. The winner is spelled as in the
+    answer from the best-ranked passage.
 
     Args:
-        ties: How ties are broken. "rank" prefers the candidate with the best-ranked passage; inserted passages rank last.
-            "random" draws one of the tied candidates.
-        unknown_votes: Whether "unknown" counts as a candidate. If not, it wins only if there is no other answer.
+        ties: How ties are broken. "rank" prefers the candidate with the best-ranked passage;
+            inserted passages rank last. "random" draws one of the tied candidates.
+        unknown_votes: Whether "unknown" counts as a candidate. If not, it wins only if there is no
+            other answer.
         seed: Seed of the random draw, which also depends on the question.
 
     """
@@ -82,12 +93,16 @@ class Vote:
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 
     def choose_majority(
-        self, question: Question, contexts: Sequence[Context], prompt_replies: Sequence[PromptReplies]
+        self,
+        question: Question,
+        contexts: Sequence[Context],
+        prompt_replies: Sequence[PromptReplies],
     ) -> Answer:
         """Choose the answer with the most votes. Every reply to every prompt is one vote.
 
-        If the contexts have weights, each vote is weighted by the softmax weight of its context. This is REPLUG's ensemble
-        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise, each vote counts as one.
+        If the contexts have weights, each vote is weighted by the softmax weight of its context.
+        This is REPLUG's ensemble of answers, as RE-RAG applies it to an LLM (section 5.4).
+        Otherwise, each vote counts as one.
 
         Args:
             question: Question, which determines the random draw together with the seed.
@@ -97,7 +112,9 @@ class Vote:
         """
         log_weights = [context.log_weight for context in contexts] or [0.0] * len(prompt_replies)
         votes: dict[str, list[float]] = {}
-        first_votes: dict[str, tuple[str, int, int]] = {}  # spelling, index of the prompt and number of the sample
+        first_votes: dict[
+            str, tuple[str, int, int]
+        ] = {}  # spelling, index of the prompt and number of the sample
         for index in order_by_rank(contexts) or range(len(prompt_replies)):
             for sample, answer in enumerate(prompt_replies[index].answers):
                 unknown = is_unknown(answer)
@@ -106,13 +123,25 @@ class Vote:
                 key = UNKNOWN if unknown else normalize(answer)
                 votes.setdefault(key, []).append(log_weights[index])
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
-        candidates = tuple([answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer)])
-        answered = (*([describe_answered(prompt_replies)] if contexts else []), count_replies(prompt_replies))
+        candidates = tuple(
+            [
+                answer
+                for replies in prompt_replies
+                for answer in replies.answers
+                if not is_unknown(answer)
+            ]
+        )
+        answered = (
+            *([describe_answered(prompt_replies)] if contexts else []),
+            count_replies(prompt_replies),
+        )
         if not votes:
             first = prompt_replies[0] if prompt_replies else None
             reply, used = (first.replies[0], first.used) if first else ("", ())
             trace = (*answered, "vote: every answer is unknown")
-            return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
+            return Answer(
+                UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace
+            )
         totals = {key: _sum_in_logs(own) for key, own in votes.items()}
         most_votes = max(totals.values())
         winners = [key for key, total in totals.items() if total == most_votes]
@@ -120,21 +149,33 @@ class Vote:
         text, index, sample = first_votes[winner]
         largest = max(log_weights)
         shares = {key: math.exp(total - largest) for key, total in totals.items()}
-        vote = "vote: " + "; ".join(f"{first_votes[key][0]} {share:.3g}" for key, share in shares.items())
+        vote = "vote: " + "; ".join(
+            f"{first_votes[key][0]} {share:.3g}" for key, share in shares.items()
+        )
         chosen = prompt_replies[index]
-        return Answer(text, winner == UNKNOWN, candidates, chosen.used, chosen.replies[sample], (*answered, vote))
+        return Answer(
+            text,
+            winner == UNKNOWN,
+            candidates,
+            chosen.used,
+            chosen.replies[sample],
+            (*answered, vote),
+        )
 
     def choose(self, question: Question, replies: PromptReplies) -> Answer:
         """Choose the answer to a single prompt.
 
-        A single reply gives the answer without a vote and without candidates; its trace has the reply's likelihood if the
-        decoding requests log-probabilities. The answers of several samples become the candidates of a majority vote.
+        A single reply gives the answer without a vote and without candidates; its trace has the
+        reply's likelihood if the decoding requests log-probabilities. The answers of several
+        samples become the candidates of a majority vote.
         """
         if len(replies.answers) > 1:
             return self.choose_majority(question, (), [replies])
         answer = replies.answers[0]
         trace = tuple([f"{LIKELIHOOD}{math.exp(logprob):.6g}" for logprob in replies.logprobs])
-        return Answer(answer, is_unknown(answer), used=replies.used, reply=replies.replies[0], trace=trace)
+        return Answer(
+            answer, is_unknown(answer), used=replies.used, reply=replies.replies[0], trace=trace
+        )
 
     def _draw_winner(self, question: Question, winners: Sequence[str]) -> str:
         """Draw one of the tied answers, depending on the seed and the question only."""

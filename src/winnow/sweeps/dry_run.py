@@ -1,8 +1,9 @@
 """The dry run of a sweep, which estimates calls, tokens and cost by role without running a model.
 
-A plan (the generator that requests the model calls for one question) may request more or fewer calls depending on the replies.
-The dry run therefore runs all plans several times. It uses the results in the ledger, the store of finished calls, and each
-time another placeholder in place of the replies that are missing. This gives bounds on the number of calls.
+A plan (the generator that requests the model calls for one question) may request more or fewer
+calls depending on the replies. The dry run therefore runs all plans several times. It uses the
+results in the ledger, the store of finished calls, and each time another placeholder in place of
+the replies that are missing. This gives bounds on the number of calls.
 """
 
 import itertools
@@ -39,7 +40,9 @@ from winnow.records import (
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _SPREAD = 1e-3
-"""By how much estimates differ, so that not the first ones of a question are the best ones each time."""
+"""By how much estimates differ, so that not the first ones of a question are the best ones each
+time.
+"""
 _MAX_RECENT = 20_000
 """Number of results that are kept for other plans that request them."""
 
@@ -49,14 +52,18 @@ class _Placeholder:
     """What replaces the results that the ledger lacks.
 
     Attributes:
-        reply: Text of replies. Some plans request more after "unknown", others after an answer, after answers that differ,
-            after a segment that ends with Self-RAG's token for retrieval, after an agent's search, or after candidates; some
-            end with a reply that concludes.
-        score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
-        token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
-        goes_on: Whether replies call a tool, open the tag of a query and have an improbable token, and searches find a page,
-            without which some plans end.
-        uses_tokens: Whether replies count as long as they may be, by which a budget of tokens is spent early.
+        reply: Text of replies. Some plans request more after "unknown", others after an answer,
+            after answers that differ, after a segment that ends with Self-RAG's token for
+            retrieval, after an agent's search, or after candidates; some end with a reply that
+            concludes.
+        score: Log-odds of relevance and log-likelihoods, on which the action of corrective
+            retrieval depends.
+        token_logprobs: Log-probabilities of the first named token and of the others, on which
+            Self-RAG's retrieval depends.
+        goes_on: Whether replies call a tool, open the tag of a query and have an improbable token,
+            and searches find a page, without which some plans end.
+        uses_tokens: Whether replies count as long as they may be, by which a budget of tokens is
+            spent early.
 
     """
 
@@ -72,7 +79,8 @@ _PLACEHOLDERS = (
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
     _Placeholder(
-        "answer {number}\nAction: Search[{number}]\nFollow up: {number}\n(a) {number} (b) b (c) c (d) d (e) e (f) f",
+        "answer {number}\nAction: Search[{number}]\nFollow up: {number}\n(a) {number} (b) b (c) c "
+        "(d) d (e) e (f) f",
         -30.0,
         (0.0, -30.0),
         goes_on=True,
@@ -89,11 +97,15 @@ class CostEstimate:
     Attributes:
         requests: Number of requests. Without sharing, each of them would be a call.
         stored: Number of distinct calls that the ledger contains.
-        missing: Number of distinct calls that would be made: those after every placeholder, and those after any of them.
+        missing: Number of distinct calls that would be made: those after every placeholder, and
+            those after any of them.
         tokens: Number of prompt tokens of the missing calls, by estimate.
-        money: Dollars for the missing calls. The lower bound counts no reply, the upper bound replies of max_new_tokens.
-        seconds: Time for the missing calls at the mean time of this engine's stored calls, or None if there are none.
-        is_open: Whether requests depend on replies that are not known yet, so that the upper bounds may be exceeded.
+        money: Dollars for the missing calls. The lower bound counts no reply, the upper bound
+            replies of max_new_tokens.
+        seconds: Time for the missing calls at the mean time of this engine's stored calls, or None
+            if there are none.
+        is_open: Whether requests depend on replies that are not known yet, so that the upper bounds
+            may be exceeded.
 
     """
 
@@ -108,7 +120,9 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that some run of the plans makes: its key, its role, and the tokens that it may take."""
+    """A call that some run of the plans makes: its key, its role, and the tokens that
+    it may take.
+    """
 
     key: bytes
     role: Role
@@ -137,7 +151,9 @@ class _SimulatedRun:
     open_roles: set[Role] = field(default_factory=set)
 
     def read(self, ledger: CallStore, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results of calls, from the ledger if they were not read a short time ago."""
+        """Return the stored results of calls, from the ledger if they were not read a short time
+        ago.
+        """
         unread = [key for key in keys if key not in self.recent and key not in self.missing]
         self.recent.update(ledger.get(unread))
         results = {key: self.recent[key] for key in keys if key in self.recent}
@@ -147,7 +163,9 @@ class _SimulatedRun:
         return results
 
     def leave_out(self, keys: Set[bytes]) -> None:
-        """Remove calls that were counted elsewhere. Requests stay, because they count what would be called without sharing."""
+        """Remove calls that were counted elsewhere. Requests stay, because they count what would be
+        called without sharing.
+        """
         self.stored -= keys
         self.missing = {key: number for key, number in self.missing.items() if key not in keys}
 
@@ -166,8 +184,9 @@ def estimate_cost(
         engines: Engines by kind of request and role. They are not run.
         ledger: Open store of finished calls.
         prices: Price of the model of each role. Roles without a price cost nothing.
-        counted: Keys of calls that an earlier estimate of the same sweep counted as certain. They are left out here, and those
-            of this estimate are added. A call that was only possible is counted again, so that the bounds of the sums hold.
+        counted: Keys of calls that an earlier estimate of the same sweep counted as certain. They
+            are left out here, and those of this estimate are added. A call that was only possible
+            is counted again, so that the bounds of the sums hold.
 
     Returns:
         The estimate of each role.
@@ -186,7 +205,10 @@ def estimate_cost(
         counted |= set.intersection(*(run.stored | run.missing.keys() for run in runs))
     for run in runs:
         run.leave_out(earlier)
-    return {role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}
+    return {
+        role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger)
+        for role in roles
+    }
 
 
 def _compute_bounds(
@@ -207,13 +229,21 @@ def _compute_bounds(
         missing=(len(certain), len(possible)),
         tokens=(tokens[0], tokens[1]),
         money=(price.compute_cost(tokens[0], 0), price.compute_cost(tokens[1], max_reply_tokens)),
-        seconds=None if mean_seconds is None else (mean_seconds * len(certain), mean_seconds * len(possible)),
+        seconds=(
+            None
+            if mean_seconds is None
+            else (mean_seconds * len(certain), mean_seconds * len(possible))
+        ),
         is_open=any(role in run.open_roles for run in runs),
     )
 
 
 def _simulate(
-    jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: _Placeholder, calls: dict[bytes, _Call]
+    jobs: Iterable[Job[Any]],
+    engines: Engines,
+    ledger: CallStore,
+    placeholder: _Placeholder,
+    calls: dict[bytes, _Call],
 ) -> _SimulatedRun:
     """Run all plans with stored results, and with the placeholder for missing replies."""
     run = _SimulatedRun(calls)
@@ -237,10 +267,19 @@ def _simulate(
 
 
 def _answer_requests(
-    requests: Sequence[Request], engines: Engines, ledger: CallStore, placeholder: _Placeholder, run: _SimulatedRun
+    requests: Sequence[Request],
+    engines: Engines,
+    ledger: CallStore,
+    placeholder: _Placeholder,
+    run: _SimulatedRun,
 ) -> tuple[list[Result], bool]:
-    """Return the stored results of requests, with the placeholder for missing ones, and whether any is missing."""
-    keys = [compute_request_key(get_ledger_identity(_find_engine(request, engines)), request) for request in requests]
+    """Return the stored results of requests, with the placeholder for missing ones, and whether any
+    is missing.
+    """
+    keys = [
+        compute_request_key(get_ledger_identity(_find_engine(request, engines)), request)
+        for request in requests
+    ]
     found = run.read(ledger, list(dict.fromkeys(keys)))
     results: list[Result] = []
     for key, request in zip(keys, requests, strict=True):
@@ -284,42 +323,64 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
     """
     if isinstance(request, Generate):
         first, other = placeholder.token_logprobs
-        named = {token: (other if index else first,) for index, token in enumerate(request.token_logprobs)}
+        named = {
+            token: (other if index else first,)
+            for index, token in enumerate(request.token_logprobs)
+        }
         reply = placeholder.reply.format(number=number)
         if placeholder.goes_on:
             reply += _open_tag(request.decoding.stop, number)
         words = reply.partition(" ")
         tokens = (words[0], reply.removeprefix(words[0]))
-        calls = [ToolCall(tool.name, json.dumps({"query": str(number)}), "1") for tool in request.tools[:1]]
+        calls = [
+            ToolCall(tool.name, json.dumps({"query": str(number)}), "1")
+            for tool in request.tools[:1]
+        ]
         return Generation(
             reply,
-            logprobs=(0.0, -30.0 if placeholder.goes_on else 0.0) if request.decoding.logprobs else None,
+            logprobs=(
+                (0.0, -30.0 if placeholder.goes_on else 0.0) if request.decoding.logprobs else None
+            ),
             tokens=tokens if request.decoding.top_logprobs else (),
-            top_logprobs=tuple({token: 0.0} for token in tokens) if request.decoding.top_logprobs else (),
+            top_logprobs=(
+                tuple({token: 0.0} for token in tokens) if request.decoding.top_logprobs else ()
+            ),
             token_logprobs=named or None,
             token_positions={} if named else None,
             tool_calls=tuple(calls) if placeholder.goes_on else (),
             usage=_compute_max_usage(request) if placeholder.uses_tokens else NO_USAGE,
         )
     if isinstance(request, Search):
-        return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.goes_on else ())
+        return Pages(
+            (Passage(f"page {number}", "", f"page {number}"),) if placeholder.goes_on else ()
+        )
     if isinstance(request, Likelihood) and request.per_token:
-        return Score(placeholder.score, tokens=(request.continuation,), logprobs=(placeholder.score,))
+        return Score(
+            placeholder.score, tokens=(request.continuation,), logprobs=(placeholder.score,)
+        )
     if isinstance(request, Estimate):
         return Score(placeholder.score + _SPREAD * ((number * 61) % 97 - 48))
     return Score(placeholder.score)
 
 
 def _open_tag(stop: Sequence[str], number: int) -> str:
-    """Return an opened tag with a query, if the first stop string closes one: "<search>1" for "</search>"."""
+    """Return an opened tag with a query, if the first stop string closes one: "<search>1" for
+    "</search>".
+    """
     if not stop or not stop[0].startswith(("</", "<|end")):
         return ""
-    begin = stop[0].replace("</", "<", 1) if stop[0].startswith("</") else stop[0].replace("<|end", "<|begin", 1)
+    begin = (
+        stop[0].replace("</", "<", 1)
+        if stop[0].startswith("</")
+        else stop[0].replace("<|end", "<|begin", 1)
+    )
     return f"\n{begin}{number}"
 
 
 def _compute_max_usage(request: Request) -> Usage:
-    """Estimate the prompt tokens of a call, and return them with the maximum number of reply tokens."""
+    """Estimate the prompt tokens of a call, and return them with the maximum number of reply
+    tokens.
+    """
     if not isinstance(request, Generate | Likelihood):
         return Usage()
     return estimate_max_usage(request)

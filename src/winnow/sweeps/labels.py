@@ -1,13 +1,34 @@
-"""The labels of cells. A cell is one setting of a sweep: a strategy, a number of contexts, a placement, and so on."""
+"""The labels of cells. A cell is one setting of a sweep: a strategy, a number of contexts, a
+placement, and so on.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 SAMPLES = "samples"
 """Name of the setting that is the label `samples`."""
-_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", "context": "context", SAMPLES: "samples"}
+_SETTINGS_OF_LABELS = {
+    "ranked by": "rank_by",
+    "weighted by": "weight_by",
+    "context": "context",
+    SAMPLES: "samples",
+}
 """Settings that follow from a label."""
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +44,16 @@ class CellLabels:
         rank_by: Source of the ranking, "retriever" or "estimator".
         weight_by: Source of the context weights, "none", "retriever" or "estimator".
         context: Name of what changes the contexts before they are shown, "none" by default.
-        questions: Identifier of the question selection. Cells with different selections are never compared, even if they
-            share question ids.
+        questions: Identifier of the question selection. Cells with different selections are never
+            compared, even if they share question ids.
         seed: Training seed, if cells with several seeds are compared; otherwise empty.
-        code: Revision of the code and versions of the libraries that computed the cell, if they differ between the cells of
-            a table; otherwise empty.
+        code: Revision of the code and versions of the libraries that computed the cell, if they
+            differ between the cells of a table; otherwise empty.
         varying: `setting` as pairs of a name and a value.
-        uses_gold: Whether the gold labels decide which contexts the prompts have or in which order, as no one can who only
-            has the question.
-        placed: Where the passages of the prompts come from, such as "with the gold passage first"; empty without any.
+        uses_gold: Whether the gold labels decide which contexts the prompts have or in which order,
+            as no one can who only has the question.
+        placed: Where the passages of the prompts come from, such as "with the gold passage first";
+            empty without any.
 
     """
 
@@ -64,7 +86,9 @@ class CellLabels:
 
     @property
     def shows_passages(self) -> bool:
-        """Return whether the prompts may have passages: those of the ranking, or those of the strategy's own searches."""
+        """Return whether the prompts may have passages: those of the ranking, or those of the
+        strategy's own searches.
+        """
         return bool(self.k or self.placed)
 
     @property
@@ -75,10 +99,18 @@ class CellLabels:
         return f"{self.line} on {self.passages} {self.placed or self.gold}"
 
     def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
-        """Return the settings that distinguish the cell, without those that follow from one of these labels."""
-        return {name: value for name, value in self.varying if _SETTINGS_OF_LABELS.get(name) not in labels}
+        """Return the settings that distinguish the cell, without those that follow from one of
+        these labels.
+        """
+        return {
+            name: value
+            for name, value in self.varying
+            if _SETTINGS_OF_LABELS.get(name) not in labels
+        }
 
     def has_other_settings_of(self, other: "CellLabels", labels: Collection[str]) -> bool:
-        """Return whether two cells are equal in the settings that both have, without those that follow from these labels."""
+        """Return whether two cells are equal in the settings that both have, without those that
+        follow from these labels.
+        """
         ours, theirs = self.select_other_settings(labels), other.select_other_settings(labels)
         return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())

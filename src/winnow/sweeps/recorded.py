@@ -1,4 +1,6 @@
-"""Engines of which only the identity is known, for the replay of recorded calls on a machine without models."""
+"""Engines of which only the identity is known, for the replay of recorded calls on a machine
+without models.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +45,9 @@ class RecordedEngine:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return every kind of requests, because the identity alone does not say which were recorded."""
+        """Return every kind of requests, because the identity alone does not say which were
+        recorded.
+        """
         return (Generate, Likelihood, Estimate, Search)
 
     def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (the protocol)
@@ -68,8 +72,8 @@ class RecordedEngine:
         """Raise LedgerError, because a call that is not in the ledger cannot be made."""
         raise LedgerError(
             f"{len(requests)} calls of {self.identity} are not among the recorded ones, such as "
-            f"{type(requests[0]).__name__} of the role {requests[0].role!r}. The code, a prompt or "
-            "a metric differs from the recorded one."
+            f"{type(requests[0]).__name__} of the role {requests[0].role!r}. The code, a prompt "
+            "or a metric differs from the recorded one."
         )
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:  # noqa: ARG002 (the protocol)

@@ -1,7 +1,7 @@
 """Replay of a plan with the results in the ledger, without a model.
 
-A plan is a generator that yields the requests of one question, round by round, and returns a result. The ledger stores the
-result of every finished call.
+A plan is a generator that yields the requests of one question, round by round, and returns a
+result. The ledger stores the result of every finished call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,18 +69,23 @@ class Replay(Generic[T]):
         return [
             step
             for number, calls in enumerate(self.rounds, start=1)
-            for step in describe_round(number, [call.request for call in calls], [call.result for call in calls])
+            for step in describe_round(
+                number, [call.request for call in calls], [call.result for call in calls]
+            )
         ]
 
 
-def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore, recorded: Sequence[Step] = ()) -> Replay[T]:
+def replay_plan(
+    plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore, recorded: Sequence[Step] = ()
+) -> Replay[T]:
     """Run a plan to its end with stored results, and record its calls.
 
     Args:
         plan: Plan that has not been started.
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
-        recorded: Steps that were recorded, which say in which rounds a prompt was too long; the ledger has no result of it.
+        recorded: Steps that were recorded, which say in which rounds a prompt was too long; the
+            ledger has no result of it.
 
     Raises:
         LedgerError: If the ledger lacks a call. The message names its round and the command to run.
@@ -98,23 +103,43 @@ def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore
             results = []
             continue
         number = len(rounds) + 1
-        rounds.append([_find_call(request, identities, ledger, number, number in too_long) for request in requests])
+        rounds.append(
+            [
+                _find_call(request, identities, ledger, number, number in too_long)
+                for request in requests
+            ]
+        )
         results = [_deliver(call) for call in rounds[-1]]
 
 
 def _deliver(call: Call) -> Result | TooLong:
-    """Return a result as the driver gives it to a plan: with the passages of its prompt if some were dropped."""
+    """Return a result as the driver gives it to a plan: with the passages of its prompt if some
+    were dropped.
+    """
     if call.dropped and isinstance(call.result, Generation) and isinstance(call.request, Generate):
         return structs.replace(call.result, dropped=call.dropped, passages=call.request.passages)
     return call.result
 
 
 def count_usage(call: Call) -> RoleUsage:
-    """Return what a call used, and whether its reply was cut or empty; failed calls and searches used no tokens."""
+    """Return what a call used, and whether its reply was cut or empty; failed calls and searches
+    used no tokens.
+    """
     result = call.result
     used = result.usage if isinstance(result, Generation | Score) else NO_USAGE
-    is_cut, is_empty = (result.finish == "length", result.is_empty) if isinstance(result, Generation) else (False, False)
-    amounts = used.tokens_in, used.tokens_out, used.seconds, int(is_cut), int(is_empty), used.tokens_reasoning
+    is_cut, is_empty = (
+        (result.finish == "length", result.is_empty)
+        if isinstance(result, Generation)
+        else (False, False)
+    )
+    amounts = (
+        used.tokens_in,
+        used.tokens_out,
+        used.seconds,
+        int(is_cut),
+        int(is_empty),
+        used.tokens_reasoning,
+    )
     return RoleUsage(call.request.role, 1, *amounts)
 
 
@@ -125,7 +150,11 @@ def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
 
 
 def _find_call(
-    request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int, was_too_long: bool
+    request: Request,
+    identities: Mapping[Role, str],
+    ledger: CallStore,
+    round_number: int,
+    was_too_long: bool,
 ) -> Call:
     """Find the stored call of a request or, if there is none, of its longest shortened version.
 
@@ -142,11 +171,16 @@ def _find_call(
         candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
         dropped += 1
     if was_too_long and isinstance(request, Generate) and request.may_be_too_long:
-        return Call(compute_request_key(identity, request), request, TooLong("the prompt exceeded the context length"))
+        return Call(
+            compute_request_key(identity, request),
+            request,
+            TooLong("the prompt exceeded the context length"),
+        )
     raise LedgerError(
-        f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "
-        f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first. If it is finished, its "
-        "calls were made on another machine or were deleted: import them (`dvc pull`, or `winnow ledger import`)."
+        f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role "
+        f"{request.role!r}, engine {identity or 'none'}). Run `python -m flows.sweep` with the "
+        "same settings first. If it is finished, its calls were made on another machine or were "
+        "deleted: import them (`dvc pull`, or `winnow ledger import`)."
     )
 
 
@@ -156,9 +190,13 @@ def format_message(message: Message) -> str:
 
 
 def format_reply(reply: Generation) -> str:
-    """Return a reply as people read it: the reasoning that a server returned beside it, its text, and its calls of tools."""
+    """Return a reply as people read it: the reasoning that a server returned beside it, its text,
+    and its calls of tools.
+    """
     reasoning = [f"(reasoning) {reply.reasoning}"] if reply.reasoning else []
-    return "\n".join(filter(None, [*reasoning, reply.text, *map(_format_tool_call, reply.tool_calls)]))
+    return "\n".join(
+        filter(None, [*reasoning, reply.text, *map(_format_tool_call, reply.tool_calls)])
+    )
 
 
 def _format_tool_call(call: ToolCall) -> str:

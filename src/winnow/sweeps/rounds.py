@@ -6,7 +6,9 @@ from typing import Any
 from winnow.records import Plan, Request, T
 
 ServeRound = Callable[[Sequence[Request]], Plan[Sequence[Any]]]
-"""Function that receives the requests of a round, requests what it will of them, and returns a result for each."""
+"""Function that receives the requests of a round, requests what it will of them, and returns a
+result for each.
+"""
 
 
 def intercept_rounds(plan: Plan[T], serve: ServeRound) -> Plan[T]:

@@ -1,7 +1,9 @@
-"""Runs the cells of a sweep, and writes the predictions of each cell when all its questions are answered.
+"""Runs the cells of a sweep, and writes the predictions of each cell when all its questions are
+answered.
 
-A cell is one setting of a sweep. For each of its questions, a strategy starts a plan: a generator that yields requests and
-returns the answer. The driver runs the plans of all cells together, and yields an outcome (answer and usage) for each.
+A cell is one setting of a sweep. For each of its questions, a strategy starts a plan: a generator
+that yields requests and returns the answer. The driver runs the plans of all cells together, and
+yields an outcome (answer and usage) for each.
 """
 
 import itertools
@@ -23,7 +25,18 @@ from winnow.identity.modules import is_in_winnow
 from winnow.metrics.distraction import ANSWERED
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy
-from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Question, Request, Role
+from winnow.records import (
+    Answer,
+    Context,
+    Generate,
+    Likelihood,
+    Pages,
+    Passage,
+    Plan,
+    Question,
+    Request,
+    Role,
+)
 from winnow.steps import READER, Outcome
 from winnow.sweeps.rounds import intercept_rounds
 from winnow.sweeps.searches import SearchRules
@@ -34,7 +47,9 @@ _MIN_TEXT = 20
 JobFactory = Callable[[], Iterable[Job[Answer]]]
 """Function that creates the jobs again, so that those that failed can be repeated."""
 RunJobs = Callable[[JobFactory, int], Iterable[Outcome[Answer]]]
-"""Function that runs jobs and yields one outcome of each. Its second argument is the number of jobs, for a progress bar."""
+"""Function that runs jobs and yields one outcome of each. Its second argument is the number of
+jobs, for a progress bar.
+"""
 
 
 @dataclass
@@ -46,8 +61,10 @@ class LoadedCell:
         strategy: Strategy that answers the questions.
         questions: Questions to be answered.
         rankings: Rankings that cover the questions.
-        num_short_rankings: Number of questions with fewer than k retrieved contexts. All their contexts are used.
-        placed: Placed contexts of the questions whose plans have started but not finished, by question id.
+        num_short_rankings: Number of questions with fewer than k retrieved contexts. All their
+            contexts are used.
+        placed: Placed contexts of the questions whose plans have started but not finished, by
+            question id.
         started: Unix timestamp at which the first plan started, or None before.
 
     """
@@ -62,18 +79,28 @@ class LoadedCell:
 
     @property
     def engine_set(self) -> tuple[tuple[Role, str], ...]:
-        """Return the roles and keys of the engines, which are the name of the set of engines that serves the cell."""
+        """Return the roles and keys of the engines, which are the name of the set of engines that
+        serves the cell.
+        """
         return tuple((engine.role, engine.key) for engine in self.spec.engines)
 
     @property
     def models(self) -> tuple[frozenset[str], frozenset[str]]:
         """Return the keys of the reader and of all language models."""
         models = [engine for engine in self.spec.engines if engine.role in MODEL_ROLES]
-        return frozenset(one.key for one in models if one.role == READER), frozenset(one.key for one in models)
+        return frozenset(one.key for one in models if one.role == READER), frozenset(
+            one.key for one in models
+        )
 
     def get_ranking_usage(self, question_id: str) -> Sequence[RoleUsage]:
-        """Return what models used for the ranking of a question, if the cell shows passages of it."""
-        return self.rankings.usage.get(question_id, ()) if self.rankings.usage and self.spec.labels.k else ()
+        """Return what models used for the ranking of a question, if the cell shows
+        passages of it.
+        """
+        return (
+            self.rankings.usage.get(question_id, ())
+            if self.rankings.usage and self.spec.labels.k
+            else ()
+        )
 
     def place(self, question: Question) -> PlacedContexts:
         """Build the weighted contexts of a question in prompt order.
@@ -87,7 +114,9 @@ class LoadedCell:
         try:
             return replace(placed, contexts=spec.weighting.apply(placed.contexts))
         except ArtifactError as error:
-            raise ArtifactError(f"{spec.retrieval}, question {question.question_id!r}: {error}") from error
+            raise ArtifactError(
+                f"{spec.retrieval}, question {question.question_id!r}: {error}"
+            ) from error
 
     def start(self, question: Question) -> Job[Answer]:
         """Place the contexts of a question, and return the job that answers it."""
@@ -100,8 +129,14 @@ class LoadedCell:
         is_own = is_in_winnow(type(self.strategy).__module__)
         strictly = not is_own and not spec.config.get("prompt", {}).get("shots")
         if placed.contexts or strictly:
-            plan = check_named_passages(plan, placed.contexts, question.question_id, strictly=strictly)
-        return Job((spec.key, question.question_id), self._apply_search_rules(question, plan), self.engine_set)
+            plan = check_named_passages(
+                plan, placed.contexts, question.question_id, strictly=strictly
+            )
+        return Job(
+            (spec.key, question.question_id),
+            self._apply_search_rules(question, plan),
+            self.engine_set,
+        )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Return the plan of a question with placed contexts, as `start` runs it, for a replay."""
@@ -116,42 +151,58 @@ class LoadedCell:
     def _answer(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Process the contexts, and answer from the result.
 
-        What a strategy says of the contexts that it received by their positions is not true of those that were placed.
+        What a strategy says of the contexts that it received by their positions is not true of
+        those that were placed.
         """
         received = yield from self.process(question, contexts)
         answer = yield from self.strategy.plan(question, received)
         if self.spec.processor is None:
             return answer
-        return replace(answer, trace=tuple(entry for entry in answer.trace if not entry.startswith(ANSWERED)))
+        return replace(
+            answer, trace=tuple(entry for entry in answer.trace if not entry.startswith(ANSWERED))
+        )
 
     def _apply_search_rules(self, question: Question, plan: Plan[Answer]) -> Plan[Answer]:
         spec = self.spec
         if spec.searches == SearchRules():
             return plan
-        known = build_ranked_contexts(self.rankings, question, spec.rank_by) if spec.searches.placed else ()
-        return spec.searches.apply(plan, question, known, self.rankings.pool, spec.distractors, spec.placement)
+        known = (
+            build_ranked_contexts(self.rankings, question, spec.rank_by)
+            if spec.searches.placed
+            else ()
+        )
+        return spec.searches.apply(
+            plan, question, known, self.rankings.pool, spec.distractors, spec.placement
+        )
 
 
 def check_named_passages(
     plan: Plan[Answer], contexts: Sequence[Context], question_id: str, *, strictly: bool = False
 ) -> Plan[Answer]:
-    """Run a plan, and check that its prompts name the passages that they show, which metrics of what was shown read.
+    """Run a plan, and check that its prompts name the passages that they show, which metrics of
+    what was shown read.
 
     Args:
         plan: Plan of a strategy.
         contexts: Contexts that were placed. What the plan searches for is added to them.
         question_id: Question, for messages.
-        strictly: Whether prompts that name some passages are checked for others, too. Demonstrations may show them rightly.
+        strictly: Whether prompts that name some passages are checked for others, too.
+            Demonstrations may show them rightly.
 
     Raises:
-        ConfigError: If a prompt of the reader contains the text of a passage that it does not name, or the reverse.
+        ConfigError: If a prompt of the reader contains the text of a passage that it does not name,
+            or the reverse.
 
     """
     known = {context.passage.passage_id: context.passage for context in contexts}
 
     def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
         for request in requests:
-            if isinstance(request, Generate | Likelihood) and request.role == READER and (strictly or not request.passages):
+            if (
+                isinstance(request, Generate | Likelihood)
+                and request.role == READER
+                and (strictly or not request.passages)
+            ):
                 _check_names(request, known.values(), question_id)
             if strictly and isinstance(request, Generate | Likelihood) and request.role == READER:
                 _check_shown(request, question_id)
@@ -164,33 +215,47 @@ def check_named_passages(
     return intercept_rounds(plan, serve)
 
 
-def _check_names(request: Generate | Likelihood, known: Iterable[Passage], question_id: str) -> None:
+def _check_names(
+    request: Generate | Likelihood, known: Iterable[Passage], question_id: str
+) -> None:
     prompt = "\n".join(message.content for message in request.messages)
     for passage in known:
-        if len(passage.text) < _MIN_TEXT or passage in request.passages or passage.text not in prompt:
+        if (
+            len(passage.text) < _MIN_TEXT
+            or passage in request.passages
+            or passage.text not in prompt
+        ):
             continue
         if not any(passage.text in named.text for named in request.passages):
             raise ConfigError(
-                f"A prompt for question {question_id!r} shows the passage {passage.passage_id!r}, but does not name it, so "
-                f"that metrics would not know what the reader saw. Pass all of them as {type(request).__name__}(..., "
-                "passages=...), in prompt order, as the functions of winnow.strategies.prompt do."
+                f"A prompt for question {question_id!r} shows the passage {passage.passage_id!r}, "
+                "but does not name it, so that metrics would not know what the reader saw. Pass "
+                f"all of them as {type(request).__name__}(..., passages=...), in prompt order, as "
+                "the functions of winnow.strategies.prompt do."
             )
 
 
 def _check_shown(request: Generate | Likelihood, question_id: str) -> None:
-    """Raise ConfigError if a prompt names a passage whose text it does not show. A paraphrase names what it was made of."""
+    """Raise ConfigError if a prompt names a passage whose text it does not show. A paraphrase names
+    what it was made of.
+    """
     prompt = "\n".join(message.content for message in request.messages)
-    hidden = next((one for one in request.passages if one.text not in prompt and not one.sources), None)
+    hidden = next(
+        (one for one in request.passages if one.text not in prompt and not one.sources), None
+    )
     if hidden is not None:
         raise ConfigError(
-            f"A prompt for question {question_id!r} names the passage {hidden.passage_id!r}, but does not show its text, so "
-            "that metrics would count what the reader did not see. Name the texts that the prompt shows; a text that was made "
-            "of passages names them as its sources (`winnow.records.Passage`)."
+            f"A prompt for question {question_id!r} names the passage {hidden.passage_id!r}, but "
+            "does not show its text, so that metrics would count what the reader did not see. "
+            "Name the texts that the prompt shows; a text that was made of passages names them "
+            "as its sources (`winnow.records.Passage`)."
         )
 
 
 def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
-    """Read the inputs of cells. Inputs that several cells share are read once, and cells with the same key are loaded once."""
+    """Read the inputs of cells. Inputs that several cells share are read once, and cells with the
+    same key are loaded once.
+    """
     questions: dict[object, list[Question]] = {}
     rankings: dict[object, Rankings] = {}
     cells: dict[str, LoadedCell] = {}
@@ -202,7 +267,10 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
         if inputs not in rankings:
             rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance, spec.pool)
         num_short_rankings = rankings[inputs].count_short_rankings(spec.labels.k)
-        cells.setdefault(spec.key, LoadedCell(spec, spec.strategy(), selected, rankings[inputs], num_short_rankings))
+        cells.setdefault(
+            spec.key,
+            LoadedCell(spec, spec.strategy(), selected, rankings[inputs], num_short_rankings),
+        )
     return list(cells.values())
 
 
@@ -214,12 +282,15 @@ def group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
 def group_by_models(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
     """Iterate over the groups of cells that share a driver: those with the same language models.
 
-    The weights of models of two groups are never in memory together. Cells of a group may differ in all other engines.
+    The weights of models of two groups are never in memory together. Cells of a group may differ in
+    all other engines.
     """
     return _group(cells, lambda cell: cell.models)
 
 
-def _group(cells: Sequence[LoadedCell], read_name: Callable[[LoadedCell], Hashable]) -> Iterator[list[LoadedCell]]:
+def _group(
+    cells: Sequence[LoadedCell], read_name: Callable[[LoadedCell], Hashable]
+) -> Iterator[list[LoadedCell]]:
     groups: dict[Hashable, list[LoadedCell]] = {}
     for cell in cells:
         groups.setdefault(read_name(cell), []).append(cell)
@@ -227,14 +298,18 @@ def _group(cells: Sequence[LoadedCell], read_name: Callable[[LoadedCell], Hashab
 
 
 def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
-    """Yield the jobs of all cells question by question, so that plans with equal requests run at the same time."""
+    """Yield the jobs of all cells question by question, so that plans with equal requests run at
+    the same time.
+    """
     for question_per_cell in itertools.zip_longest(*(cell.questions for cell in cells)):
         for cell, question in zip(cells, question_per_cell, strict=True):
             if question is not None:
                 yield cell.start(question)
 
 
-def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Callable[[LoadedCell, int], None]) -> None:
+def run_cells(
+    cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Callable[[LoadedCell, int], None]
+) -> None:
     """Run the plans of all cells on one driver and write their predictions.
 
     Args:
@@ -244,9 +319,18 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
 
     """
     cells_by_key = {cell.spec.key: cell for cell in cells}
-    questions = {key: {question.question_id: question for question in cell.questions} for key, cell in cells_by_key.items()}
-    writers = {key: ArtifactWriter(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in cells_by_key.items()}
-    step_writers = {key: StepsWriter(cell.spec.folder, cell.rankings.passages) for key, cell in cells_by_key.items()}
+    questions = {
+        key: {question.question_id: question for question in cell.questions}
+        for key, cell in cells_by_key.items()
+    }
+    writers = {
+        key: ArtifactWriter(cell.spec.predictions, contracts.PREDICTIONS)
+        for key, cell in cells_by_key.items()
+    }
+    step_writers = {
+        key: StepsWriter(cell.spec.folder, cell.rankings.passages)
+        for key, cell in cells_by_key.items()
+    }
     num_remaining = {key: len(cell.questions) for key, cell in cells_by_key.items()}
     for outcome in run_jobs(lambda: iter_jobs(cells), sum(num_remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
@@ -265,7 +349,10 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
 
 
 def build_prediction(
-    question: Question, placed: PlacedContexts, outcome: Outcome[Answer], ranking_usage: Sequence[RoleUsage] = ()
+    question: Question,
+    placed: PlacedContexts,
+    outcome: Outcome[Answer],
+    ranking_usage: Sequence[RoleUsage] = (),
 ) -> Prediction:
     """Build the prediction for a question.
 
@@ -301,7 +388,9 @@ def _add_usage(*used: Sequence[RoleUsage]) -> tuple[RoleUsage, ...]:
         sums[one.role] = (
             one
             if former is None
-            else RoleUsage(one.role, *(a + b for a, b in zip(_amounts(former), _amounts(one), strict=True)))
+            else RoleUsage(
+                one.role, *(a + b for a, b in zip(_amounts(former), _amounts(one), strict=True))
+            )
         )
     return tuple(sums.values())
 

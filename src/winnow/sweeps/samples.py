@@ -1,7 +1,7 @@
 """Loading of the samples of finished cells. A cell is one setting of a sweep.
 
-A sample is the input of a metric for one question: the question, its prediction and, if the metric needs them, the contexts
-that were placed and those that the reader's prompts showed.
+A sample is the input of a metric for one question: the question, its prediction and, if the metric
+needs them, the contexts that were placed and those that the reader's prompts showed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,8 @@ _BLOCK = 1000
 
 @dataclass
 class SampleReader:
-    """Reads the samples of finished cells. Cells share the questions and rankings that they have in common.
+    """Reads the samples of finished cells. Cells share the questions and rankings that they have in
+    common.
 
     Attributes:
         inputs: Additional inputs that metrics or breakdowns need, "placed", "shown" or "ranking".
@@ -47,27 +48,41 @@ class SampleReader:
     _ranked: dict[object, Mapping[str, Sequence[Context]]] = field(default_factory=dict, repr=False)
 
     def read(self, spec: CellSpec) -> Sequence[Sample]:
-        """Read the samples of a cell in the order of its predictions. Each is built when it is used.
+        """Read the samples of a cell in the order of its predictions. Each is built when it is
+        used.
 
         Raises:
-            ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
+            ArtifactError: If the predictions were changed after they were written, or if they
+                answer an unknown question.
 
         """
         check_content(spec.folder)
         questions = self._read_questions(spec)
         ids = parquet.read(spec.predictions, contracts.PREDICTIONS, columns=["question_id"])
         question_ids = ids["question_id"].to_pylist()
-        unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
+        unknown_id = next(
+            (question_id for question_id in question_ids if question_id not in questions), None
+        )
         if unknown_id is not None:
             raise ArtifactError(
-                f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} lacks. Remove the folder "
-                f"{spec.folder} and run `python -m flows.sweep` again."
+                f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} "
+                f"lacks. Remove the folder {spec.folder} and run `python -m flows.sweep` again."
             )
         answered = [questions[question_id] for question_id in question_ids]
         shows = "shown" in self.inputs and has_steps(spec.folder)
-        placed = self._place_contexts(spec, answered) if (shows or "placed" in self.inputs) and spec.labels.k else {}
-        ranked = self._read_ranked_contexts(spec, answered) if shows or "ranking" in self.inputs else {}
-        steps = StoredSteps(spec.folder, self._read_rankings(spec, answered, None).passages) if shows else None
+        placed = (
+            self._place_contexts(spec, answered)
+            if (shows or "placed" in self.inputs) and spec.labels.k
+            else {}
+        )
+        ranked = (
+            self._read_ranked_contexts(spec, answered) if shows or "ranking" in self.inputs else {}
+        )
+        steps = (
+            StoredSteps(spec.folder, self._read_rankings(spec, answered, None).passages)
+            if shows
+            else None
+        )
         return StoredSamples(answered, spec.predictions, spec.prices, placed, ranked, steps)
 
     def _read_questions(self, spec: CellSpec) -> Mapping[str, Question]:
@@ -78,29 +93,46 @@ class SampleReader:
             self._questions[key] = {question.question_id: question for question in questions}
         return self._questions[key]
 
-    def _read_rankings(self, spec: CellSpec, questions: Sequence[Question], relevance: Path | None) -> Rankings:
+    def _read_rankings(
+        self, spec: CellSpec, questions: Sequence[Question], relevance: Path | None
+    ) -> Rankings:
         """Read the rankings of a cell, once for all cells with the same."""
         key = (spec.retrieval, relevance, tuple(question.question_id for question in questions))
         if key not in self._rankings:
             self._rankings[key] = read_rankings(spec.retrieval, questions, relevance, spec.pool)
         return self._rankings[key]
 
-    def _read_ranked_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
-        """Read all stored contexts of each question by question id, in the order of the retriever."""
+    def _read_ranked_contexts(
+        self, spec: CellSpec, questions: Sequence[Question]
+    ) -> Mapping[str, Sequence[Context]]:
+        """Read all stored contexts of each question by question id, in the order of the
+        retriever.
+        """
         key = (spec.retrieval, tuple(question.question_id for question in questions))
         if key not in self._ranked:
             rankings = self._read_rankings(spec, questions, None)
-            self._ranked[key] = {question.question_id: build_ranked_contexts(rankings, question) for question in questions}
+            self._ranked[key] = {
+                question.question_id: build_ranked_contexts(rankings, question)
+                for question in questions
+            }
         return self._ranked[key]
 
-    def _place_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
-        """Build the contexts that the cell placed in the prompt of each question, by question id."""
+    def _place_contexts(
+        self, spec: CellSpec, questions: Sequence[Question]
+    ) -> Mapping[str, Sequence[Context]]:
+        """Build the contexts that the cell placed in the prompt of each question, by
+        question id.
+        """
         rankings = self._read_rankings(spec, questions, spec.relevance)
-        return {question.question_id: spec.place(question, rankings).contexts for question in questions}
+        return {
+            question.question_id: spec.place(question, rankings).contexts for question in questions
+        }
 
 
 class StoredSamples(LazySequence[Sample]):
-    """The samples of a cell, whose predictions are read from their file and become objects when they are used."""
+    """The samples of a cell, whose predictions are read from their file and become objects when
+    they are used.
+    """
 
     def __init__(
         self,
@@ -122,7 +154,12 @@ class StoredSamples(LazySequence[Sample]):
             steps: Steps of the cell, or None if no metric needs them or none were recorded.
 
         """
-        self._questions, self._prices, self._placed, self._ranked = questions, prices, placed, ranked
+        self._questions, self._prices, self._placed, self._ranked = (
+            questions,
+            prices,
+            placed,
+            ranked,
+        )
         self._path, self._steps = predictions, steps
         self._block: tuple[int, list[Sample]] = (-1, [])
 
@@ -148,12 +185,16 @@ class StoredSamples(LazySequence[Sample]):
             yield from self._read_block(number // _BLOCK)
 
     def _read_block(self, block: int) -> list[Sample]:
-        """Build the samples of a block. The last block is kept, so that a cell that has only one is built once."""
+        """Build the samples of a block. The last block is kept, so that a cell that has only one is
+        built once.
+        """
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
             predictions = list(convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK)))
             shown = self._read_shown(questions, block)
-            samples = [self._build(*entry) for entry in zip(questions, predictions, shown, strict=True)]
+            samples = [
+                self._build(*entry) for entry in zip(questions, predictions, shown, strict=True)
+            ]
             self._block = (block, samples)
             return samples
         return self._block[1]
@@ -187,7 +228,9 @@ class StoredSamples(LazySequence[Sample]):
         )
 
 
-def build_judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
+def build_judge_jobs(
+    metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]
+) -> list[Job[float | None]]:
     """Build one job per judged metric and sample. A judged metric is computed by a model.
 
     Args:

@@ -1,4 +1,6 @@
-"""The searches of plans as a cell wants them: within a budget, and with the cell's placement of what they find."""
+"""The searches of plans as a cell wants them: within a budget, and with the cell's placement of
+what they find.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +15,20 @@ from winnow.contexts.gold import mark_gold
 from winnow.contexts.placed import PlacementRule
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
-from winnow.records import BUDGET, Answer, Context, Failed, Generation, Pages, Passage, Plan, Question, Request, Score, Search
+from winnow.records import (
+    BUDGET,
+    Answer,
+    Context,
+    Failed,
+    Generation,
+    Pages,
+    Passage,
+    Plan,
+    Question,
+    Request,
+    Score,
+    Search,
+)
 from winnow.sweeps.rounds import intercept_rounds
 from winnow.text.containment import has_answers
 
@@ -22,16 +37,18 @@ from winnow.text.containment import has_answers
 class SearchRules:
     """Rules for the searches of a question, which hold for every strategy.
 
-    A search beyond the budget is not made. The plan receives `Failed` with the reason `BUDGET`, and ends by its own rules: an
-    agent is told to answer, and other strategies answer from what they have. If found passages are placed, the distractors
-    and the placement of the cell select and order the result of each search as they do the contexts of the first prompt: for
-    example, a gold passage that was not found is inserted, or one that was found is removed and the next passage takes its
-    place. Searches are then for twice as many passages. A position beyond the result of a search is its end.
+    A search beyond the budget is not made. The plan receives `Failed` with the reason `BUDGET`, and
+    ends by its own rules: an agent is told to answer, and other strategies answer from what they
+    have. If found passages are placed, the distractors and the placement of the cell select and
+    order the result of each search as they do the contexts of the first prompt: for example, a gold
+    passage that was not found is inserted, or one that was found is removed and the next passage
+    takes its place. Searches are then for twice as many passages. A position beyond the result of a
+    search is its end.
 
     Args:
         max_searches: Maximum number of searches of a question, or None.
-        max_tokens: Number of tokens that a question has used, in prompts and replies of all roles, from which no search is
-            made, or None.
+        max_tokens: Number of tokens that a question has used, in prompts and replies of all roles,
+            from which no search is made, or None.
         placed: Whether found passages are placed.
 
     """
@@ -47,7 +64,10 @@ class SearchRules:
         for name in ("max_searches", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 0:
-                raise ConfigError(f"search.rules.{name} must be at least 0, or null for no limit; received {value}.")
+                raise ConfigError(
+                    f"search.rules.{name} must be at least 0, or null for no limit; received "
+                    f"{value}."
+                )
 
     def apply(
         self,
@@ -63,7 +83,8 @@ class SearchRules:
         Args:
             plan: Plan of a strategy.
             question: Question of the plan.
-            known: Contexts of the question's ranking, with gold passages marked, which are inserted.
+            known: Contexts of the question's ranking, with gold passages marked, which are
+                inserted.
             pool: Passages from which random distractors are drawn.
             distractors: Distractors of the cell.
             placement: Placement of the cell.
@@ -89,8 +110,12 @@ class SearchRules:
             for index, request in enumerate(requests):
                 if self.placed and _is_search(request) and isinstance(received[index], Pages):
                     num_placed += 1
-                    drawn = replace(question, question_id=f"{question.question_id}/search {num_placed}")
-                    received[index] = _place(received[index], request.n, drawn, gold, pool, distractors, placement)
+                    drawn = replace(
+                        question, question_id=f"{question.question_id}/search {num_placed}"
+                    )
+                    received[index] = _place(
+                        received[index], request.n, drawn, gold, pool, distractors, placement
+                    )
             return received
 
         return intercept_rounds(plan, serve)
@@ -101,8 +126,14 @@ class SearchRules:
         )
 
     def _widen(self, request: Request) -> Request:
-        """Return a request that finds twice as many passages if it is a search whose results are placed."""
-        return structs.replace(request, n=2 * request.n) if self.placed and _is_search(request) else request
+        """Return a request that finds twice as many passages if it is a search whose results are
+        placed.
+        """
+        return (
+            structs.replace(request, n=2 * request.n)
+            if self.placed and _is_search(request)
+            else request
+        )
 
 
 def _is_search(request: Request) -> TypeGuard[Search]:
@@ -110,7 +141,11 @@ def _is_search(request: Request) -> TypeGuard[Search]:
 
 
 def _count_tokens(result: object) -> int:
-    return result.usage.tokens_in + result.usage.tokens_out if isinstance(result, Generation | Score) else 0
+    return (
+        result.usage.tokens_in + result.usage.tokens_out
+        if isinstance(result, Generation | Score)
+        else 0
+    )
 
 
 def _place(
@@ -124,17 +159,26 @@ def _place(
 ) -> Pages:
     """Return n of the found passages, selected and placed as the contexts of the first prompt are.
 
-    Gold are the gold passages of the question's ranking. If none of them is annotated or found, it is the first passage that
-    contains an answer. Random choices are those of the question's id, so that each search has its own.
+    Gold are the gold passages of the question's ranking. If none of them is annotated or found, it
+    is the first passage that contains an answer. Random choices are those of the question's id, so
+    that each search has its own.
     """
     scores = pages.scores or (None,) * len(pages.passages)
     matches = has_answers([passage.text for passage in pages.passages], question.answers)
     ranked = zip(pages.passages, scores, matches, strict=True)
-    found = [Context(passage, rank, score, match) for rank, (passage, score, match) in enumerate(ranked, start=1)]
+    found = [
+        Context(passage, rank, score, match)
+        for rank, (passage, score, match) in enumerate(ranked, start=1)
+    ]
     ids, gold_ids = ({context.passage.passage_id for context in one} for one in (found, gold))
-    contexts: Sequence[Context] = [*found, *(context for context in gold if context.passage.passage_id not in ids)]
+    contexts: Sequence[Context] = [
+        *found,
+        *(context for context in gold if context.passage.passage_id not in ids),
+    ]
     if question.gold_passage_ids or ids & gold_ids:
-        contexts = [replace(context, is_gold=context.passage.passage_id in gold_ids) for context in contexts]
+        contexts = [
+            replace(context, is_gold=context.passage.passage_id in gold_ids) for context in contexts
+        ]
     else:
         contexts = mark_gold(question, contexts)
     if isinstance(placement, Placement | Counterfactual) and isinstance(placement.order, int):
@@ -144,5 +188,7 @@ def _place(
     contexts = distractors.replace_contexts(question, contexts, n, pool)
     placed = placement.place(question, contexts, n).contexts
     return structs.replace(
-        pages, passages=tuple(one.passage for one in placed), scores=tuple(one.score for one in placed if pages.scores)
+        pages,
+        passages=tuple(one.passage for one in placed),
+        scores=tuple(one.score for one in placed if pages.scores),
     )

@@ -1,8 +1,9 @@
-"""Shards: parts of the questions, or of the corpus, that processes, on one machine or several, treat independently.
+"""Shards: parts of the questions, or of the corpus, that processes, on one machine or several,
+treat independently.
 
-A question belongs to the shard that the hash of its id names, so that all calls that its cells share are in one shard. Each
-shard stores its calls in a ledger of its own. The merged ledgers contain what one process would have called, and a run without
-a shard then only replays.
+A question belongs to the shard that the hash of its id names, so that all calls that its cells
+share are in one shard. Each shard stores its calls in a ledger of its own. The merged ledgers
+contain what one process would have called, and a run without a shard then only replays.
 """
 
 import hashlib
@@ -36,7 +37,10 @@ class Shard:
         """
         match = re.fullmatch(r"(\d+)/(\d+)", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise ConfigError(f'shard must be like "2/4", the second of four parts of the questions; received {text!r}.')
+            raise ConfigError(
+                'shard must be like "2/4", the second of four parts of the questions; received '
+                f"{text!r}."
+            )
         return cls(int(match[1]), int(match[2]))
 
     @property

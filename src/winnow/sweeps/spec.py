@@ -1,4 +1,5 @@
-"""The specification of a cell, which is one setting of a sweep: all that later stages need from its configuration.
+"""The specification of a cell, which is one setting of a sweep: all that later stages need from its
+configuration.
 
 The sweep, the manifest, MLflow, the report and `flows.show` use the same specification.
 """
@@ -26,12 +27,14 @@ from winnow.sweeps.searches import SearchRules
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """The engine of one role, which is a model or server that serves requests. Roles with the same key share one engine.
+    """The engine of one role, which is a model or server that serves requests. Roles with the same
+    key share one engine.
 
     Attributes:
         role: Role whose requests the engine serves.
         key: Identifier of the engine and its settings.
-        open: Function that opens the engine. Its argument is whether to check that the engine can be used; dry runs do not.
+        open: Function that opens the engine. Its argument is whether to check that the engine can
+            be used; dry runs do not.
         price: Price of the model.
         budget: Settings of the budget for the model, or None if it has none.
 
@@ -46,15 +49,17 @@ class EngineSpec:
 
 def _refuse_role(role: Role) -> EngineSpec:
     """Raise ConfigError, for a cell whose settings name no other engines than its own."""
-    raise ConfigError(f"The cell has no engine for the role {role!r}. Resolve it from settings that name one.")
+    raise ConfigError(
+        f"The cell has no engine for the role {role!r}. Resolve it from settings that name one."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSelection:
     """The questions that a cell answers.
 
-    The closed-book filter keeps only questions that the reader does not answer correctly without passages ("unknown"), or
-    only those that it does ("known").
+    The closed-book filter keeps only questions that the reader does not answer correctly without
+    passages ("unknown"), or only those that it does ("known").
 
     Attributes:
         path: File of the questions artifact.
@@ -75,7 +80,8 @@ class QuestionSelection:
         """Read the selected questions.
 
         Raises:
-            ConfigError: If no question remains, or if the closed-book filter covers too few questions for the limit.
+            ConfigError: If no question remains, or if the closed-book filter covers too few
+                questions for the limit.
 
         """
         questions = read_questions(self.path, [self.split])
@@ -83,29 +89,37 @@ class QuestionSelection:
             questions = self._filter(questions, self.closed_book)
         if not questions:
             raise ConfigError(
-                f"{self.path} contains no question of split {self.split!r} that the sweep could answer. Check sweep.split, "
-                "sweep.closed_book_filter and sweep.closed_book_keeps."
+                f"{self.path} contains no question of split {self.split!r} that the sweep could "
+                "answer. Check sweep.split, sweep.closed_book_filter and "
+                "sweep.closed_book_keeps."
             )
         return questions[: self.limit]
 
     def count_questions(self) -> tuple[int, int] | None:
-        """Count the questions before and after the closed-book filter, or return None without a filter."""
+        """Count the questions before and after the closed-book filter, or return None without a
+        filter.
+        """
         if self.closed_book is None:
             return None
-        flags = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])["kept"].to_pylist()
+        flags = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])[
+            "kept"
+        ].to_pylist()
         return len(flags), sum(flag == (self.keeps == "unknown") for flag in flags)
 
     def _filter(self, questions: Sequence[Question], path: Path) -> list[Question]:
         """Apply the closed-book filter, whose artifact is the file `path`."""
-        rows = parquet.read(path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
+        rows = parquet.read(
+            path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]
+        ).to_pylist()
         is_kept = {row["question_id"]: row["kept"] == (self.keeps == "unknown") for row in rows}
         unanswered = [question for question in questions if is_kept.get(question.question_id)]
         num_missing = sum(question.question_id not in is_kept for question in questions)
         if num_missing and (self.limit is None or len(unanswered) < self.limit):
             raise ConfigError(
-                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept "
-                f"{len(unanswered)}, and {num_missing} of split {self.split!r} have no closed-book answer. Raise "
-                "closed_book.limit (null means all), set closed_book.split to the same split, or switch the filter off with "
+                f"sweep.limit={self.limit} needs more questions than the closed-book filter "
+                f"covers: it kept {len(unanswered)}, and {num_missing} of split {self.split!r} "
+                "have no closed-book answer. Raise closed_book.limit (null means all), set "
+                "closed_book.split to the same split, or switch the filter off with "
                 "sweep.closed_book_filter=false."
             )
         return unanswered
@@ -126,15 +140,20 @@ class CellSpec:
         distractors: Rule that may replace the contexts beside the gold passage.
         placement: Placement of the contexts.
         weighting: Weighting of the contexts.
-        processor: Context processor, which changes the contexts before the strategy shows them; None leaves them as they are.
-        strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
+        processor: Context processor, which changes the contexts before the strategy shows them;
+            None leaves them as they are.
+        strategy: Function that builds the strategy. It is called only if the cell is run or
+            replayed.
         engines: Specifications of the engines, one per role.
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
-        ranking_engines: Specifications of the engines with which the rankings were made; () if no model took part in them.
+        ranking_engines: Specifications of the engines with which the rankings were made; () if no
+            model took part in them.
         searches: Rules for the searches of plans.
-        resolve_engine: Function that returns the engine of any role by the settings of the cell, such as the judge.
-        pool: Folder of the rankings from whose passages random distractors are drawn; by default `retrieval`.
+        resolve_engine: Function that returns the engine of any role by the settings of the cell,
+            such as the judge.
+        pool: Folder of the rankings from whose passages random distractors are drawn; by default
+            `retrieval`.
 
     """
 
@@ -170,13 +189,17 @@ class CellSpec:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the cell is finished and its predictions file is complete. Otherwise the cell is run again."""
+        """Return whether the cell is finished and its predictions file is complete. Otherwise the
+        cell is run again.
+        """
         return is_done(self.folder, self.key) and parquet.is_complete(self.predictions)
 
     def place(self, question: Question, rankings: Rankings) -> PlacedContexts:
         """Build the contexts of a question in prompt order, without weights."""
         contexts = build_ranked_contexts(rankings, question, self.rank_by) if self.labels.k else ()
-        contexts = self.distractors.replace_contexts(question, contexts, self.labels.k, rankings.pool)
+        contexts = self.distractors.replace_contexts(
+            question, contexts, self.labels.k, rankings.pool
+        )
         return self.placement.place(question, contexts, self.labels.k)
 
     @property
@@ -226,8 +249,13 @@ IGNORED_GROUPS = (
 
 
 def _list_differences(configs: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str]]]:
-    """Return the settings in which each configuration differs from the others, such as ("weighting.scale", "0.1")."""
-    flat = [flatten({name: node for name, node in config.items() if name not in IGNORED_GROUPS}) for config in configs]
+    """Return the settings in which each configuration differs from the others, such as
+    ("weighting.scale", "0.1").
+    """
+    flat = [
+        flatten({name: node for name, node in config.items() if name not in IGNORED_GROUPS})
+        for config in configs
+    ]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
     return [[(name, _shorten(settings.get(name))) for name in varying] for settings in flat]

@@ -1,1 +1,3 @@
-"""Synthetic data and models with random weights, with which training methods are tested without downloads."""
+"""Synthetic data and models with random weights, with which training methods are tested without
+downloads.
+"""

@@ -1,9 +1,11 @@
-"""A synthetic world of facts that is small enough to train a model on it from random weights in minutes.
+"""A synthetic world of facts that is small enough to train a model on it from random weights in
+minutes.
 
-A fact is a person, a relation and a value, such as a person and the instrument that this person plays. Each person has one
-value per relation, and each passage states one fact by a template. The contexts of a question are one relevant passage and
-several distractors, which are other facts about the same person or the same relation of other people. Therefore, neither the
-name nor the relation alone identifies the relevant passage. The splits have no people in common.
+A fact is a person, a relation and a value, such as a person and the instrument that this person
+plays. Each person has one value per relation, and each passage states one fact by a template. The
+contexts of a question are one relevant passage and several distractors, which are other facts about
+the same person or the same relation of other people. Therefore, neither the name nor the relation
+alone identifies the relevant passage. The splits have no people in common.
 """
 
 import random
@@ -60,11 +62,14 @@ class FactsSettings:
         """Validate that there are questions, distractors of both kinds, and enough people."""
         if self.contexts < 3 or min(self.train, self.dev, self.test) < 1 or self.values < 2:
             raise ConfigError(
-                "facts.world needs at least 3 contexts per question, 2 values per relation, and 1 question in each of train, "
-                f"dev and test; received {self}."
+                "facts.world needs at least 3 contexts per question, 2 values per relation, and 1 "
+                f"question in each of train, dev and test; received {self}."
             )
         if self.first_names * self.last_names < 40:
-            raise ConfigError(f"facts.world needs first_names times last_names to be at least 40 people; received {self}.")
+            raise ConfigError(
+                "facts.world needs first_names times last_names to be at least 40 people; "
+                f"received {self}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,12 @@ class Facts:
         """Draw the names, the values, and the facts of every person."""
         self.settings = settings
         self.rng = random.Random(settings.seed)
-        words = self._draw_words(len(RELATIONS) * settings.values + settings.first_names + settings.last_names)
-        self.values = {relation: [next(words) for _ in range(settings.values)] for relation in RELATIONS}
+        words = self._draw_words(
+            len(RELATIONS) * settings.values + settings.first_names + settings.last_names
+        )
+        self.values = {
+            relation: [next(words) for _ in range(settings.values)] for relation in RELATIONS
+        }
         first_names = [next(words) for _ in range(settings.first_names)]
         last_names = [next(words) for _ in range(settings.last_names)]
         people = [f"{first} {last}" for first in first_names for last in last_names]
@@ -125,7 +134,10 @@ class Facts:
             "dev": people[:num_held_out],
             "test": people[num_held_out : 2 * num_held_out],
         }
-        self.facts = {name: {relation: self.rng.choice(self.values[relation]) for relation in RELATIONS} for name in people}
+        self.facts = {
+            name: {relation: self.rng.choice(self.values[relation]) for relation in RELATIONS}
+            for name in people
+        }
 
     def _draw_words(self, num_words: int) -> Iterator[str]:
         """Draw distinct words of two syllables."""
@@ -147,7 +159,8 @@ class Facts:
             yield self._generate_case(f"{name}-{index}", person, relation, people)
 
     def generate_clozes(self, count: int) -> Iterator[Cloze]:
-        """Generate cloze questions about the people of the training split, to train a model before it sees questions.
+        """Generate cloze questions about the people of the training split, to train a model before
+        it sees questions.
 
         Args:
             count: Number of cloze questions.
@@ -161,13 +174,22 @@ class Facts:
             yield Cloze(masked_fact, passage, self.facts[person][relation])
 
     def list_vocabulary_texts(self) -> list[str]:
-        """Return texts that contain every word of the world, from which the vocabulary of a tokenizer is built."""
+        """Return texts that contain every word of the world, from which the vocabulary of a
+        tokenizer is built.
+        """
         values = [" ".join(values) for values in self.values.values()]
-        phrases = [template.format(name="", value="") for templates in RELATIONS.values() for template in templates]
+        phrases = [
+            template.format(name="", value="")
+            for templates in RELATIONS.values()
+            for template in templates
+        ]
         return [*values, *phrases, *self.facts, "question: title: context: true false"]
 
-    def _generate_case(self, question_id: str, person: str, relation: str, people: Sequence[str]) -> Case:
-        """Generate a question about one fact of a person, with its relevant passage and its distractors.
+    def _generate_case(
+        self, question_id: str, person: str, relation: str, people: Sequence[str]
+    ) -> Case:
+        """Generate a question about one fact of a person, with its relevant passage and its
+        distractors.
 
         Args:
             question_id: Id of the question.
@@ -180,24 +202,36 @@ class Facts:
         passages = [self._build_passage(f"{question_id}-0", person, relation, people)]
         other_relations = [other for other in RELATIONS if other != relation]
         for index in range(1, self.settings.contexts):
-            # Distractors with an odd index state another fact of this person, the others this relation of another person.
+            # Distractors with an odd index state another fact of this person, the others this
+            # relation of another person.
             is_same_person = index % 2 == 1
             subject = person if is_same_person else self._draw_other_person(people, person)
             passage_relation = self.rng.choice(other_relations) if is_same_person else relation
-            passages.append(self._build_passage(f"{question_id}-{index}", subject, passage_relation, people, answer))
+            passages.append(
+                self._build_passage(
+                    f"{question_id}-{index}", subject, passage_relation, people, answer
+                )
+            )
         self.rng.shuffle(passages)
         contexts = tuple(
-            Context(passage, rank, 0.0, answer in passage.text.split()) for rank, passage in enumerate(passages, start=1)
+            Context(passage, rank, 0.0, answer in passage.text.split())
+            for rank, passage in enumerate(passages, start=1)
         )
         text = RELATIONS[relation][1].format(name=person)
         return Case(Question(question_id, text, (answer,)), contexts)
 
     def _build_passage(
-        self, passage_id: str, person: str, relation: str, people: Sequence[str], excluded_value: str = ""
+        self,
+        passage_id: str,
+        person: str,
+        relation: str,
+        people: Sequence[str],
+        excluded_value: str = "",
     ) -> Passage:
         """Build a passage that states a fact of the person.
 
-        If the value of the fact is `excluded_value`, which is the answer to the question, the passage is about another person.
+        If the value of the fact is `excluded_value`, which is the answer to the question, the
+        passage is about another person.
         """
         while self.facts[person][relation] == excluded_value:
             person = self._draw_other_person(people, person)

@@ -1,8 +1,10 @@
-"""A synthetic world of facts that follow from one another, in which the number of retrievals that a question needs is known.
+"""A synthetic world of facts that follow from one another, in which the number of retrievals that a
+question needs is known.
 
-A question names a person and asks for something that one, two or three facts away: the town of the person, the river of the
-town, the lake of the river. Each fact is a passage of its own, and only the person's names what the question names. A strategy
-that retrieves once finds the first fact; one that searches for what it found finds one more in each round.
+A question names a person and asks for something that one, two or three facts away: the town of the
+person, the river of the town, the lake of the river. Each fact is a passage of its own, and only
+the person's names what the question names. A strategy that retrieves once finds the first fact; one
+that searches for what it found finds one more in each round.
 """
 
 import random
@@ -45,17 +47,27 @@ class HopsSettings:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there are no questions, or not enough names for them."""
-        if self.questions < 1 or not self.hops or not set(self.hops) <= set(range(1, len(LINKS) + 1)):
-            raise ConfigError(f"A world of hops needs questions of 1 to {len(LINKS)} hops; received {self}.")
+        if (
+            self.questions < 1
+            or not self.hops
+            or not set(self.hops) <= set(range(1, len(LINKS) + 1))
+        ):
+            raise ConfigError(
+                f"A world of hops needs questions of 1 to {len(LINKS)} hops; received {self}."
+            )
         if len(set(self.hops)) < len(self.hops):
             raise ConfigError(f"A world of hops names each number of hops once; received {self}.")
         if self.questions * len(self.hops) > _MOST_QUESTIONS:
-            raise ConfigError(f"A world of hops has names for {_MOST_QUESTIONS} questions; received {self}.")
+            raise ConfigError(
+                f"A world of hops has names for {_MOST_QUESTIONS} questions; received {self}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class HopsWorld:
-    """Passages and questions; `gold_passage_ids` of a question are the passages on its way, in their order."""
+    """Passages and questions; `gold_passage_ids` of a question are the passages on its way, in
+    their order.
+    """
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
@@ -65,7 +77,9 @@ def build_hops(settings: HopsSettings) -> HopsWorld:
     """Build a world in which no two questions share a person, a town, a river or a lake."""
     rng = random.Random(settings.seed)
     syllables = [onset + vowel for onset in _ONSETS for vowel in _VOWELS]
-    words = [first + second + last for first in syllables for second in syllables for last in _CODAS]
+    words = [
+        first + second + last for first in syllables for second in syllables for last in _CODAS
+    ]
     names = iter(word.title() for word in rng.sample(words, len(words)))
     passages: list[Passage] = []
     questions: list[Question] = []
@@ -78,6 +92,8 @@ def build_hops(settings: HopsSettings) -> HopsWorld:
                 for number, (id_, link) in enumerate(zip(ids, LINKS, strict=True))
             ]
             text = QUESTIONS[hops - 1].format(name=path[0])
-            questions.append(Question(f"{hops}-{index}", text, (path[hops],), tuple(ids[:hops]), split="test"))
+            questions.append(
+                Question(f"{hops}-{index}", text, (path[hops],), tuple(ids[:hops]), split="test")
+            )
     rng.shuffle(passages)
     return HopsWorld(tuple(passages), tuple(questions))

@@ -1,4 +1,6 @@
-"""Small T5 models with random weights and a word-level tokenizer, for synthetic data with a known vocabulary."""
+"""Small T5 models with random weights and a word-level tokenizer, for synthetic data with a known
+vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class ScratchT5:
 
 
 def build_word_tokenizer(texts: Iterable[str]) -> Any:
-    """Build a tokenizer that splits at whitespace and whose vocabulary consists of the words of the texts."""
+    """Build a tokenizer that splits at whitespace and whose vocabulary consists of the words of the
+    texts.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -45,7 +49,9 @@ def build_word_tokenizer(texts: Iterable[str]) -> Any:
     vocabulary = {token: token_id for token_id, token in enumerate(tokens)}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL_TOKENS[2]))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special_tokens = dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), _SPECIAL_TOKENS, strict=True))
+    special_tokens = dict(
+        zip(("pad_token", "eos_token", "unk_token", "mask_token"), _SPECIAL_TOKENS, strict=True)
+    )
     tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=backend, **special_tokens)  # type: ignore[no-untyped-call]
     return tokenizer
 
@@ -69,9 +75,10 @@ def make_t5(folder: Path, texts: Iterable[str], size: ScratchT5, seed: int) -> P
     torch.manual_seed(seed)
     tokenizer = build_word_tokenizer(texts)
     config = T5Config(  # type: ignore[call-arg]  # every config accepts decoder_start_token_id
-        vocab_size=len(tokenizer), d_model=size.d_model, d_kv=size.d_model // size.heads, d_ff=size.d_ff,
-        num_layers=size.layers, num_decoder_layers=size.layers, num_heads=size.heads, dropout_rate=size.dropout,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+        vocab_size=len(tokenizer), d_model=size.d_model, d_kv=size.d_model // size.heads,
+        d_ff=size.d_ff, num_layers=size.layers, num_decoder_layers=size.layers,
+        num_heads=size.heads, dropout_rate=size.dropout, pad_token_id=0, eos_token_id=1,
+        decoder_start_token_id=0,
     )  # fmt: skip
     T5ForConditionalGeneration(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

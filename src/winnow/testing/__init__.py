@@ -1,4 +1,6 @@
-"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a chat server with faults."""
+"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a
+chat server with faults.
+"""
 
 from winnow.testing.fakes import (
     METRICS,

@@ -1,10 +1,10 @@
 """A chat server with the OpenAI API for tests of readers and for benchmarks.
 
-The server listens on 127.0.0.1. A function computes its replies, and latency and faults can be injected. It implements HTTP
-itself, so that it can close a connection in the middle of a body.
+The server listens on 127.0.0.1. A function computes its replies, and latency and faults can be
+injected. It implements HTTP itself, so that it can close a connection in the middle of a body.
 
-Run it as a separate process with `python -m winnow.testing.chat_server --latency 0.02`. It also plays the further endpoints of
-vLLM; its tokens are bytes.
+Run it as a separate process with `python -m winnow.testing.chat_server --latency 0.02`. It also
+plays the further endpoints of vLLM; its tokens are bytes.
 """
 
 import argparse
@@ -41,11 +41,14 @@ Fault = Literal[
 ]
 """Names of the faults.
 
-Those in `_ERROR_RESPONSES` are HTTP errors, and those in `_FINISH_REASONS` are replies with another finish reason. The others
-break the connection ("close", "stall"), the body ("malformed", "huge", "compressed") or the reply ("empty", "other model").
+Those in `_ERROR_RESPONSES` are HTTP errors, and those in `_FINISH_REASONS` are replies with another
+finish reason. The others break the connection ("close", "stall"), the body ("malformed", "huge",
+"compressed") or the reply ("empty", "other model").
 """
 FaultRule = Callable[[str, int], Fault | None]
-"""Function that returns the fault for a prompt and the number of times it has arrived (from 1), or None for a normal reply."""
+"""Function that returns the fault for a prompt and the number of times it has arrived (from 1), or
+None for a normal reply.
+"""
 
 _FINISH_REASONS = {"filter": "content_filter", "length": "length"}
 _ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
@@ -64,17 +67,20 @@ _ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
 
 @dataclass
 class ChatServer:
-    """A chat server that serves /v1/chat/completions, /v1/files, /v1/batches and endpoints of vLLM and llama-server.
+    """A chat server that serves /v1/chat/completions, /v1/files, /v1/batches and endpoints of vLLM
+    and llama-server.
 
     Attributes:
-        reply: Function that returns the reply to a prompt, the text of the last message: a text, or a message's fields.
+        reply: Function that returns the reply to a prompt, the text of the last message: a text, or
+            a message's fields.
         latency: Seconds before each reply.
         fault_rule: Function that chooses the fault of a prompt.
         extra_latency: Function that returns the additional seconds before the reply to a prompt.
         max_choices: Maximum number of choices in a reply, even if the request asks for more by `n`.
         version: Version that the server reports.
         num_polls: Number of times that a batch is reported as "in_progress" before it is completed.
-        max_queued: Number of requests that the queue of batches has room for. A batch with more fails.
+        max_queued: Number of requests that the queue of batches has room for. A batch with more
+            fails.
         received: Number of times that each prompt arrived.
         answered: Number of complete replies to each prompt.
         authorization_headers: Authorization headers of all requests so far.
@@ -123,7 +129,9 @@ class ChatServer:
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
 
-    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Respond to the requests of a connection until either side closes it."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
@@ -140,29 +148,50 @@ class ChatServer:
         finally:
             writer.close()
 
-    async def _serve(self, writer: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+    async def _serve(
+        self,
+        writer: asyncio.StreamWriter,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes,
+    ) -> bool:
         """Respond to one request, and return whether the connection stays open."""
         if path == "/v1/chat/completions":
             return await self._serve_chat(writer, json.loads(body))
         if path == "/v1/files":
-            multipart: Any = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
-            content = next(part.get_payload(decode=True) for part in multipart.get_payload() if part.get_filename())
+            multipart: Any = message_from_bytes(
+                b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body
+            )
+            content = next(
+                part.get_payload(decode=True)
+                for part in multipart.get_payload()
+                if part.get_filename()
+            )
             self._files[f"file-{len(self._files)}"] = content
             return self._send(writer, 200, {"id": f"file-{len(self._files) - 1}", "object": "file"})
         if path == "/v1/batches" and method == "POST":
             return self._send(writer, 200, self._create_batch(json.loads(body)))
         if path == "/v1/batches":
-            return self._send(writer, 200, {"object": "list", "data": list(self._batches.values()), "has_more": False})
+            return self._send(
+                writer,
+                200,
+                {"object": "list", "data": list(self._batches.values()), "has_more": False},
+            )
         if path.startswith("/v1/batches/"):
             return self._send(writer, 200, self._poll_batch(path.rpartition("/")[2]))
         if path.startswith("/v1/files/"):
             return self._send(writer, 200, self._files[path.split("/")[3]])
         if (reply := self._answer_dialect(path, json.loads(body or b"{}"))) is not None:
             return self._send(writer, 200, reply)
-        return self._send(writer, 404, {"error": {"message": f"The path {path} does not exist on this server."}})
+        return self._send(
+            writer, 404, {"error": {"message": f"The path {path} does not exist on this server."}}
+        )
 
     def _answer_dialect(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the reply of an endpoint of vLLM or llama-server, or None if the path is another one."""
+        """Return the reply of an endpoint of vLLM or llama-server, or None if the path is another
+        one.
+        """
         if path in ("/health", "/version"):
             return {"version": self.version}
         if path == "/props":
@@ -176,12 +205,16 @@ class ChatServer:
             return {"prompt": bytes(body["tokens"]).decode()}
         if path == "/v1/completions":
             self.calls += 1
-            entries = [{str(token): {"logprob": get_token_logprob(token)}} for token in body["prompt"]]
+            entries = [
+                {str(token): {"logprob": get_token_logprob(token)}} for token in body["prompt"]
+            ]
             return {"choices": [{"text": "", "prompt_logprobs": [None, *entries[1:]]}]}
         return None
 
     async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
-        """Respond to a chat request after the latency, and return whether the connection stays open."""
+        """Respond to a chat request after the latency, and return whether the connection stays
+        open.
+        """
         prompt = body["messages"][-1]["content"]
         self.calls += 1
         self.bodies.append(body)
@@ -193,17 +226,26 @@ class ChatServer:
             fault = self.fault_rule(prompt, self.received[prompt])
             if fault in _ERROR_RESPONSES:
                 status, code, headers = _ERROR_RESPONSES[fault]
-                keys = " ".join(self.authorization_headers)  # servers repeat them, but they must not appear in our errors
+                keys = " ".join(
+                    self.authorization_headers
+                )  # servers repeat them, but they must not appear in our errors
                 message = f"{code} ({keys})"
-                return self._send(writer, status, {"error": {"message": message, "code": code}}, headers)
+                return self._send(
+                    writer, status, {"error": {"message": message, "code": code}}, headers
+                )
             if fault == "malformed":
                 return self._send(writer, 200, b'{"choices": [{"message"')
             if fault == "huge":
                 return self._send(writer, 200, b" " * 2**27)
             if fault == "compressed":
-                return self._send(writer, 200, gzip.compress(bytes(2**27)), {"Content-Encoding": "gzip"})
+                return self._send(
+                    writer, 200, gzip.compress(bytes(2**27)), {"Content-Encoding": "gzip"}
+                )
             if fault == "close":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length:"
+                    b" 1000\r\n\r\n{"
+                )
                 await writer.drain()
                 return False
             if fault == "stall":
@@ -225,7 +267,9 @@ class ChatServer:
         num_choices = 0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
         reply = "" if fault == "filter" else self.reply(prompt)
         fields = {"content": reply or None} if isinstance(reply, str) else reply
-        finish = _FINISH_REASONS.get(fault or "", "tool_calls" if fields.get("tool_calls") else "stop")
+        finish = _FINISH_REASONS.get(
+            fault or "", "tool_calls" if fields.get("tool_calls") else "stop"
+        )
         logprobs = {"content": [{"token": "x", "logprob": -0.5}]} if body.get("logprobs") else None
         choices = [
             {
@@ -237,7 +281,10 @@ class ChatServer:
             for index in range(num_choices)
         ]
         num_words = len(str(fields["content"] or "").split())
-        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": num_choices * num_words}
+        usage = {
+            "prompt_tokens": len(prompt.split()),
+            "completion_tokens": num_choices * num_words,
+        }
         return {
             "id": "x",
             "object": "chat.completion",
@@ -250,23 +297,34 @@ class ChatServer:
     def _create_batch(self, body: dict[str, Any]) -> dict[str, Any]:
         """Store a new batch and return it."""
         batch = {
-            "id": f"batch-{len(self._batches)}", "object": "batch", "endpoint": body["endpoint"], "status": "in_progress",
-            "input_file_id": body["input_file_id"], "completion_window": "24h", "created_at": 0,
-            "metadata": body.get("metadata"), "polls": self.num_polls,
+            "id": f"batch-{len(self._batches)}", "object": "batch", "endpoint": body["endpoint"],
+            "status": "in_progress", "input_file_id": body["input_file_id"],
+            "completion_window": "24h", "created_at": 0, "metadata": body.get("metadata"),
+            "polls": self.num_polls,
         }  # fmt: skip
         if len(self._files[body["input_file_id"]].splitlines()) > self.max_queued:
-            error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached. Please try again."}
+            error = {
+                "code": "token_limit_exceeded",
+                "message": "Enqueued token limit reached. Please try again.",
+            }
             batch |= {"status": "failed", "errors": {"object": "list", "data": [error]}}
         self._batches[batch["id"]] = batch
         return batch
 
     def _poll_batch(self, batch_id: str) -> dict[str, Any]:
-        """Return a batch. Its requests are answered once it has been reported as "in_progress" `polls` times."""
+        """Return a batch. Its requests are answered once it has been reported as "in_progress"
+        `polls` times.
+        """
         batch = self._batches[batch_id]
         batch["polls"] -= 1
         if batch["polls"] < 0 and batch["status"] == "in_progress":
-            results = [self._build_batch_result(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
-            self._files[f"{batch_id}-out"] = "\n".join(json.dumps(result) for result in results if result).encode()
+            results = [
+                self._build_batch_result(json.loads(line))
+                for line in self._files[batch["input_file_id"]].splitlines()
+            ]
+            self._files[f"{batch_id}-out"] = "\n".join(
+                json.dumps(result) for result in results if result
+            ).encode()
             batch |= {"status": "completed", "output_file_id": f"{batch_id}-out"}
         return batch
 
@@ -279,7 +337,10 @@ class ChatServer:
             return None
         if fault in _ERROR_RESPONSES:
             status, code, _ = _ERROR_RESPONSES[fault]
-            return {"custom_id": row["custom_id"], "response": {"status_code": status, "body": {"error": {"code": code}}}}
+            return {
+                "custom_id": row["custom_id"],
+                "response": {"status_code": status, "body": {"error": {"code": code}}},
+            }
         self.answered[prompt] += 1
         return {
             "custom_id": row["custom_id"],
@@ -287,10 +348,22 @@ class ChatServer:
             "error": None,
         }
 
-    def _send(self, writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> bool:
-        """Send a response, and return True because the connection stays open. A body that is not bytes is sent as JSON."""
+    def _send(
+        self,
+        writer: asyncio.StreamWriter,
+        status: int,
+        body: Any,
+        headers: dict[str, str] | None = None,
+    ) -> bool:
+        """Send a response, and return True because the connection stays open. A body that is not
+        bytes is sent as JSON.
+        """
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(content)}"]
+        lines = [
+            f"HTTP/1.1 {status} X",
+            "Content-Type: application/json",
+            f"Content-Length: {len(content)}",
+        ]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
         return True
@@ -298,7 +371,9 @@ class ChatServer:
 
 def render_messages(messages: Sequence[Mapping[str, str]]) -> str:
     """Render messages by the chat template of the server."""
-    return "".join(f"<{message['role']}>{message['content']}" for message in messages) + "<assistant>"
+    return (
+        "".join(f"<{message['role']}>{message['content']}" for message in messages) + "<assistant>"
+    )
 
 
 def get_token_logprob(token: int) -> float:
@@ -307,7 +382,9 @@ def get_token_logprob(token: int) -> float:
 
 
 async def _run_server(latency: float, port: int, delay: float) -> None:
-    """Start a server that always gives the same answer, print its base URL, and serve until the process is stopped."""
+    """Start a server that always gives the same answer, print its base URL, and serve until the
+    process is stopped.
+    """
     await asyncio.sleep(delay)
     server = await ChatServer(reply=lambda _: "an answer", latency=latency).start(port)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
@@ -317,7 +394,11 @@ async def _run_server(latency: float, port: int, delay: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0 chooses a free one")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before the server listens")
+    parser.add_argument(
+        "--port", type=int, default=0, help="port of 127.0.0.1; 0 chooses a free one"
+    )
+    parser.add_argument(
+        "--delay", type=float, default=0.0, help="seconds before the server listens"
+    )
     arguments = parser.parse_args()
     asyncio.run(_run_server(arguments.latency, arguments.port, arguments.delay))

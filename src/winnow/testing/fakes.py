@@ -1,6 +1,8 @@
-"""Test utilities without a model: a reader with scripted replies, a function that runs plans, and small records.
+"""Test utilities without a model: a reader with scripted replies, a function that runs plans, and
+small records.
 
-A plan is a generator that yields requests to a model and receives the replies. Strategies answer questions by plans.
+A plan is a generator that yields requests to a model and receives the replies. Strategies answer
+questions by plans.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,19 @@ from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.predictions import Prediction, RoleUsage
 from winnow.readers.stops import end_reply
-from winnow.records import Context, Generate, Generation, Hit, Passage, Plan, Question, Request, Result, T, Usage
+from winnow.records import (
+    Context,
+    Generate,
+    Generation,
+    Hit,
+    Passage,
+    Plan,
+    Question,
+    Request,
+    Result,
+    T,
+    Usage,
+)
 from winnow.reports.cells import CellResult
 from winnow.searchers.local import LocalSearch
 from winnow.sweeps.labels import CellLabels
@@ -56,8 +70,14 @@ class ScriptedReader:
         return (Generate,)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why the reader cannot serve a request, or None if it can. Log-probabilities are not supported."""
-        return "no log-probabilities" if isinstance(request, Generate) and request.token_logprobs else None
+        """Return why the reader cannot serve a request, or None if it can. Log-probabilities are
+        not supported.
+        """
+        return (
+            "no log-probabilities"
+            if isinstance(request, Generate) and request.token_logprobs
+            else None
+        )
 
     def check(self) -> None:
         """Do nothing, because the reader needs no model or server."""
@@ -71,7 +91,11 @@ class ScriptedReader:
 
     def count_tokens(self, request: Request) -> int:
         """Return the length of the prompt in characters."""
-        return sum(len(message.content) for message in request.messages) if isinstance(request, Generate) else 0
+        return (
+            sum(len(message.content) for message in request.messages)
+            if isinstance(request, Generate)
+            else 0
+        )
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Add requests to the queue."""
@@ -105,7 +129,9 @@ class _ScriptedIndex:
 
 
 def make_search(find: Callable[[str], Sequence[Passage]], identity: str = "search") -> LocalSearch:
-    """Build a search engine for a test, which finds the passages that a function returns for a query."""
+    """Build a search engine for a test, which finds the passages that a function returns for a
+    query.
+    """
     index = _ScriptedIndex(find)
     return LocalSearch(lambda: index, lambda: index.passages, identity)
 
@@ -128,19 +154,31 @@ def run_scripted_plan(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[
     try:
         requests = next(plan)
         while True:
-            prompts.append([request.messages[-1].content for request in requests if isinstance(request, Generate)])
+            prompts.append(
+                [
+                    request.messages[-1].content
+                    for request in requests
+                    if isinstance(request, Generate)
+                ]
+            )
             requests = plan.send([Generation(text) for text in next(rounds)])
     except StopIteration as stop:
         return stop.value, prompts
 
 
 def make_context(
-    number: int, text: str, *, has_answer: bool = False, is_gold: bool = False, rank: int | None = None
+    number: int,
+    text: str,
+    *,
+    has_answer: bool = False,
+    is_gold: bool = False,
+    rank: int | None = None,
 ) -> Context:
     """Build a context for a test.
 
     Args:
-        number: Number of the passage. Its id is "p<number>", and its retriever score decreases with the number.
+        number: Number of the passage. Its id is "p<number>", and its retriever score decreases with
+            the number.
         text: Text of the passage.
         has_answer: Whether the passage contains an answer.
         is_gold: Whether the passage is the gold passage.
@@ -148,11 +186,15 @@ def make_context(
 
     """
     passage = Passage(f"p{number}", f"Title {number}", text)
-    return Context(passage, number if rank is None else rank, 1.0 / max(number, 1), has_answer, is_gold)
+    return Context(
+        passage, number if rank is None else rank, 1.0 / max(number, 1), has_answer, is_gold
+    )
 
 
 def make_question(
-    text: str = "Who wrote Emma?", answers: Sequence[str] = ("Jane Austen",), question_id: str = "q1"
+    text: str = "Who wrote Emma?",
+    answers: Sequence[str] = ("Jane Austen",),
+    question_id: str = "q1",
 ) -> Question:
     """Build a question for a test."""
     return Question(question_id, text, tuple(answers))
@@ -168,7 +210,12 @@ PASSAGES = (
 
 
 def make_sample(
-    answer: str, number: int = 0, answers: Sequence[str] = ("x",), *, contexts: Sequence[Context] = (), **fields: Any
+    answer: str,
+    number: int = 0,
+    answers: Sequence[str] = ("x",),
+    *,
+    contexts: Sequence[Context] = (),
+    **fields: Any,
 ) -> Sample:
     """Build a question with its prediction for a test.
 
@@ -177,14 +224,27 @@ def make_sample(
         number: Number of the question, whose id is "q<number>".
         answers: Accepted answers.
         contexts: Contexts that were placed, and that one prompt showed.
-        fields: Other fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the usage of the reader.
+        fields: Other fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the
+            usage of the reader.
 
     """
     question_id = f"q{number}"
-    usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
-    prediction = Prediction(question_id, answer, fields.pop("unknown", False), usage=usage, **fields)
+    usage = (
+        RoleUsage(
+            "reader",
+            fields.pop("calls", 1),
+            fields.pop("tokens_in", 100),
+            fields.pop("tokens_out", 2),
+            0.5,
+        ),
+    )
+    prediction = Prediction(
+        question_id, answer, fields.pop("unknown", False), usage=usage, **fields
+    )
     shown = Shown(tuple(contexts), tuple(contexts), (tuple(contexts),))
-    return Sample(make_question(answers=answers, question_id=question_id), prediction, contexts, shown=shown)
+    return Sample(
+        make_question(answers=answers, question_id=question_id), prediction, contexts, shown=shown
+    )
 
 
 METRICS = (
@@ -204,7 +264,8 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
     Args:
         strategy: Name of the strategy.
         k: Number of contexts, or 0 for a closed-book cell.
-        gold: Name of the placement of the gold passage. If it begins with "gold_", it uses the gold labels.
+        gold: Name of the placement of the gold passage. If it begins with "gold_", it uses the gold
+            labels.
         ems: Exact match of each question, 0.0 or 1.0.
 
     """
@@ -213,8 +274,16 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
         candidate = "x" if em else "y"
         candidates = (candidate,) if strategy == "post_fusion" else ()
         provenance = "distant" if number % 2 and k else "none"
-        fields: dict[str, Any] = {"unknown": not em, "candidates": candidates, "provenance": provenance}
+        fields: dict[str, Any] = {
+            "unknown": not em,
+            "candidates": candidates,
+            "provenance": provenance,
+        }
         fields["passage_ids"] = tuple(f"p{rank}" for rank in range(1, k + 1))
         answer = "x" if em else "unknown"
         samples.append(make_sample(answer, number, tokens_in=100 + number, calls=k or 1, **fields))
-    return CellResult(CellLabels(strategy, k, gold, uses_gold=bool(k) and gold.startswith("gold_")), samples, METRICS)
+    return CellResult(
+        CellLabels(strategy, k, gold, uses_gold=bool(k) and gold.startswith("gold_")),
+        samples,
+        METRICS,
+    )

@@ -28,16 +28,21 @@ def make_tiny_tokenizer(texts: Iterable[str], more_tokens: Sequence[str] = ()) -
     )
     backend.train_from_iterator(texts, trainer)
     tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=backend, **dict(zip(("pad_token", "eos_token", "bos_token"), special_tokens, strict=True))
+        tokenizer_object=backend,
+        **dict(zip(("pad_token", "eos_token", "bos_token"), special_tokens, strict=True)),
     )
     if more_tokens:
         tokenizer.add_special_tokens({"extra_special_tokens": list(more_tokens)})
-    tokenizer.chat_template = "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
+    tokenizer.chat_template = (
+        "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
+    )
     return tokenizer
 
 
 def _save_model(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: int) -> Path:
-    """Build a model with random weights, save it with its tokenizer to a folder, and return the folder."""
+    """Build a model with random weights, save it with its tokenizer to a folder, and return the
+    folder.
+    """
     import torch
 
     torch.manual_seed(seed)
@@ -55,7 +60,8 @@ def make_tiny_causal_lm(
     more_tokens: Sequence[str] = (),
     tied: bool = False,
 ) -> Path:
-    """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the folder.
+    """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the
+    folder.
 
     The replies of the model are meaningless, but the same seed always gives the same replies.
 
@@ -72,32 +78,38 @@ def make_tiny_causal_lm(
 
     tokenizer = make_tiny_tokenizer(texts, more_tokens)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=context_length, eos_token_id=1, bos_token_id=2, pad_token_id=0,
-        tie_word_embeddings=tied,
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=context_length,
+        eos_token_id=1, bos_token_id=2, pad_token_id=0, tie_word_embeddings=tied,
     )  # fmt: skip
     return _save_model(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
 
 
 def make_tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a T5 with two encoder and two decoder layers, random weights and a tokenizer to a folder, and return the folder."""
+    """Save a T5 with two encoder and two decoder layers, random weights and a tokenizer to a
+    folder, and return the folder.
+    """
     from transformers import T5Config, T5ForConditionalGeneration
 
     tokenizer = make_tiny_tokenizer(texts)
     config = T5Config(  # type: ignore[call-arg]  # every config accepts decoder_start_token_id
-        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2,
+        num_heads=4, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
     )  # fmt: skip
     return _save_model(folder, tokenizer, lambda: T5ForConditionalGeneration(config), seed)
 
 
 def make_tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a two-layer BERT with random weights and a tokenizer to a folder, and return the folder."""
+    """Save a two-layer BERT with random weights and a tokenizer to a folder, and return
+    the folder.
+    """
     return _save_bert(folder, texts, "BertModel", seed)
 
 
 def make_tiny_masked_lm(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a two-layer BERT with its head for masked tokens and a tokenizer to a folder, and return the folder."""
+    """Save a two-layer BERT with its head for masked tokens and a tokenizer to a folder, and return
+    the folder.
+    """
     return _save_bert(folder, texts, "BertForMaskedLM", seed)
 
 
@@ -107,25 +119,29 @@ def _save_bert(folder: Path, texts: Iterable[str], class_name: str, seed: int) -
 
     tokenizer = make_tiny_tokenizer(texts)
     config = transformers.BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=512, pad_token_id=0,
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
     return _save_model(folder, tokenizer, lambda: getattr(transformers, class_name)(config), seed)
 
 
 def make_tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
-    """Save a question encoder and a context encoder of DPR with random weights, and return their folders below `folder`."""
+    """Save a question encoder and a context encoder of DPR with random weights, and return their
+    folders below `folder`.
+    """
     import torch
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
     torch.manual_seed(0)
     tokenizer = make_tiny_tokenizer(texts)
     config = DPRConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=512, pad_token_id=0,
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
     folders = folder / "question", folder / "context"
-    for encoder_folder, encoder in zip(folders, (DPRQuestionEncoder, DPRContextEncoder), strict=True):
+    for encoder_folder, encoder in zip(
+        folders, (DPRQuestionEncoder, DPRContextEncoder), strict=True
+    ):
         encoder(config).save_pretrained(encoder_folder)
         tokenizer.save_pretrained(encoder_folder)
     return folders

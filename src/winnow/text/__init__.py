@@ -1,1 +1,3 @@
-"""Rules for texts that strategies, metrics and trainings share: what a reply says, and what a passage contains."""
+"""Rules for texts that strategies, metrics and trainings share: what a reply says, and what a
+passage contains.
+"""

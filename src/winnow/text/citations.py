@@ -1,4 +1,6 @@
-"""Citations in replies, which cite numbered documents as [n] (dialects: see `winnow.metrics.citation`)."""
+"""Citations in replies, which cite numbered documents as [n] (dialects: see
+`winnow.metrics.citation`).
+"""
 
 import re
 import unicodedata
@@ -10,15 +12,35 @@ Dialect = Literal["rage", "paper", "strict"]
 _CITATION = re.compile(r"\[(\d+)\]")
 _NUMBER = r"\d+(?: ?[-\u2010-\u2015] ?\d+)?"
 _DOCUMENT = r"(?:(?:doc|document|documents|docs)\.? ?)?"
-_STRICT_CITATION = re.compile(rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE)
+_STRICT_CITATION = re.compile(
+    rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE
+)
 _RANGE = re.compile(r"(\d+)(?: ?[-\u2010-\u2015] ?(\d+))?")
 _BRACKETS = str.maketrans("\u3010\u3011\u3014\u3015", "[][]")
 BRACKETED_NUMBER = re.compile(
     "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
     re.IGNORECASE,
 )
-"""A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken for one."""
-_ABBREVIATIONS = ("Dr", "Mr", "Mrs", "Ms", "Prof", "Sr", "Jr", "St", "No", "vs", "approx", "e.g", "i.e", "cf", "al")
+"""A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken
+for one.
+"""
+_ABBREVIATIONS = (
+    "Dr",
+    "Mr",
+    "Mrs",
+    "Ms",
+    "Prof",
+    "Sr",
+    "Jr",
+    "St",
+    "No",
+    "vs",
+    "approx",
+    "e.g",
+    "i.e",
+    "cf",
+    "al",
+)
 _NOT_AN_END = r"(?<!\b[A-Z]\.)" + "".join(rf"(?<!\b{re.escape(one)}\.)" for one in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(
     rf"(?<=[.!?]){_NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
@@ -34,13 +56,15 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
 
     Args:
         reply: Reply that cites documents as [n], where n starts at 1.
-        num_documents: Number of documents. A range such as [2-9] that goes beyond it cites its documents and one number
-            without a document.
+        num_documents: Number of documents. A range such as [2-9] that goes beyond it cites its
+            documents and one number without a document.
         dialect: Dialect, which determines what counts as a citation.
 
     """
     if dialect not in get_args(Dialect):
-        raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
+        raise ConfigError(
+            f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}."
+        )
     if dialect != "strict":
         return [_parse_number(digits) for digits in _CITATION.findall(reply)]
     text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", reply).translate(_BRACKETS))
@@ -65,13 +89,16 @@ def remove_citations(reply: str) -> str:
 def split_cited_sentences(reply: str) -> list[str]:
     """Divide a reply into its sentences, each with the citations that follow it.
 
-    A sentence ends at ".", "!", "?", their Chinese and Japanese forms, or a line break; not after an initial, a common
-    abbreviation, or the number of an entry of a list. ALCE's code divides by NLTK's model, which needs a download.
+    A sentence ends at ".", "!", "?", their Chinese and Japanese forms, or a line break; not after
+    an initial, a common abbreviation, or the number of an entry of a list. ALCE's code divides by
+    NLTK's model, which needs a download.
     """
     return [part for part in _SENTENCE_END.split(reply.strip()) if part.strip(" .!?")]
 
 
 def _parse_number(digits: str) -> int:
-    """Return the number of decimal digits of any script, at most `_NO_DOCUMENT`; `int` refuses thousands of digits."""
+    """Return the number of decimal digits of any script, at most `_NO_DOCUMENT`; `int` refuses
+    thousands of digits.
+    """
     significant = "".join(str(int(digit)) for digit in digits).lstrip("0")
     return int(significant or "0") if len(significant) < 10 else _NO_DOCUMENT

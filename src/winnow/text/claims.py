@@ -1,6 +1,7 @@
 """Reading of claims: whether a reply calls a claim true, false, or neither.
 
-The rules were written against the development part of tests/data/verdicts.jsonl, and measured on the other part.
+The rules were written against the development part of tests/data/verdicts.jsonl, and measured on
+the other part.
 """
 
 import re
@@ -9,200 +10,237 @@ from collections.abc import Iterator
 from winnow.text.final import extract_final_text
 
 _MARKUP = re.compile(
-    r"```(?:json)?|\\(?:boxed|text|textbf|mathrm|mathbf)\b|</?\w+>|[*_`#${}\\✅❌✔✓]|^\s*(?:[-•>]|\d+\.)\s", re.MULTILINE
+    r"```(?:json)?|\\(?:boxed|text|textbf|mathrm|mathbf)\b|</?\w+>|[*_`#${}\\✅❌✔✓]|^\s*(?:[-•>]|"
+    r"\d+\.)\s",
+    re.MULTILINE,
 )
 _QUESTION = re.compile(r"[^.!?\n]*\?")
 _QUOTED = re.compile(r"(?<![\w.,!])[\"“](?=\S)[^\"”]*\s[^\"”]*\s[^\"”]*[\"”]")
-_GIVEN = re.compile(r"^\W*(?:claim|statement|question|input|premise|hypothesis)\s*:.*$", re.IGNORECASE | re.MULTILINE)
+_GIVEN = re.compile(
+    r"^\W*(?:claim|statement|question|input|premise|hypothesis)\s*:.*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _NEXT_CLAIM = re.compile(r"(?<=\S)\s*\n\W*(?:claim|statement|question|input)\s*:", re.IGNORECASE)
 _JSON_VERDICT = re.compile(
-    r"[\"'](?:\w+_)?(?:verdict|label|answer|prediction|result|true|supported|correct|conclusion|rating|"
-    r"judge?ment)[\"']\s*:\s*[\"']?(mostly |not )?(true|false|yes|no(?!\w| )|supports?|supported|refutes?|refuted|correct|"
-    r"incorrect|entailment|"
-    r"contradict(?:s|ed|ion)?)\b",
+    r"[\"'](?:\w+_)?(?:verdict|label|answer|prediction|result|true|supported|correct|conclusion|"
+    r"rating|judge?ment)[\"']\s*:\s*[\"']?(mostly |not )?(true|false|yes|no(?!\w| )|supports?|"
+    r"supported|refutes?|refuted|correct|incorrect|entailment|contradict(?:s|ed|ion)?)\b",
     re.IGNORECASE,
 )
-_NOUN = r"(?:claim|statement|assertion|hypothesis|allegation|idea|notion|belief|suggestion|rumou?r|sentence|quote|premise)"
+_NOUN = (
+    r"(?:claim|statement|assertion|hypothesis|allegation|idea|notion|belief|suggestion|rumou?r|"
+    r"sentence|quote|premise)"
+)
 _SOURCE = r"(?:evidence|facts?|science|data|records?|findings|study|abstract)"
-_ADJECTIVE = r"(?:true|correct|accurate|right|supported|false|untrue|incorrect|inaccurate|wrong|refuted|confirmed)"
+_ADJECTIVE = (
+    r"(?:true|correct|accurate|right|supported|false|untrue|incorrect|inaccurate|wrong|refuted|"
+    r"confirmed)"
+)
 _AFTER_CLAIM = (
-    r"(?:(?:is|are|was|were|has|have|had|can|cannot|should|must|would|appears|seems|remains|does|do)(?:n't)?|holds|checks|"
-    r"fails|lacks|turns)\b(?: (?:not|be|been|to|also|in fact|well|simply|therefore|thus|\w+ly|an?|common|popular))*"
+    r"(?:(?:is|are|was|were|has|have|had|can|cannot|should|must|would|appears|seems|remains|does|"
+    r"do)(?:n't)?|holds|checks|fails|lacks|turns)\b(?: (?:not|be|been|to|also|in fact|well|simply|"
+    r"therefore|thus|\w+ly|an?|common|popular))*"
 )
 _CONTENT = re.compile(
-    rf"\b({_NOUN}) that (?:[^.;!?\n]*?)\b(?={_AFTER_CLAIM} ?(?:{_ADJECTIVE}|valid|unfounded|baseless|supported|debunked|"
-    r"disproven|contradicted|established|documented|substantiated|misinformation|misleading|a myth|myth|misconception|hoax|"
-    rf"hold|holds|up|out|stand|check|factual|mistaken|scientific)\b)|\b({_NOUN}|it) (?:says?|said|states?|alleges?|"
-    rf"asserts?|"
+    rf"\b({_NOUN}) that (?:[^.;!?\n]*?)\b(?={_AFTER_CLAIM} ?(?:{_ADJECTIVE}|valid|unfounded|"
+    rf"baseless|supported|debunked|"
+    r"disproven|contradicted|established|documented|substantiated|misinformation|misleading|a myth|"
+    r"myth|misconception|hoax|"
+    rf"hold|holds|up|out|stand|check|factual|mistaken|scientific)\b)|\b({_NOUN}|it) (?:says?|said|"
+    rf"states?|alleges?|asserts?|"
     r"mentions?)\b(?! is\b)[^.,;!?\n]*"
 )
 _OPINION = (
-    r"(?:say|says|said|think|thinks|thought|believe|believes|believed|assume|assumes|assumed|call|consider|"
-    r"claim|argue)"
+    r"(?:say|says|said|think|thinks|thought|believe|believes|believed|assume|assumes|assumed|call|"
+    r"consider|claim|argue)"
 )
 CONCESSION = re.compile(
-    rf"\b(?:while|although|though|even though|even if|despite|contrary to (?!(?:the |all |current )?{_SOURCE})|in spite of|"
-    r"whereas|whether|otherwise|(?:many|most|some|few|lots of|other) (?:people|of us|sources|websites)|(?:many|most|some|"
-    r"others) (?:(?:might|may|would|will|often|still|now) )?(?=" + _OPINION + r")|people (?:often|may|might|who)|those who|"
-    r"at first|initially|it is (?:often|widely|commonly|sometimes)|(?:sounds?|sounded|looks?|seemed) (?:like|false|true|"
-    r"right|wrong)|just because|i (?:first|initially|originally|had|once) "
-    rf"{_OPINION}|(?:this|it) was (?:once )?{_ADJECTIVE} (?:until|before|in))\b[^,.;:!?\n]*|\b(?:it is|it's|this is) "
-    r"(?:\w+ly )?(?:true|correct|right|accurate) that [^.;!?\n]*?(?=\bbut\b|\bhowever\b)|\bto (?:evaluate|determine|decide|"
-    r"assess|verify|judge)\b[^.;!?\n]*|\b(?:needed|required|necessary|happy) to\b[^.;!?\n]*"
+    rf"\b(?:while|although|though|even though|even if|despite|contrary to (?!(?:the |all |"
+    rf"current )?{_SOURCE})|in spite of|"
+    r"whereas|whether|otherwise|(?:many|most|some|few|lots of|other) (?:people|of us|sources|"
+    r"websites)|(?:many|most|some|others) (?:(?:might|may|would|will|often|still|now) )?(?="
+    + _OPINION
+    + r")|people (?:often|may|might|who)|those who|"
+    r"at first|initially|it is (?:often|widely|commonly|sometimes)|(?:sounds?|sounded|looks?|"
+    r"seemed) (?:like|false|true|right|wrong)|just because|i (?:first|initially|originally|had|"
+    r"once) "
+    rf"{_OPINION}|(?:this|it) was (?:once )?{_ADJECTIVE} (?:until|before|in))\b[^,.;:!?\n]*|"
+    rf"\b(?:it is|it's|this is) "
+    r"(?:\w+ly )?(?:true|correct|right|accurate) that [^.;!?\n]*?(?=\bbut\b|\bhowever\b)|"
+    r"\bto (?:evaluate|determine|decide|assess|verify|judge)\b[^.;!?\n]*|\b(?:needed|required|"
+    r"necessary|happy) to\b[^.;!?\n]*"
 )
 _HEDGE = re.compile(
-    r"(?<!nothing )\b(?:could|might|may)(?: very well| just as well| also)? be\b[^,.;:!?\n]*|\bpotentially\b|\bwould "
-    r"(?:only )?be\b[^.;,!?\n]*\bif\b[^,.;!?\n]*|\b(?:if|unless)\b[^,.;!?\n]*(?:, (?:then )?(?:yes|no|it|this|that|the "
-    r"(?:claim|statement))\b[^,.;!?\n]*)?"
+    r"(?<!nothing )\b(?:could|might|may)(?: very well| just as well| also)? be\b[^,.;:!?\n]*|"
+    r"\bpotentially\b|\bwould (?:only )?be\b[^.;,!?\n]*\bif\b[^,.;!?\n]*|\b(?:if|"
+    r"unless)\b[^,.;!?\n]*(?:, (?:then )?(?:yes|no|it|this|that|the (?:claim|"
+    r"statement))\b[^,.;!?\n]*)?"
 )
 _CONDITIONAL = re.compile(
-    r"\bif\b[^,.;!?\n]*, (?:then )?(?:yes|no|(?:it|this|that|the claim|the statement)(?:'s| is))\b[^,.;!?\n]*"
+    r"\bif\b[^,.;!?\n]*, (?:then )?(?:yes|no|(?:it|this|that|the claim|the statement)(?:'s|"
+    r" is))\b[^,.;!?\n]*"
 )
 _ATTRIBUTE = re.compile(
-    r"\b(?:the|a) (?:correct|right|true|actual|accurate|wrong|false) (?!statement|claim|assertion|\W|and|or)"
+    r"\b(?:the|a) (?:correct|right|true|actual|accurate|wrong|false) (?!statement|claim|assertion|"
+    r"\W|and|or)"
 )
 _MIXED = re.compile(
-    r"\b(?:partly|partially|somewhat|half(?: of (?:it|the)|[- ]?(?:true|truth|correct|right))|first (?:half|part|statement|"
-    r"claim|number|sentence) .{0,200}(?:first|second|other|rest)|mixed|mixture|mix of|"
-    r"(?<!not )(?<!never )disputed(?! by)|depends|depending|(?:may|"
-    r"might) or (?:may|might) not|neither (?:\w+ ){0,3}(?:tru|correct|accurat|support|confirm|prove|entail)\w* nor (?:\w+ "
-    r")?(?:fals|incorrect|inaccurat|refut|den[iy]|dispro|debunk|contradict)\w*|(?:correct|accurate|right|supported|"
-    r"confirmed|verified) (?:or|nor|and) (?:incorrect|inaccurate|wrong|false|refuted|ruled|not)|open question|undetermined|"
-    r"inconclusive|unproven|unverified|unverifiable|unclear|uncertain|unknown|debatable|to some extent|yes and no|(?:not|"
-    r"\w+n't|no|without)(?: yet| really)?(?: \w+)? (?:enough|sufficient) (?:\w+ )?(?:evidence|info\w*|data|details?|"
-    r"context|"
-    r"proof|support)|not enough|isn't enough|insufficient (?:evidence|info\w*|data)|(?:say|are|is) both|in part|"
-    r"(?:scientists|experts|researchers|studies|sources|opinions) (?:disagree|differ|are divided)|(?:cannot|can't|"
-    r"could not|"
-    r"couldn't|unable to|not able to|impossible to|hard to|difficult to|no way to|don't know) (?:be )?(?:verif\w+|"
-    r"determin\w+|say\b(?! (?:that|it|this))|tell|confirm\w*|judge|assess|decide|establish\w*|know|if|whether|yet)|still "
-    r"(?:being )?debat\w+|true (?:and|or|nor) false|false (?:and|or|nor) true|(?:support|confirm|entail|"
-    r"prove)s? (?:or|nor) "
-    r"(?:refute|contradict|disprove|deny|denie)s?|conflicting (?:evidence|results|findings)|(?:in "
-    r")?some\b[^.;!?\n]{3,200}\bothers?)\b"
+    r"\b(?:partly|partially|somewhat|half(?: of (?:it|the)|[- ]?(?:true|truth|correct|right))|"
+    r"first (?:half|part|statement|claim|number|sentence) .{0,200}(?:first|second|other|rest)|"
+    r"mixed|mixture|mix of|(?<!not )(?<!never )disputed(?! by)|depends|depending|(?:may|"
+    r"might) or (?:may|might) not|neither (?:\w+ ){0,3}(?:tru|correct|accurat|support|confirm|"
+    r"prove|entail)\w* nor (?:\w+ )?(?:fals|incorrect|inaccurat|refut|den[iy]|dispro|debunk|"
+    r"contradict)\w*|(?:correct|accurate|right|supported|confirmed|verified) (?:or|nor|"
+    r"and) (?:incorrect|inaccurate|wrong|false|refuted|ruled|not)|open question|undetermined|"
+    r"inconclusive|unproven|unverified|unverifiable|unclear|uncertain|unknown|debatable|"
+    r"to some extent|yes and no|(?:not|\w+n't|no|without)(?: yet| really)?(?: \w+)? (?:enough|"
+    r"sufficient) (?:\w+ )?(?:evidence|info\w*|data|details?|context|proof|support)|not enough|"
+    r"isn't enough|insufficient (?:evidence|info\w*|data)|(?:say|are|is) both|in part|"
+    r"(?:scientists|experts|researchers|studies|sources|opinions) (?:disagree|differ|are divided)|"
+    r"(?:cannot|can't|could not|couldn't|unable to|not able to|impossible to|hard to|difficult to|"
+    r"no way to|don't know) (?:be )?(?:verif\w+|determin\w+|say\b(?! (?:that|it|this))|tell|"
+    r"confirm\w*|judge|assess|decide|establish\w*|know|if|whether|yet)|still (?:being )?debat\w+|"
+    r"true (?:and|or|nor) false|false (?:and|or|nor) true|(?:support|confirm|entail|prove)s? (?:or|"
+    r"nor) (?:refute|contradict|disprove|deny|denie)s?|conflicting (?:evidence|results|findings)|"
+    r"(?:in )?some\b[^.;!?\n]{3,200}\bothers?)\b"
 )
 _BOTH = re.compile(
-    r"\bsome\b[^.;!?\n]{3,200}\bothers?\b[^.;!?\n]*|\byes\b[^.;!?\n]*\bno (?:for|in)\b|\b(?:true|correct|right|accurate) "
-    r"(?:for|in|of|when|if)\b[^.;!?\n]*\b(?:but|and) (?:\w+ )?(?:false|not|incorrect|wrong) (?:for|in|of|when|"
-    r"if)\b[^.;!?\n]*"
+    r"\bsome\b[^.;!?\n]{3,200}\bothers?\b[^.;!?\n]*|\byes\b[^.;!?\n]*\bno (?:for|in)\b|\b(?:true|"
+    r"correct|right|accurate) (?:for|in|of|when|if)\b[^.;!?\n]*\b(?:but|and) (?:\w+ )?(?:false|not|"
+    r"incorrect|wrong) (?:for|in|of|when|if)\b[^.;!?\n]*"
 )
 _FINAL = re.compile(r"\b(?:final|conclusion|in the end|ultimately)\b")
 _MARK = re.compile(
-    r"(?:\W*(?:(?:and )?(?:so|therefore|thus|hence|overall|consequently)\b|in (?:conclusion|summary|short)\b|i(?:'d|"
-    r" would) "
-    r"(?:say|answer|go with)\b|(?:no,? )?wait\b|on second thought\b|(?:the |my |final |correct |short )*(?:answer|verdict|"
-    r"label|conclusion|rating|prediction|assessment|judge?ment|classification)\b))+"
+    r"(?:\W*(?:(?:and )?(?:so|therefore|thus|hence|overall|consequently)\b|in (?:conclusion|"
+    r"summary|short)\b|i(?:'d| would) (?:say|answer|go with)\b|(?:no,? )?wait\b|"
+    r"on second thought\b|(?:the |my |final |correct |short )*(?:answer|verdict|label|conclusion|"
+    r"rating|prediction|assessment|judge?ment|classification)\b))+"
 )
 _NEGATOR = (
-    r"(?:cannot|can't|don't|do not|wouldn't|would not|couldn't|could not) (?:agree(?= that)|concur|say|call)|reverse|"
-    r"opposite|neither|nor|not|never|no(?! doubt| question| error| mistake)|hardly|barely|scarcely|cannot|nothing|nobody|"
-    r"without|lack(?:s|ed|ing)?|fail(?:s|ed)? to|far from|anything but|little(?! doubt)|scant|zero|none|i (?:\w+ )?doubt|"
-    r"(?:wrong|mistake|incorrect|false|inaccurate) to (?:say|call|claim|reject|deny|"
-    rf"dismiss)(?=[^.;!?]*\b(?:{_ADJECTIVE}|this|it)\b)|(?:unlikely|doubtful|improbable)(?= to be| that (?:it|this|"
-    rf"the \w+) "
+    r"(?:cannot|can't|don't|do not|wouldn't|would not|couldn't|could not) (?:agree(?= that)|concur|"
+    r"say|call)|reverse|opposite|neither|nor|not|never|no(?! doubt| question| error| mistake)|"
+    r"hardly|barely|scarcely|cannot|nothing|nobody|without|lack(?:s|ed|ing)?|fail(?:s|ed)? to|"
+    r"far from|anything but|little(?! doubt)|scant|zero|none|i (?:\w+ )?doubt|(?:wrong|mistake|"
+    r"incorrect|false|inaccurate) to (?:say|call|claim|reject|deny|"
+    rf"dismiss)(?=[^.;!?]*\b(?:{_ADJECTIVE}|this|it)\b)|(?:unlikely|doubtful|improbable)(?= to be|"
+    rf" that (?:it|this|the \w+) "
     r"(?:is|was))|rather than|instead of|\w+n't"
 )
 _POSITIVE = (
-    r"true|correct|accurate|valid|factual|support(?:s|ed|ing|ive)?|confirm(?:s|ed|ing)?|verified|the case|holds?(?: up| "
-    r"water| true| weight)?\b(?= *(?:$|[.,;!)]|up|water|true|in|under))|well[- ](?:established|documented|known|supported)|"
-    r"(?:that|this|it) is so(?= *(?:$|[.,;!]))|match(?:es|ed)?(?= (?:the|what|our))|substantiated|legit(?:imate)?|agreed?|"
-    r"agrees with|follows from|in favou?r of|concur|reflects?(?= the)|exactly (?:what|as)|no (?:error|mistake|"
-    r"inaccurac)\w*|"
-    r"consistent with|in (?:line|agreement|accordance) with|aligns? with|back(?:s|ed)(?: up)?|(?:back|bear)s? (?:this|that|"
-    r"it|the \w+) (?:up|out)|proven(?! (?:to be )?(?:wrong|false|untrue|incorrect))|truthful|factually sound|an? (?:[\w-]+ "
-    r")?fact|(?:strong|ample|good|clear|solid|overwhelming|extensive|robust|plenty of|abundant) (?:\w+ )?(?:evidence|"
-    r"support|proof)|checks? out|spot on|stands?(?= up| to)|b(?:ears|orne) out|corroborat(?:es?|ed)|affirm(?:s|ed|ative)?|"
-    r"entail(?:s|ed|ment)|(?:that's|that is|you're|you are|quite|is|be|\w+ly) right"
+    r"true|correct|accurate|valid|factual|support(?:s|ed|ing|ive)?|confirm(?:s|ed|ing)?|verified|"
+    r"the case|holds?(?: up| water| true| weight)?\b(?= *(?:$|[.,;!)]|up|water|true|in|under))|"
+    r"well[- ](?:established|documented|known|supported)|(?:that|this|it) is so(?= *(?:$|[.,;!]))|"
+    r"match(?:es|ed)?(?= (?:the|what|our))|substantiated|legit(?:imate)?|agreed?|agrees with|"
+    r"follows from|in favou?r of|concur|reflects?(?= the)|exactly (?:what|as)|no (?:error|mistake|"
+    r"inaccurac)\w*|consistent with|in (?:line|agreement|accordance) with|aligns? with|back(?:s|"
+    r"ed)(?: up)?|(?:back|bear)s? (?:this|that|it|the \w+) (?:up|out)|"
+    r"proven(?! (?:to be )?(?:wrong|false|untrue|incorrect))|truthful|factually sound|"
+    r"an? (?:[\w-]+ )?fact|(?:strong|ample|good|clear|solid|overwhelming|extensive|robust|"
+    r"plenty of|abundant) (?:\w+ )?(?:evidence|support|proof)|checks? out|spot on|stands?(?= up|"
+    r" to)|b(?:ears|orne) out|corroborat(?:es?|ed)|affirm(?:s|ed|ative)?|entail(?:s|ed|ment)|"
+    r"(?:that's|that is|you're|you are|quite|is|be|\w+ly) right"
 )
 _NEGATIVE = (
-    r"false|untrue|incorrect|inaccurate|erroneous|mistaken|myths?|misconception|debunked|unfounded|baseless|refut(?:es?|ed|"
-    r"ing)|disprov(?:es?|ed|en)|disputes?|disputed by|contradict(?:s|ed|ory)?|falsehood|fallacy|hoax|fiction|"
-    r"fabricated|an? "
-    r"(?:\w+ )?lie|pseudoscience|unsupported|unsubstantiated|disagree|implausible|wrong|bogus|bunk|nonsense|absurd|rubbish|"
-    r"invalid|discredited|reject(?:s|ed)?|deny|urban legend|old wives' tale|conspiracy theory|pants[- ](?:on )?fire|fake|"
-    r"made[- ]up|inconsistent with|contradictions?|misinformation|disinformation|(?:claim|statement) (?:fails|falls apart|"
-    rf"collapses)|wide of the mark|in error|ruled out|contrary to (?:the |all |current )?{_SOURCE}|(?:is|are) (?:way "
+    r"false|untrue|incorrect|inaccurate|erroneous|mistaken|myths?|misconception|debunked|unfounded|"
+    r"baseless|refut(?:es?|ed|ing)|disprov(?:es?|ed|en)|disputes?|disputed by|contradict(?:s|ed|"
+    r"ory)?|falsehood|fallacy|hoax|fiction|fabricated|an? (?:\w+ )?lie|pseudoscience|unsupported|"
+    r"unsubstantiated|disagree|implausible|wrong|bogus|bunk|nonsense|absurd|rubbish|invalid|"
+    r"discredited|reject(?:s|ed)?|deny|urban legend|old wives' tale|conspiracy theory|"
+    r"pants[- ](?:on )?fire|fake|made[- ]up|inconsistent with|contradictions?|misinformation|"
+    r"disinformation|(?:claim|statement) (?:fails|falls apart|"
+    rf"collapses)|wide of the mark|in error|ruled out|contrary to (?:the |all |current )?{_SOURCE}|"
+    rf"(?:is|are) (?:way "
     r")?off(?= *(?:$|[.,:;]|by))|unlikely|doubtful|improbable|barely[- ]true"
 )
 _PHRASE = (
-    r"(?:nothing|couldn't|could not|cannot|can't)(?: could)?(?: be)? (?:further|farther) from (?:the truth|true|reality)|"
-    r"barely[- ]true|(?:no|without) (?:\w+ )?(?:merit|foundation|substance)|supports? the (?:opposite|contrary|reverse)"
+    r"(?:nothing|couldn't|could not|cannot|can't)(?: could)?(?: be)? (?:further|"
+    r"farther) from (?:the truth|true|reality)|barely[- ]true|(?:no|without) (?:\w+ )?(?:merit|"
+    r"foundation|substance)|supports? the (?:opposite|contrary|reverse)"
 )
 _WEAK = (
     r"misleading|deceptive|(?:misrepresent|misstate|overstate|exaggerate|confuse|conflate|distort|"
     r"mischaracteri[sz]e)[sd]?"
 )
 _JUDGMENT = re.compile(
-    rf"\b(?:(?P<phrase>{_PHRASE})|(?P<negator>{_NEGATOR})|(?P<positive>{_POSITIVE})|(?P<negative>{_NEGATIVE})|"
-    rf"(?P<weak>{_WEAK}))\b"
+    rf"\b(?:(?P<phrase>{_PHRASE})|(?P<negator>{_NEGATOR})|(?P<positive>{_POSITIVE})|"
+    rf"(?P<negative>{_NEGATIVE})|(?P<weak>{_WEAK}))\b"
 )
 _REACH = 60
-"""Number of characters up to which a negation applies to a judgment that follows it in the same clause."""
+"""Number of characters up to which a negation applies to a judgment that follows it in the same
+clause.
+"""
 _SUBJECT = re.compile(
-    rf"^ *(?:is|was|has|does|must|can)\b|\b(?:{_NOUN}|it|(?:this|that|these)(?: (?:one|claim|is|was|isn't|would|has|"
-    rf"appears|"
-    r"seems|can|cannot|does|should|must|\w+ly)\b|'s| *$)|this\W*$|i (?:(?:would|must|strongly|fully|have to) )*(?:rate|"
-    r"classify|label|agree|disagree|consider|call|say|think|believe))\b|\bi'd\b"
+    rf"^ *(?:is|was|has|does|must|can)\b|\b(?:{_NOUN}|it|(?:this|that|these)(?: (?:one|claim|is|"
+    rf"was|isn't|would|has|appears|"
+    r"seems|can|cannot|does|should|must|\w+ly)\b|'s| *$)|this\W*$|i (?:(?:would|must|strongly|"
+    r"fully|have to) )*(?:rate|classify|label|agree|disagree|consider|call|say|think|believe))\b|"
+    r"\bi'd\b"
 )
 _REASON = re.compile(r"\W*(?:because|since)\b")
 _CONTENT_BEHIND = re.compile(r" (?:that|to)\b")
 _OBJECT = re.compile(rf" (?:\w+ ){{0,2}}(?:this\W*$|{_NOUN}\b)")
 _FILLER = re.compile(
-    r"\b(?:(?:the|this|that|my|final|short|as|a|an|given|written|is|'s|are|was|be|it|as|of|to|in|and|so|therefore|thus|"
-    r"hence|answer|verdict|label|statement|claim|i|i'd|would|say|rate|we|classify|think|believe|option|one|well|"
-    r"indeed|fact|"
-    r"[a-d]|[12]|\w+ly|that's|it's|very|quite|most|here|scientifically|can|should|must|considered|appears?|seems?|pants|on|"
-    r"fire|"
+    r"\b(?:(?:the|this|that|my|final|short|as|a|an|given|written|is|'s|are|was|be|it|as|of|to|in|"
+    r"and|so|therefore|thus|hence|answer|verdict|label|statement|claim|i|i'd|would|say|rate|we|"
+    r"classify|think|believe|option|one|well|indeed|fact|[a-d]|[12]|\w+ly|that's|it's|very|quite|"
+    r"most|here|scientifically|can|should|must|considered|appears?|seems?|pants|on|fire|"
     rf"{_NOUN}|overall|conclusion|short|in)\b)|[^\w]"
 )
 _YES = re.compile(
-    r"\W*(?:yes|yep|yeah|yup|indeed|fact(?=\W*$|[.,!])|i (?:believe|think|'d say|would say) so|absolutely|certainly|"
-    r"exactly|"
-    r"definitely|sure|right|of course|without a doubt|undoubtedly|no doubt|(?:it|they|he|she|this|that) (?:is|does|do|did|"
-    r"was|are|were|has|can|will)\W*$)(?=\W|$)(?! not\b)"
+    r"\W*(?:yes|yep|yeah|yup|indeed|fact(?=\W*$|[.,!])|i (?:believe|think|'d say|would say) so|"
+    r"absolutely|certainly|exactly|definitely|sure|right|of course|without a doubt|undoubtedly|"
+    r"no doubt|(?:it|they|he|she|this|that) (?:is|does|do|did|was|are|were|has|can|will)\W*$)(?=\W|"
+    r"$)(?! not\b)"
 )
 _NO = re.compile(
-    r"\W*(?:negative(?=\W*$|[.,!])|no(?=\W*$|\s+\w+\W*$|\s*[,.!;:)–—-]|\s+(?:it|this|that|the|there|i|not|way)\b)|nope|nah|"
-    r"hardly|wrong|not (?:really|quite|at all|exactly|so|even close)|quite the (?:opposite|contrary)|far from it|(?:quite "
-    r")?on the contrary|(?:\w+ly|of course) not(?=\W*$|\s*[,.!;:–—-])|actually, (?:no|the opposite|it's the other way)|"
-    r"(?:it|they|he|she|this|that|there) (?:is|does|do|did|was|are|were|has|have|can)(?:n't| not)\W*$)(?=\W|$)"
+    r"\W*(?:negative(?=\W*$|[.,!])|no(?=\W*$|\s+\w+\W*$|\s*[,.!;:)–—-]|\s+(?:it|this|that|the|"
+    r"there|i|not|way)\b)|nope|nah|hardly|wrong|not (?:really|quite|at all|exactly|so|even close)|"
+    r"quite the (?:opposite|contrary)|far from it|(?:quite )?on the contrary|(?:\w+ly|"
+    r"of course) not(?=\W*$|\s*[,.!;:–—-])|actually, (?:no|the opposite|it's the other way)|(?:it|"
+    r"they|he|she|this|that|there) (?:is|does|do|did|was|are|were|has|have|can)(?:n't|"
+    r" not)\W*$)(?=\W|$)"
 )
 _ELLIPSIS = re.compile(
     r"\W*(?:it|this|that|they)(?: (?:is|are|does|do|has|have)(?: not|n't)|'s not)\W*|"
     r".*\bsays otherwise\W*"
 )
 _DENIAL = re.compile(
-    r"\b(?:other way|(?:says?|suggests?|shows?|indicates?|tells?) otherwise|far from it|contrary to|never|no such|despite "
-    r"what|the (?:exact |very |direct )?(?:opposite|reverse)|not what|i (?:\w+ )?doubt|gets? (?:it|this|"
-    r"the \w+) backwards?|"
-    r"(?:no|zero|little|scant|any) (?:\w+ ){0,3}(?:evidence|study|studies|proof|basis|support|truth|data)|"
-    r"nothing (?:to|in) "
-    r"(?:it|this|that)|no (?:\w+ )?(?:link|connection|association|relationship) between|(?:did not|didn't|doesn't|"
-    r"does not) "
-    r"(?:happen|occur|take place|exist)|(?:it|this|that|they|he|she) (?:(?:is|does|did|do|was) not|(?:is|does|did|do|"
-    r"was)n't)(?= *(?:$|[.!]))|i (?:(?:would|do) not|don't|wouldn't) (?:say|think|believe))\b|^\W*actually,"
+    r"\b(?:other way|(?:says?|suggests?|shows?|indicates?|tells?) otherwise|far from it|"
+    r"contrary to|never|no such|despite what|the (?:exact |very |direct )?(?:opposite|reverse)|"
+    r"not what|i (?:\w+ )?doubt|gets? (?:it|this|the \w+) backwards?|(?:no|zero|little|scant|"
+    r"any) (?:\w+ ){0,3}(?:evidence|study|studies|proof|basis|support|truth|data)|nothing (?:to|"
+    r"in) (?:it|this|that)|no (?:\w+ )?(?:link|connection|association|relationship) between|"
+    r"(?:did not|didn't|doesn't|does not) (?:happen|occur|take place|exist)|(?:it|this|that|they|"
+    r"he|she) (?:(?:is|does|did|do|was) not|(?:is|does|did|do|was)n't)(?= *(?:$|[.!]))|"
+    r"i (?:(?:would|do) not|don't|wouldn't) (?:say|think|believe))\b|^\W*actually,"
 )
 _UNSURE = re.compile(
-    r"\b(?:i|i'm|we) (?:\w+ )?(?:not (?:\S+ )?(?:sure|certain)|(?:can't|cannot|do not|don't|unable|lack)\b(?! (?:think|"
-    r"believe|say|agree)))|\bunsure\b"
+    r"\b(?:i|i'm|we) (?:\w+ )?(?:not (?:\S+ )?(?:sure|certain)|(?:can't|cannot|do not|don't|unable|"
+    r"lack)\b(?! (?:think|believe|say|agree)))|\bunsure\b"
 )
 _AFFIRMATION = re.compile(
-    r"\b(?:(?:no|little) (?:doubt|question)|without (?:a )?doubt|undoubtedly|undeniabl[ey]|(?:cannot|can't) be (?:denied|"
-    r"disputed|doubted)|unquestionably|(?:not|never) disputed|beyond (?:any )?dispute)\b"
+    r"\b(?:(?:no|little) (?:doubt|question)|without (?:a )?doubt|undoubtedly|undeniabl[ey]|"
+    r"(?:cannot|can't) be (?:denied|disputed|doubted)|unquestionably|(?:not|never) disputed|"
+    r"beyond (?:any )?dispute)\b"
 )
 _LABEL = re.compile(
-    r"\W*(?:(?:final|my|the|short|long|correct|here is my|great|in) )*(?:answer|a|verdict|label|conclusion|response|rating|"
-    r"assessment|explanation|reason(?:ing)?|sure|okay|short|summary|question|hello)?\W*"
+    r"\W*(?:(?:final|my|the|short|long|correct|here is my|great|in) )*(?:answer|a|verdict|label|"
+    r"conclusion|response|rating|assessment|explanation|reason(?:ing)?|sure|okay|short|summary|"
+    r"question|hello)?\W*"
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n;]+|\s[–—-]+\s|—|:(?=\s|$)|\bbut\b|\bhowever\b|\byet\b")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])\s+|[\n;]+|\s[–—-]+\s|—|:(?=\s|$)|\bbut\b|\bhowever\b|\byet\b"
+)
 _CLAUSE_END = re.compile(
-    r",(?! (?:in fact|indeed|actually|of course),?)|\band\b(?! (?:no|not))|(?=\b(?:so|therefore|thus|hence) (?:the|this|it|"
-    r"that|i|my|we)\b)|(?=\b(?:because|since)\b)|\bwhich\b"
+    r",(?! (?:in fact|indeed|actually|of course),?)|\band\b(?! (?:no|not))|(?=\b(?:so|therefore|"
+    r"thus|hence) (?:the|this|it|that|i|my|we)\b)|(?=\b(?:because|since)\b)|\bwhich\b"
 )
 
 
 _MOST_CHARACTERS = 2000
-"""Number of characters of each end of a long reply that are read. A reply that repeats itself may have a hundred thousand."""
+"""Number of characters of each end of a long reply that are read. A reply that repeats itself may
+have a hundred thousand.
+"""
 
 
 def cut_middle(reply: str) -> str:
@@ -214,10 +252,12 @@ def cut_middle(reply: str) -> str:
 def parse_claim(reply: str) -> bool | None:
     """Return whether a reply says that a claim is true, or None if it says neither, both, or part.
 
-    Of the verdicts in a reply, those of the highest rank count: first a sentence that is only a verdict, or that begins with
-    "answer" or "therefore"; then a sentence about the claim; then a leading yes or no; then any word such as "correct" or "a
-    myth"; at last phrases such as "no evidence". Negations turn a verdict round. Concessions ("although many think that it
-    is true"), conditions, questions and quotations do not count. Verdicts of one rank must agree, unless the last is final.
+    Of the verdicts in a reply, those of the highest rank count: first a sentence that is only a
+    verdict, or that begins with "answer" or "therefore"; then a sentence about the claim; then a
+    leading yes or no; then any word such as "correct" or "a myth"; at last phrases such as "no
+    evidence". Negations turn a verdict round. Concessions ("although many think that it is true"),
+    conditions, questions and quotations do not count. Verdicts of one rank must agree, unless the
+    last is final.
     """
     reply = cut_middle(extract_final_text(reply))
     if match := _JSON_VERDICT.search(reply):
@@ -239,12 +279,26 @@ _FINAL_RANK, _MARKED, _EXPLICIT, _LEADING, _ANYWHERE, _IMPLIED = 6, 5, 4, 3, 2, 
 
 
 def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
-    """Return the verdicts of a reply in order with their ranks, where None is a verdict of neither, both, or part."""
-    sentences = [sentence for sentence in _SENTENCE_END.split(_prepare(reply)) if sentence and sentence.strip()]
-    sentences = [sentence for sentence in sentences if not _LABEL.fullmatch(sentence) or _MARK.match(sentence)]
+    """Return the verdicts of a reply in order with their ranks, where None is a verdict of neither,
+    both, or part.
+    """
+    sentences = [
+        sentence
+        for sentence in _SENTENCE_END.split(_prepare(reply))
+        if sentence and sentence.strip()
+    ]
+    sentences = [
+        sentence
+        for sentence in sentences
+        if not _LABEL.fullmatch(sentence) or _MARK.match(sentence)
+    ]
     ranked: list[tuple[int, bool | None]] = []
     label, is_first = "", True
-    conceded = [verdict for match in CONCESSION.finditer(reply.lower()) for *_, verdict in _iter_judgments(match[0])]
+    conceded = [
+        verdict
+        for match in CONCESSION.finditer(reply.lower())
+        for *_, verdict in _iter_judgments(match[0])
+    ]
     denied = set(conceded) == {False}
     for sentence in sentences:
         if _LABEL.fullmatch(sentence):
@@ -253,7 +307,9 @@ def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
         if _ELLIPSIS.fullmatch(sentence):
             ranked.append((_LEADING, denied))
         else:
-            ranked += _rank_sentence(f"{label} {sentence}" if label else sentence, is_first=is_first)
+            ranked += _rank_sentence(
+                f"{label} {sentence}" if label else sentence, is_first=is_first
+            )
         label, is_first = "", False
     content = _CONTENT.sub(r"\1", reply.replace("’", "'").lower())
     if not ranked and not _UNSURE.search(content) and _DENIAL.search(content):
@@ -265,7 +321,9 @@ def _rank_sentence(sentence: str, *, is_first: bool) -> Iterator[tuple[int, bool
     """Yield the verdicts of a sentence with their ranks."""
     mark = _MARK.match(sentence)
     rest = re.sub(
-        r"^\W*(?:is\b|would be\b|\w+ly,|(?:\w+ ){0,2}\w+, (?=(?:yes|no)\b))?\W*", "", sentence[mark.end() if mark else 0 :]
+        r"^\W*(?:is\b|would be\b|\w+ly,|(?:\w+ ){0,2}\w+, (?=(?:yes|no)\b))?\W*",
+        "",
+        sentence[mark.end() if mark else 0 :],
     )
     marked = _FINAL_RANK if mark and _FINAL.search(mark[0]) else _MARKED
     if _MIXED.search(sentence):
@@ -292,9 +350,15 @@ def _rank_sentence(sentence: str, *, is_first: bool) -> Iterator[tuple[int, bool
 
 
 def _prepare(reply: str) -> str:
-    """Return a reply in lower case without markup, questions, quoted or repeated claims, concessions and hedges."""
-    text = _GIVEN.sub("", _QUOTED.sub("", reply.replace("’", "'").replace("anything but", "far from")))
-    text = re.sub(r"\btrue or false\s*:", "answer:", _QUESTION.sub(" ", _MARKUP.sub(" ", text)).lower())
+    """Return a reply in lower case without markup, questions, quoted or repeated claims,
+    concessions and hedges.
+    """
+    text = _GIVEN.sub(
+        "", _QUOTED.sub("", reply.replace("’", "'").replace("anything but", "far from"))
+    )
+    text = re.sub(
+        r"\btrue or false\s*:", "answer:", _QUESTION.sub(" ", _MARKUP.sub(" ", text)).lower()
+    )
     text = re.sub(r"[\"“”()\[\]]", " ", re.sub(r"\(([^()]+ [^()]+ [^()]+)\)", r". \1. ", text))
     text = _BOTH.sub("mixed", text)
     text = _CONDITIONAL.sub(" depends ", text)
@@ -303,7 +367,9 @@ def _prepare(reply: str) -> str:
 
 
 def _iter_judgments(sentence: str) -> Iterator[tuple[str, re.Match[str], bool]]:
-    """Yield the clause before each judgment of a sentence, the judgment, and its verdict with the negations before it."""
+    """Yield the clause before each judgment of a sentence, the judgment, and its verdict with the
+    negations before it.
+    """
     for clause in _CLAUSE_END.split(sentence):
         negations: list[int] = []
         for match in _JUDGMENT.finditer(clause):

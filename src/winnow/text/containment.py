@@ -20,8 +20,9 @@ _KELVIN = "\u212a"
 def _build_token_string(text: str) -> str:
     """Tokenize a text, and join and enclose the tokens by a separator that no token contains.
 
-    A search for contiguous tokens is then a plain substring search, which is fast. ASCII text needs no Unicode normalization.
-    As in DPR, the tokens are lower-cased after tokenizing, because lower-casing may change what counts as one token.
+    A search for contiguous tokens is then a plain substring search, which is fast. ASCII text needs
+    no Unicode normalization. As in DPR, the tokens are lower-cased after tokenizing, because
+    lower-casing may change what counts as one token.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFD", text)
@@ -34,10 +35,13 @@ class _PreparedAnswer:
     """An answer in the forms that a search in texts needs.
 
     Attributes:
-        token_string: Tokens of the answer, joined and enclosed by separators; empty if the answer has no token.
-        ascii_words: ASCII tokens, longest first. A text that lacks one of them as a substring does not contain the answer.
-        literal: Tokens joined by single spaces if all of them consist of ASCII letters and digits, else an empty string. An
-            occurrence between characters that belong to no word is a match.
+        token_string: Tokens of the answer, joined and enclosed by separators; empty if the answer
+            has no token.
+        ascii_words: ASCII tokens, longest first. A text that lacks one of them as a substring does
+            not contain the answer.
+        literal: Tokens joined by single spaces if all of them consist of ASCII letters and digits,
+            else an empty string. An occurrence between characters that belong to no word is a
+            match.
 
     """
 
@@ -46,7 +50,9 @@ class _PreparedAnswer:
     literal: str
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether a text contains the answer. The text is only tokenized if a substring search cannot decide."""
+        """Return whether a text contains the answer. The text is only tokenized if a substring
+        search cannot decide.
+        """
         lowered = text.lower()
         for word in self.ascii_words:
             if word not in lowered:
@@ -56,7 +62,8 @@ class _PreparedAnswer:
             end = start + len(self.literal)
             previous, following = lowered[start - 1 : start] or " ", lowered[end : end + 1] or " "
             if not (previous.isascii() and following.isascii()):
-                # Unicode normalization may turn a neighboring character into a combining mark of the word.
+                # Unicode normalization may turn a neighboring character into a combining mark of
+                # the word.
                 return self.token_string in _build_token_string(text)
             if not previous.isalnum() and not following.isalnum():
                 return True
@@ -70,15 +77,18 @@ def _prepare_answer(answer: str) -> _PreparedAnswer:
     token_string = _build_token_string(answer)
     tokens = token_string.split(_SEPARATOR)[1:-1]
     all_ascii = all(token.isascii() and token.isalnum() for token in tokens)
-    ascii_words = sorted({token for token in tokens if token.isascii() and token.isalnum()}, key=len, reverse=True)
+    ascii_words = sorted(
+        {token for token in tokens if token.isascii() and token.isalnum()}, key=len, reverse=True
+    )
     return _PreparedAnswer(token_string, tuple(ascii_words), " ".join(tokens) if all_ascii else "")
 
 
 def has_answer(text: str | None, answers: Sequence[str]) -> bool:
     """Return whether the text of a passage contains any of the answers.
 
-    As in DPR and FiD, text and answers are normalized to NFD, split into Unicode word tokens and lower-cased, and the tokens
-    of an answer must occur contiguously. An answer without any token matches every text. A missing text contains no answer.
+    As in DPR and FiD, text and answers are normalized to NFD, split into Unicode word tokens and
+    lower-cased, and the tokens of an answer must occur contiguously. An answer without any token
+    matches every text. A missing text contains no answer.
     """
     return has_answers([text], answers)[0]
 
@@ -86,36 +96,49 @@ def has_answer(text: str | None, answers: Sequence[str]) -> bool:
 def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[bool]:
     """Return for each text whether it contains any of the answers, by the rules of `has_answer`.
 
-    The longest word of an answer is searched for in all texts at once, because most answers occur in none or few of them.
+    The longest word of an answer is searched for in all texts at once, because most answers occur
+    in none or few of them.
     """
     prepared = [_prepare_answer(answer) for answer in answers]
     if not all(answer.token_string for answer in prepared):
         return [text is not None for text in texts]
     present = ["" if text is None else text for text in texts]
     encoded = [text.encode() if text.isascii() else _encode(text) for text in present]
-    joined, starts = _fold_case(b"".join(encoded)), list(itertools.accumulate(map(len, encoded), initial=0))
+    joined, starts = (
+        _fold_case(b"".join(encoded)),
+        list(itertools.accumulate(map(len, encoded), initial=0)),
+    )
     flags = [False] * len(present)
     for answer in prepared:
-        for index in _find_texts(answer.ascii_words[0], joined, starts) if answer.ascii_words else range(len(present)):
+        for index in (
+            _find_texts(answer.ascii_words[0], joined, starts)
+            if answer.ascii_words
+            else range(len(present))
+        ):
             flags[index] = flags[index] or answer.occurs_in(present[index])
     return flags
 
 
 def _encode(text: str) -> bytes:
-    """Encode a text that is not ASCII in UTF-8, without the sign that becomes an ASCII letter in lower case."""
+    """Encode a text that is not ASCII in UTF-8, without the sign that becomes an ASCII letter in
+    lower case.
+    """
     return text.replace(_KELVIN, "k").encode("utf-8", "surrogatepass")
 
 
 def _fold_case(text: bytes) -> bytes:
-    """Set the bit in which ASCII letters of both cases differ, twenty times as fast as `bytes.lower`.
+    """Set the bit in which ASCII letters of both cases differ, twenty times as fast as
+    `bytes.lower`.
 
-    Words of lower-case ASCII letters and digits stay as they are. Other characters may become letters or digits.
+    Words of lower-case ASCII letters and digits stay as they are. Other characters may become
+    letters or digits.
     """
     return (np.frombuffer(text, np.uint8) | 0x20).tobytes()
 
 
 def _find_texts(word: str, joined: bytes, starts: Sequence[int]) -> Iterator[int]:
-    """Yield the index of each text that may contain a word: of all that do, and of some that do not.
+    """Yield the index of each text that may contain a word: of all that do, and of some that do
+    not.
 
     Args:
         word: Lower-case ASCII letters and digits.
@@ -132,17 +155,23 @@ def _find_texts(word: str, joined: bytes, starts: Sequence[int]) -> Iterator[int
 
 
 def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
-    """Return the shortest answer that a passage contains, or the first answer if it contains none."""
+    """Return the shortest answer that a passage contains, or the first answer if it
+    contains none.
+    """
     contained = [answer for answer in answers if answer.strip() and has_answer(text, [answer])]
     return min(contained, key=len, default=answers[0])
 
 
 def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
-    """Replace every occurrence of an answer in a text that has one by the rules of `has_answer`, of two the longer one.
+    """Replace every occurrence of an answer in a text that has one by the rules of `has_answer`, of
+    two the longer one.
 
-    A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any token are not looked for.
+    A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any
+    token are not looked for.
     """
-    with_tokens = sorted((one for one in answers if _prepare_answer(one).token_string), key=len, reverse=True)
+    with_tokens = sorted(
+        (one for one in answers if _prepare_answer(one).token_string), key=len, reverse=True
+    )
     if not has_answers([text], with_tokens)[0] or not with_tokens:
         return text
     pattern = regex.compile("|".join(map(_build_pattern, with_tokens)), regex.IGNORECASE)
@@ -154,7 +183,9 @@ def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
 
 
 def _build_pattern(answer: str) -> str:
-    """Return the pattern of an answer's tokens, one behind the other, with the borders that words have."""
+    """Return the pattern of an answer's tokens, one behind the other, with the borders that words
+    have.
+    """
     tokens = _TOKEN.findall(unicodedata.normalize("NFD", answer))
     is_word = [bool(regex.fullmatch(r"[\p{L}\p{N}\p{M}]+", token)) for token in tokens]
     pattern = regex.escape(tokens[0])

@@ -1,18 +1,24 @@
-"""The text that a reply ends with: without the reasoning before it, and without control tokens of the model's chat template.
+"""The text that a reply ends with: without the reasoning before it, and without control tokens of
+the model's chat template.
 
-Servers and converted models with a wrong template or wrong stop tokens let such tokens through. The forms are those of
-DeepSeek-R1 and Qwen ("<think>"), Magistral ("[THINK]"), Kimi ("◁think▷"), Command A ("<|START_THINKING|>"), Seed-OSS
-("<seed:think>"), Gemini and EXAONE ("<thought>"), and gpt-oss, which writes its answer in a channel "final". A token that is
-named in a sentence ("The <think> tag encloses ...") is a word like any other.
+Servers and converted models with a wrong template or wrong stop tokens let such tokens through. The
+forms are those of DeepSeek-R1 and Qwen ("<think>"), Magistral ("[THINK]"), Kimi ("◁think▷"),
+Command A ("<|START_THINKING|>"), Seed-OSS ("<seed:think>"), Gemini and EXAONE ("<thought>"), and
+gpt-oss, which writes its answer in a channel "final". A token that is named in a sentence ("The
+<think> tag encloses ...") is a word like any other.
 """
 
 import re
 
 _NAMES = r"(?:think(?:ing)?|thoughts?|reasoning|seed:think)"
 _BEGIN_TAG = (
-    rf"(?:<{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>thought\b)"
+    rf"(?:<{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|"
+    rf"<\|channel>thought\b|<unused94>thought\b)"
 )
-_END_TAG = rf"(?:</{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>|<unused95>)"
+_END_TAG = (
+    rf"(?:</{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>|"
+    rf"<unused95>)"
+)
 _MARKS = ("<", "[THINK]", "◁")
 """Texts of which one is in every tag."""
 _NAMED = r"(?<![a-z,] (?=\S{1,40} [a-z]))"
@@ -22,20 +28,25 @@ _OPEN_PROMPT = re.compile(rf"{_BEGIN_TAG}\s*$")
 _HARMONY = re.compile(r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
 """Beginning of a message of gpt-oss, with its channel."""
 _STRIPPED_FINAL = re.compile(r"(?:(?<=\W)|^)assistant\s?final(?![a-z])|assistantfinal")
-_STRIPPED_ANALYSIS = re.compile(r"\s*(?:assistant)?analysis(?=[A-Z\d\"'(\[*]|\s*\n|\w*assistant(?:final|commentary))")
+_STRIPPED_ANALYSIS = re.compile(
+    r"\s*(?:assistant)?analysis(?=[A-Z\d\"'(\[*]|\s*\n|\w*assistant(?:final|commentary))"
+)
 """Beginning of a reply of gpt-oss whose special tokens a server left out."""
 _NAMED_REPLY = re.compile(r"Here is my response:\s*")
 """Beginning of a reply of Granite, after "Here is my thought process:"."""
 _TOOL_CALL = re.compile(
-    r"<(?:seed:)?tool_call>|<\|tool_calls?_(?:section_)?begin\|>|<\|START_ACTION\|>|<\|python_tag\|>|\[TOOL_CALLS\]|"
-    r"<function=|```tool_code|<｜tool▁calls▁begin｜>"
+    r"<(?:seed:)?tool_call>|<\|tool_calls?_(?:section_)?begin\|>|<\|START_ACTION\|>|"
+    r"<\|python_tag\|>|\[TOOL_CALLS\]|<function=|```tool_code|<｜tool▁calls▁begin｜>"
 )
-_JSON_CALL = re.compile(r"\s*(?:\[\s*)?\{\s*\"name\":\s*\"[^\"]*\",\s*\"(?:parameters|arguments)\":")
+_JSON_CALL = re.compile(
+    r"\s*(?:\[\s*)?\{\s*\"name\":\s*\"[^\"]*\",\s*\"(?:parameters|arguments)\":"
+)
 """Beginning of a call of a tool, which is not an answer."""
 _TOKEN = re.compile(
-    _NAMED + r"(?:<\|[^<>|\n]{1,40}\|>|<｜[^<>｜\n]{1,40}｜>|\[\|[^\[\]|\n]{1,40}\|\]|<\|turn>|<turn\|>|"
-    r"<(?:bos|eos|pad|sep|sop|eop|eoa|eoh|start_of_turn|end_of_turn|seed:bos|seed:eos|SPECIAL_\d+|unused\d+)>|"
-    r"\[(?:BOS|EOS|gMASK|sMASK)\]|\[/?INST\])"
+    _NAMED
+    + r"(?:<\|[^<>|\n]{1,40}\|>|<｜[^<>｜\n]{1,40}｜>|\[\|[^\[\]|\n]{1,40}\|\]|<\|turn>|<turn\|>|"
+    r"<(?:bos|eos|pad|sep|sop|eop|eoa|eoh|start_of_turn|end_of_turn|seed:bos|seed:eos|SPECIAL_\d+|"
+    r"unused\d+)>|\[(?:BOS|EOS|gMASK|sMASK)\]|\[/?INST\])"
 )
 """A control token, which stands in no answer."""
 _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
@@ -46,23 +57,26 @@ _FIRST_SENTENCE_TOKEN = re.compile(r"<s>|</s>(?=\s*(?:$|\n|<))")
 _ROLE = re.compile(r"[ \t]*(?:assistant|model|chatbot|bot|final)[ \t]*(?=\n|$|<|\[)", re.IGNORECASE)
 _FIRST_ROLE = re.compile(r"\s*(?:assistant|model)(?:[ \t]*\n+(?=\s*\S)|(?=<\|))")
 _NEXT_TURN = re.compile(
-    r"(?<=[^\s\w])(?:assistant|user)\n\n|(?<=\w)(?:assistant|user)\n\n(?=[A-Z])|\n[ \t]*### (?:Instruction|Input|User|Human)\b"
+    r"(?<=[^\s\w])(?:assistant|user)\n\n|(?<=\w)(?:assistant|user)\n\n(?=[A-Z])|"
+    r"\n[ \t]*### (?:Instruction|Input|User|Human)\b"
 )
 """Turn that a model writes next, where a server left out the special tokens."""
 _USER_TURN = re.compile(
-    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>|<seed:bos>)\s*user\b|"
-    r"<\|(?:user|im_user|USER_TOKEN|human)\|>|<｜User｜>|\[\|(?:user|Human)\|\]"
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>|"
+    r"<seed:bos>)\s*user\b|<\|(?:user|im_user|USER_TOKEN|human)\|>|<｜User｜>|\[\|(?:user|Human)\|\]"
 )
 """Beginning of the next question that a model writes itself."""
 _PROMPT = re.compile(r"\s*(?:(?:<s>|<bos>)\s*)?\[INST\].*?\[/INST\]", re.DOTALL)
 
 
 def extract_final_text(reply: str) -> str:
-    """Return a reply without the reasoning before it, and without control tokens and what follows the end of its turn.
+    """Return a reply without the reasoning before it, and without control tokens and what follows
+    the end of its turn.
 
-    Reasoning ends at the last tag that ends it; the tag that begins it may be missing. Of a reply that begins with the tag and
-    was cut before the end of its reasoning, nothing is left, nor of a call of a tool. A tag with nothing behind it ends
-    no reasoning if none began. A reply with none of these is returned unchanged.
+    Reasoning ends at the last tag that ends it; the tag that begins it may be missing. Of a reply
+    that begins with the tag and was cut before the end of its reasoning, nothing is left, nor of a
+    call of a tool. A tag with nothing behind it ends no reasoning if none began. A reply with none
+    of these is returned unchanged.
     """
     turn = _USER_TURN.search(reply)
     own = reply[: turn.start()] if turn and reply[: turn.start()].strip() else reply
@@ -75,11 +89,17 @@ def remove_reasoning(reply: str) -> str:
 
 
 def extract_reasoning(reply: str) -> str:
-    """Return the reasoning that tags or channels of a reply enclose before its final text, or "" if it has none."""
+    """Return the reasoning that tags or channels of a reply enclose before its final text, or "" if
+    it has none.
+    """
     if "<|channel|>" in reply:
         marks = list(_HARMONY.finditer(reply))
         ends = [match.start() for match in marks[1:]] + [len(reply)]
-        parts = [reply[match.end() : end] for match, end in zip(marks, ends, strict=True) if match[1] == "analysis"]
+        parts = [
+            reply[match.end() : end]
+            for match, end in zip(marks, ends, strict=True)
+            if match[1] == "analysis"
+        ]
         return "\n".join(_remove_tokens(part).strip() for part in parts)
     rest = _remove_reasoning(reply)
     if rest == reply or not reply.endswith(rest):
@@ -89,7 +109,8 @@ def extract_reasoning(reply: str) -> str:
 
 
 def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) -> float:
-    """Compute the share of the characters of a reply, its reasoning and its calls of tools that is reasoning, from 0 to 1.
+    """Compute the share of the characters of a reply, its reasoning and its calls of tools that is
+    reasoning, from 0 to 1.
 
     Args:
         reply: Text of the reply, which may enclose its reasoning in tags.
@@ -100,7 +121,9 @@ def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) ->
     if not reasoning and not any(mark in reply for mark in _MARKS):
         return 0.0
     thoughts = reasoning or extract_reasoning(reply)
-    return len(thoughts) / max(1, len(thoughts) + len(_remove_reasoning(_select_channel(reply))) + others)
+    return len(thoughts) / max(
+        1, len(thoughts) + len(_remove_reasoning(_select_channel(reply))) + others
+    )
 
 
 def has_control_tokens(reply: str) -> bool:
@@ -109,13 +132,17 @@ def has_control_tokens(reply: str) -> bool:
 
 
 def find_open_reasoning(prompt: str) -> str:
-    """Return the end of a prompt that begins the reasoning of the reply, as some chat templates do, or "" without one."""
+    """Return the end of a prompt that begins the reasoning of the reply, as some chat templates do,
+    or "" without one.
+    """
     match = _OPEN_PROMPT.search(prompt)
     return match[0] if match else ""
 
 
 def _select_channel(reply: str) -> str:
-    """Return the first message in the channel "final" of gpt-oss, "" if it has other channels only, or any other reply."""
+    """Return the first message in the channel "final" of gpt-oss, "" if it has other channels only,
+    or any other reply.
+    """
     if "<|channel|>" in reply:
         messages = [(match[1], match.end()) for match in _HARMONY.finditer(reply)]
         final = next((start for channel, start in messages if channel == "final"), None)
@@ -123,13 +150,20 @@ def _select_channel(reply: str) -> str:
     if _STRIPPED_ANALYSIS.match(reply):
         final_marks = list(_STRIPPED_FINAL.finditer(reply))
         return reply[final_marks[-1].end() :] if final_marks else ""
-    named = _NAMED_REPLY.search(reply) if reply.lstrip().startswith("Here is my thought process") else None
+    named = (
+        _NAMED_REPLY.search(reply)
+        if reply.lstrip().startswith("Here is my thought process")
+        else None
+    )
     return reply[named.end() :] if named else reply
 
 
 def _remove_reasoning(reply: str) -> str:
     """Return a reply without the reasoning before it, and without the blank lines between them."""
-    begins = re.match(rf"(?:\s|{_TOKEN.pattern}|<s>|\b(?:assistant|model)\b)*{_BEGIN_TAG}", reply) is not None
+    begins = (
+        re.match(rf"(?:\s|{_TOKEN.pattern}|<s>|\b(?:assistant|model)\b)*{_BEGIN_TAG}", reply)
+        is not None
+    )
     ends = list(_END.finditer(reply))
     if not ends:
         return "" if begins else reply
@@ -138,7 +172,9 @@ def _remove_reasoning(reply: str) -> str:
 
 
 def _remove_tokens(reply: str) -> str:
-    """Return a reply without the control tokens that begin it, and without the first one that ends it and what follows."""
+    """Return a reply without the control tokens that begin it, and without the first one that ends
+    it and what follows.
+    """
     text = _CITATION.sub("", _BOX.sub("", reply)) if "<" in reply else reply
     call = re.match(_JSON_CALL, text) or _TOOL_CALL.search(text)
     text = text[: call.start()].rstrip() if call else text
@@ -150,5 +186,9 @@ def _remove_tokens(reply: str) -> str:
         text = text.lstrip()[match.end() :]
         role = _ROLE.match(text)
         text = text[role.end() :] if role else text
-    ends = [match.start() for match in (_TOKEN.search(text), _END_OF_SENTENCE.search(text), _NEXT_TURN.search(text)) if match]
+    ends = [
+        match.start()
+        for match in (_TOKEN.search(text), _END_OF_SENTENCE.search(text), _NEXT_TURN.search(text))
+        if match
+    ]
     return text[: min(ends)].rstrip() if ends else text

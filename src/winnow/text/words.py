@@ -2,6 +2,8 @@
 
 
 def cut_words(text: str, limit: int | None) -> str:
-    """Return the first `limit` words of a text, separated by spaces; a text that has not more stays as it is."""
+    """Return the first `limit` words of a text, separated by spaces; a text that has not more stays
+    as it is.
+    """
     words = [] if limit is None else text.split()
     return " ".join(words[:limit]) if limit is not None and len(words) > limit else text

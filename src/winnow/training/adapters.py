@@ -1,4 +1,6 @@
-"""LoRA adapters, which are trained in place of the weights of a causal model and merged into them in the end."""
+"""LoRA adapters, which are trained in place of the weights of a causal model and merged into them
+in the end.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from winnow.modeling.loading import LanguageModel, check_model, load_causal_lm
 
 
 def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> Any:
-    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the embeddings of new tokens.
+    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the
+    embeddings of new tokens.
 
     Args:
         model: Causal model, which may be quantised.
@@ -31,13 +34,17 @@ def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> An
         lora_alpha=2 * rank,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
-        trainable_token_indices={name: list(new_token_ids) for name in trained} if new_token_ids else None,
+        trainable_token_indices=(
+            {name: list(new_token_ids) for name in trained} if new_token_ids else None
+        ),
     )
     return get_peft_model(model, config)
 
 
 def load_with_adapters(base: str, rank: int, quantize: str, device: str) -> LanguageModel:
-    """Load a causal model with new adapters: in float32 or, if its weights have 4 bits, in bfloat16 beside these."""
+    """Load a causal model with new adapters: in float32 or, if its weights have 4 bits, in bfloat16
+    beside these.
+    """
     check_model(base)
     lm = load_causal_lm(base, "bfloat16" if quantize != "none" else "float32", device, quantize)
     return LanguageModel(add_adapters(lm.model, rank), lm.tokenizer, lm.device)
@@ -51,21 +58,24 @@ def save_merged(
 ) -> None:
     """Merge adapters into the weights of their base model, and save these in bfloat16.
 
-    The weights are read again from `base`, so that those of a quantised model are merged before rounding, and the trained
-    model stays as it is.
+    The weights are read again from `base`, so that those of a quantised model are merged before
+    rounding, and the trained model stays as it is.
 
     Args:
         model: Model with adapters.
         base: Name or folder of the base model.
         folder: Folder to which the merged model is saved.
-        prepare: Function that changes the base model as it was changed before the adapters were added.
+        prepare: Function that changes the base model as it was changed before the adapters were
+            added.
 
     """
     import torch
     from peft import PeftModel
 
     with tempfile.TemporaryDirectory(dir=folder.parent) as adapters:
-        model.save_pretrained(adapters, save_embedding_layers=False)  # "auto" asks the hub for the base model
+        model.save_pretrained(
+            adapters, save_embedding_layers=False
+        )  # "auto" asks the hub for the base model
         lm = load_causal_lm(base, "float32", "cpu")
         prepare(lm)
         merged: Any = PeftModel.from_pretrained(lm.model, adapters).merge_and_unload()

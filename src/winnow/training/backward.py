@@ -1,8 +1,9 @@
 """Forward and backward pass of a batch, chunk by chunk.
 
-A chunk is a set of rows of the batch that run through the models together. With gradient caching (Gao et al. 2021), the
-activations of at most one chunk are in memory. The first pass computes the values of every chunk without gradients, then the
-loss and its gradient with respect to these values. The second pass runs each chunk again and backpropagates this gradient.
+A chunk is a set of rows of the batch that run through the models together. With gradient caching
+(Gao et al. 2021), the activations of at most one chunk are in memory. The first pass computes the
+values of every chunk without gradients, then the loss and its gradient with respect to these
+values. The second pass runs each chunk again and backpropagates this gradient.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ def accumulate_gradients(
     scale: float = 1.0,
     autocast: Autocast = nullcontext,
 ) -> tuple[dict[str, float], int]:
-    """Compute the loss of a batch and add its scaled gradient to the gradients of the models' parameters.
+    """Compute the loss of a batch and add its scaled gradient to the gradients of the models'
+    parameters.
 
     Args:
         method: Training method, which computes the values and the loss.
         batch: Batch that the method prepared from `groups`.
         groups: Questions of the batch, which error messages name.
-        settings: Settings of the training, of which this function uses chunk size, gradient caching and maximum loss.
+        settings: Settings of the training, of which this function uses chunk size, gradient caching
+            and maximum loss.
         epoch: Epoch, which seeds the choice of target answers.
         scale: Factor of the gradient: the batch's fraction of the questions of the optimizer step.
         autocast: Function that returns the context manager in which the chunks run.
@@ -48,7 +51,8 @@ def accumulate_gradients(
         The loss and its terms by name, and the number of tokens in the batch without padding.
 
     Raises:
-        WinnowError: If the loss is not finite or exceeds `settings.max_loss`. In this case, no gradient is added.
+        WinnowError: If the loss is not finite or exceeds `settings.max_loss`. In this case, no
+            gradient is added.
 
     """
     chunks = method.chunks(batch, settings.seed, epoch, settings.chunk_tokens)
@@ -58,8 +62,8 @@ def accumulate_gradients(
     loss = terms["loss"]
     if not torch.isfinite(loss) or loss.item() > settings.max_loss:
         raise WinnowError(
-            f"The training loss became {loss.item()} on the questions {list_question_ids(groups)}. Lower the learning rate, "
-            "or check these questions and their contexts."
+            f"The training loss became {loss.item()} on the questions {list_question_ids(groups)}. "
+            "Lower the learning rate, or check these questions and their contexts."
         )
     (scale * loss).backward()  # type: ignore[no-untyped-call]
     run_second_pass()
@@ -67,15 +71,21 @@ def accumulate_gradients(
     return {name: float(value.detach()) for name, value in terms.items()}, num_tokens
 
 
-def _run_forward(chunks: Sequence[Chunk], autocast: Autocast) -> tuple[torch.Tensor, Callable[[], None]]:
+def _run_forward(
+    chunks: Sequence[Chunk], autocast: Autocast
+) -> tuple[torch.Tensor, Callable[[], None]]:
     """Run the chunks with gradients; return their values and a second pass that does nothing."""
     with autocast():
         values = [chunk.run() for chunk in chunks]
     return _restore_batch_order(chunks, values), lambda: None
 
 
-def _run_forward_with_caching(chunks: Sequence[Chunk], autocast: Autocast) -> tuple[torch.Tensor, Callable[[], None]]:
-    """Run the chunks without gradients; return their values and the second pass, which runs after `loss.backward()`."""
+def _run_forward_with_caching(
+    chunks: Sequence[Chunk], autocast: Autocast
+) -> tuple[torch.Tensor, Callable[[], None]]:
+    """Run the chunks without gradients; return their values and the second pass, which runs after
+    `loss.backward()`.
+    """
     random_states: list[list[torch.Tensor]] = []
     values = []
     for chunk in chunks:
@@ -99,13 +109,19 @@ def _run_forward_with_caching(chunks: Sequence[Chunk], autocast: Autocast) -> tu
 
 
 def _restore_batch_order(chunks: Sequence[Chunk], values: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Concatenate the values of the chunks to (rows, columns), with the rows in the order of the batch."""
-    positions = torch.tensor([row for chunk in chunks for row in chunk.rows], device=values[0].device)
+    """Concatenate the values of the chunks to (rows, columns), with the rows in the order of the
+    batch.
+    """
+    positions = torch.tensor(
+        [row for chunk in chunks for row in chunk.rows], device=values[0].device
+    )
     return torch.cat(list(values))[torch.argsort(positions)]
 
 
 def _get_random_states() -> list[torch.Tensor]:
-    """Return the states of the random number generators of the CPU and, if available, of the GPU."""
+    """Return the states of the random number generators of the CPU and, if available,
+    of the GPU.
+    """
     cuda_states = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
     return [torch.get_rng_state(), *cuda_states]
 

@@ -1,8 +1,9 @@
 """Save and restore training checkpoints, so that interrupted runs can resume.
 
-A checkpoint is replaced only when the next one is complete, so that a run can be killed at any moment. It contains a
-fingerprint of its run: the settings and data that another run must share to load it. accelerate's `save_state` has no such
-fingerprint, and it pickles random states. Here, every file is a safetensors file or loads with `weights_only=True`.
+A checkpoint is replaced only when the next one is complete, so that a run can be killed at any
+moment. It contains a fingerprint of its run: the settings and data that another run must share to
+load it. accelerate's `save_state` has no such fingerprint, and it pickles random states. Here,
+every file is a safetensors file or loads with `weights_only=True`.
 """
 
 import shutil
@@ -24,7 +25,8 @@ _STATE_FILE = "state.pt"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint of a run: trained weights, optimizer, scheduler, progress, method's state and processes' random states.
+    """The checkpoint of a run: trained weights, optimizer, scheduler, progress, method's state and
+    processes' random states.
 
     Attributes:
         folder: Folder of the checkpoint.
@@ -55,8 +57,13 @@ class Checkpoint:
             progress: Progress of the run as plain values, such as the number of finished steps.
 
         """
-        random_state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
-        random_states = gather_object([random_state]) if self.processes.num_processes > 1 else [random_state]
+        random_state = [
+            torch.get_rng_state(),
+            torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+        ]
+        random_states = (
+            gather_object([random_state]) if self.processes.num_processes > 1 else [random_state]
+        )
         if self.processes.is_main_process:
             partial_folder = self.folder.with_name(self.folder.name + ".partial")
             shutil.rmtree(partial_folder, ignore_errors=True)
@@ -89,25 +96,34 @@ class Checkpoint:
             The saved progress, or an empty dict if there is no checkpoint.
 
         Raises:
-            ConfigError: If the checkpoint belongs to another run. The message lists every difference.
+            ConfigError: If the checkpoint belongs to another run. The message lists every
+                difference.
 
         """
-        if self.processes.is_main_process and self._previous_folder.exists() and not self.folder.exists():
-            self._previous_folder.rename(self.folder)  # the run was killed between the two renames of `save`
+        if (
+            self.processes.is_main_process
+            and self._previous_folder.exists()
+            and not self.folder.exists()
+        ):
+            self._previous_folder.rename(
+                self.folder
+            )  # the run was killed between the two renames of `save`
         exists = broadcast_object_list([(self.folder / _STATE_FILE).is_file()])[0]
         if not exists:
             return {}
         state = torch.load(self.folder / _STATE_FILE, map_location="cpu", weights_only=True)
         saved_fingerprint = state["fingerprint"]
         differences = [
-            f"{name}: {saved_fingerprint.get(name)!r} in the checkpoint, {fingerprint.get(name)!r} now"
+            f"{name}: {saved_fingerprint.get(name)!r} in the checkpoint, "
+            f"{fingerprint.get(name)!r} now"
             for name in sorted({*fingerprint, *saved_fingerprint})
             if fingerprint.get(name) != saved_fingerprint.get(name)
         ]
         if differences:
             raise ConfigError(
                 f"The checkpoint {self.folder} belongs to another run ({'; '.join(differences)}). "
-                "Train with the settings of that run, or remove the folder to start training from the beginning."
+                "Train with the settings of that run, or remove the folder to start training "
+                "from the beginning."
             )
         for name, module in self.modules.items():
             _restore_trained(module, load_file(self.folder / f"{name}.safetensors"))
@@ -127,17 +143,26 @@ class Checkpoint:
 
 
 def _collect_trained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the trained parameters by name. Frozen ones, such as those below adapters, are those of the base model."""
-    return {name: value.detach().contiguous() for name, value in module.named_parameters() if value.requires_grad}
+    """Return the trained parameters by name. Frozen ones, such as those below adapters, are those
+    of the base model.
+    """
+    return {
+        name: value.detach().contiguous()
+        for name, value in module.named_parameters()
+        if value.requires_grad
+    }
 
 
 def _restore_trained(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """Copy saved parameters into a module. Names that are not trained, of older checkpoints, are left out."""
+    """Copy saved parameters into a module. Names that are not trained, of older checkpoints, are
+    left out.
+    """
     parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
     missing = [name for name in parameters if name not in weights]
     if missing:
         raise ConfigError(
-            f"The checkpoint lacks the parameters {missing[:3]}. Remove it to start training from the beginning."
+            f"The checkpoint lacks the parameters {missing[:3]}. Remove it to start training from "
+            "the beginning."
         )
     with torch.no_grad():
         for name, parameter in parameters.items():

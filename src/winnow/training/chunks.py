@@ -1,6 +1,8 @@
-"""Chunks: rows of a batch that run through the models together, because they fit into a token budget.
+"""Chunks: rows of a batch that run through the models together, because they fit into a token
+budget.
 
-A row is what a training method computes values for: a pair of a question and one of its contexts, or a whole question.
+A row is what a training method computes values for: a pair of a question and one of its contexts,
+or a whole question.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ class Chunk:
 
     Attributes:
         rows: Positions of the rows in the batch.
-        run: Function that computes the values as a float32 tensor (rows, columns), with gradients. The training method
-            defines what the columns are.
+        run: Function that computes the values as a float32 tensor (rows, columns), with gradients.
+            The training method defines what the columns are.
         num_tokens: Number of tokens in the rows, without padding.
 
     """
@@ -35,7 +37,9 @@ class Chunk:
     num_tokens: int
 
 
-def pad_by_question(groups: Sequence[Group], values: torch.Tensor, padding_value: float) -> tuple[torch.Tensor, torch.Tensor]:
+def pad_by_question(
+    groups: Sequence[Group], values: torch.Tensor, padding_value: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Arrange one value per question-context pair as a matrix with one row per question.
 
     Args:
@@ -50,29 +54,45 @@ def pad_by_question(groups: Sequence[Group], values: torch.Tensor, padding_value
     import torch
 
     counts = [len(group.contexts) for group in groups]
-    padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=padding_value)
-    mask = torch.arange(padded.shape[1], device=padded.device) < torch.tensor(counts, device=padded.device)[:, None]
+    padded = torch.nn.utils.rnn.pad_sequence(
+        list(torch.split(values, counts)), batch_first=True, padding_value=padding_value
+    )
+    mask = (
+        torch.arange(padded.shape[1], device=padded.device)
+        < torch.tensor(counts, device=padded.device)[:, None]
+    )
     return padded, mask
 
 
 def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield every pair of a question and one of its contexts, as the group and the position of the context in it."""
+    """Yield every pair of a question and one of its contexts, as the group and the position of the
+    context in it.
+    """
     return ((group, position) for group in groups for position in range(len(group.contexts)))
 
 
-def encode_pairs(estimator: PairEstimator, groups: Sequence[Group]) -> tuple[list[list[int]], list[int]]:
-    """Tokenize the pairs of all questions, in the order of `list_pairs`, for the training of an estimator.
+def encode_pairs(
+    estimator: PairEstimator, groups: Sequence[Group]
+) -> tuple[list[list[int]], list[int]]:
+    """Tokenize the pairs of all questions, in the order of `list_pairs`, for the training of an
+    estimator.
 
     Returns:
         Token ids of each pair, and the position of its first passage token.
 
     Raises:
-        ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first call.
+        ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the
+            weights of their first call.
 
     """
     if estimator.runtime != "torch":
-        raise ConfigError(f"An estimator can be trained only with runtime=torch; received {estimator.runtime!r}.")
-    pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
+        raise ConfigError(
+            f"An estimator can be trained only with runtime=torch; received {estimator.runtime!r}."
+        )
+    pairs = [
+        (group.question.text, group.contexts[position].passage)
+        for group, position in list_pairs(groups)
+    ]
     estimator.tokens.prepare(pairs)
     rows = [estimator.tokens.encode(*pair) for pair in pairs]
     return rows, [estimator.tokens.get_second_start(*pair) for pair in pairs]

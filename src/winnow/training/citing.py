@@ -1,4 +1,6 @@
-"""Training examples and prompts of readers that cite: mixtures of documents and replies with citations (RAGE, 4.2)."""
+"""Training examples and prompts of readers that cite: mixtures of documents and replies with
+citations (RAGE, 4.2).
+"""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -14,10 +16,21 @@ from winnow.targets import select_targets
 from winnow.training.examples import Example, select_reply
 
 
-def list_citable(questions: Sequence[tuple[Question, Sequence[Context]]]) -> list[tuple[Question, list[Context]]]:
-    """Return the questions whose retrieved contexts include a relevant one, with these contexts in their order."""
-    ranked_questions = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
-    return [(question, contexts) for question, contexts in ranked_questions if any(mark_relevant(question, contexts))]
+def list_citable(
+    questions: Sequence[tuple[Question, Sequence[Context]]],
+) -> list[tuple[Question, list[Context]]]:
+    """Return the questions whose retrieved contexts include a relevant one, with these contexts in
+    their order.
+    """
+    ranked_questions = [
+        (question, [context for context in contexts if context.rank])
+        for question, contexts in questions
+    ]
+    return [
+        (question, contexts)
+        for question, contexts in ranked_questions
+        if any(mark_relevant(question, contexts))
+    ]
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,9 @@ class CitationPrompts:
     def __post_init__(self) -> None:
         """Raise ConfigError for no prompt."""
         if self.examples < 1:
-            raise ConfigError(f"training.mix.examples must be at least 1; received {self.examples}.")
+            raise ConfigError(
+                f"training.mix.examples must be at least 1; received {self.examples}."
+            )
 
     def build_strategy(self, prompt: Prompt, decoding: Decoding) -> Cite:
         """Return the strategy whose prompts are trained on."""
@@ -62,8 +77,8 @@ class CitationPrompts:
         selected = list_citable(questions)
         if not selected:
             raise ConfigError(
-                "No training question has a relevant passage among its contexts, so that there is nothing to cite. Check "
-                "training.rankings, the corpus and the training split."
+                "No training question has a relevant passage among its contexts, so that there is "
+                "nothing to cite. Check training.rankings, the corpus and the training split."
             )
         random.Random(seed).shuffle(selected)
         return selected[: self.examples]
@@ -71,9 +86,11 @@ class CitationPrompts:
 
 @dataclass(frozen=True)
 class CitationMix(CitationPrompts):
-    """Training examples with replies from labels: the shortest answer in a relevant passage, and all relevant passages.
+    """Training examples with replies from labels: the shortest answer in a relevant passage, and
+    all relevant passages.
 
-    A reply is, for example, `Jane Austen [2][4]`. A question without short answers, as in BEIR, has the citations alone.
+    A reply is, for example, `Jane Austen [2][4]`. A question without short answers, as in BEIR, has
+    the citations alone.
 
     Attributes:
         examples: Maximum number of examples.
@@ -100,12 +117,18 @@ class CitationMix(CitationPrompts):
         examples = []
         for question, contexts in self.select_questions(questions, seed):
             prepared = strategy.prepare(contexts)
-            numbers = [n for n, relevant in enumerate(mark_relevant(question, contexts), start=1) if relevant]
+            numbers = [
+                n
+                for n, relevant in enumerate(mark_relevant(question, contexts), start=1)
+                if relevant
+            ]
             citations = "".join(f"[{number}]" for number in numbers)
             has_answers = question.answers != (question.text,) and bool(select_targets(question))
             answer = select_reply(question, prepared[numbers[0] - 1]) if has_answers else ""
             reply = f"{answer} {citations}".strip()
-            examples.append(Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply))
+            examples.append(
+                Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply)
+            )
         return examples
 
 
@@ -116,7 +139,8 @@ class SyntheticCitations(CitationPrompts):
     Attributes:
         examples: Maximum number of examples.
         max_words: Number of words to which passages are cut, as in `Cite`.
-        min_f1: Smallest citation F1 (dialect "rage") of a reply that is used, or None for all replies (RAGE).
+        min_f1: Smallest citation F1 (dialect "rage") of a reply that is used, or None for all
+            replies (RAGE).
         replies: Replies of the stronger reader by question id.
 
     """
@@ -131,12 +155,16 @@ class SyntheticCitations(CitationPrompts):
         """Raise ConfigError for settings out of range."""
         super().__post_init__()
         if not 0 <= (self.min_f1 or 0.0) <= 1:
-            raise ConfigError(f"training.mix.min_f1 must be in [0, 1] or null; received {self.min_f1}.")
+            raise ConfigError(
+                f"training.mix.min_f1 must be in [0, 1] or null; received {self.min_f1}."
+            )
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError if none is left."""
+        """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError
+        if none is left.
+        """
         strategy = self.build_strategy(prompt, Decoding())
         examples = []
         for question, contexts in self.select_questions(questions, seed):
@@ -144,10 +172,17 @@ class SyntheticCitations(CitationPrompts):
             quality = score_citations(reply, mark_relevant(question, contexts)).f1
             if reply and (self.min_f1 is None or quality >= self.min_f1):
                 prepared = strategy.prepare(contexts)
-                examples.append(Example(f"{question.question_id}/synthetic", prompt.render(question, prepared), reply))
+                examples.append(
+                    Example(
+                        f"{question.question_id}/synthetic",
+                        prompt.render(question, prepared),
+                        reply,
+                    )
+                )
         if not examples:
             raise ConfigError(
-                f"None of {len(self.replies)} replies of the teacher can be used: they are empty or have a citation F1 below "
-                f"training.mix.min_f1={self.min_f1}. Lower it, or choose a stronger teacher."
+                f"None of {len(self.replies)} replies of the teacher can be used: they are empty "
+                f"or have a citation F1 below training.mix.min_f1={self.min_f1}. Lower it, or "
+                "choose a stronger teacher."
             )
         return examples

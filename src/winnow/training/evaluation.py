@@ -18,8 +18,12 @@ from winnow.training.rollouts import build_sample
 RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
 """Questions with their contexts, best-ranked first."""
 
-Evaluation = tuple[Strategy, RankedQuestions, Callable[[Sequence[Outcome[Answer]]], Mapping[str, Interval | int]]]
-"""A strategy, the questions and contexts on which it runs, and the function that computes metrics from its outcomes."""
+Evaluation = tuple[
+    Strategy, RankedQuestions, Callable[[Sequence[Outcome[Answer]]], Mapping[str, Interval | int]]
+]
+"""A strategy, the questions and contexts on which it runs, and the function that computes metrics
+from its outcomes.
+"""
 
 
 def evaluate_answers(
@@ -29,7 +33,9 @@ def evaluate_answers(
     decoding: Decoding,
     limit: int | None,
 ) -> Evaluation:
-    """Evaluate exact match and the rate of "unknown" on single passages with and without the answer."""
+    """Evaluate exact match and the rate of "unknown" on single passages with and without the
+    answer.
+    """
     held_out = [
         (question, contexts)
         for question, contexts in questions
@@ -37,13 +43,21 @@ def evaluate_answers(
         and any(context.has_answer for context in contexts)
         and any(not context.has_answer for context in contexts)
     ][:limit]
-    with_answer = [(question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out]
-    without_answer = [(question, [next(c for c in contexts if not c.has_answer)]) for question, contexts in held_out]
+    with_answer = [
+        (question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out
+    ]
+    without_answer = [
+        (question, [next(c for c in contexts if not c.has_answer)])
+        for question, contexts in held_out
+    ]
 
     def compute_metrics(outcomes: Sequence[Outcome[Answer]]) -> Mapping[str, Interval | int]:
         answers = [outcome.result for outcome in outcomes]
         unknown = [float(answer.unknown) for answer in answers]
-        matches = [exact_match(answers[n].text, question.answers) for n, (question, _) in enumerate(with_answer)]
+        matches = [
+            exact_match(answers[n].text, question.answers)
+            for n, (question, _) in enumerate(with_answer)
+        ]
         return {
             "questions": len(with_answer),
             "em_gold": compute_mean_interval(matches),
@@ -63,10 +77,18 @@ def evaluate_citations(
 ) -> Evaluation:
     """Evaluate the citations (dialect "rage") of replies to questions with a relevant passage."""
     held_out = list_citable(questions)[:limit]
-    measures: list[MeanMetric] = [Citation(of, of, of=of) for of in ("precision", "recall", "valid")]
+    measures: list[MeanMetric] = [
+        Citation(of, of, of=of) for of in ("precision", "recall", "valid")
+    ]
 
     def compute_metrics(outcomes: Sequence[Outcome[Answer]]) -> Mapping[str, Interval | int]:
-        samples = [build_sample(*held_out[n], outcome.result, outcome.steps) for n, outcome in enumerate(outcomes)]
-        return {"questions": len(samples), **evaluate([CitationF1OfMeans("f1", "f1"), *measures], samples)}
+        samples = [
+            build_sample(*held_out[n], outcome.result, outcome.steps)
+            for n, outcome in enumerate(outcomes)
+        ]
+        return {
+            "questions": len(samples),
+            **evaluate([CitationF1OfMeans("f1", "f1"), *measures], samples),
+        }
 
     return mix.build_strategy(prompt, decoding), held_out, compute_metrics

@@ -1,4 +1,6 @@
-"""Training of CRAG's retrieval evaluator: a regression of the relevance score on labels of +1 and -1 (Yan et al. 2024)."""
+"""Training of CRAG's retrieval evaluator: a regression of the relevance score on labels of +1 and
+-1 (Yan et al. 2024).
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class RelevanceRegression(Method[Sequence[Group]]):
-    """A training method for an evaluator, whose relevance score is regressed on +1 (relevant) and -1 (irrelevant).
+    """A training method for an evaluator, whose relevance score is regressed on +1 (relevant) and
+    -1 (irrelevant).
 
     The loss of a question is the mean squared error over its pairs.
 
     Args:
         estimator: Estimator to train.
-        scale: "tanh" takes tanh(log-odds / 2) as the relevance score, which is in [-1, 1]; "none" takes the estimator's score
-            itself, for a regression head without bounds, as in the authors' code.
+        scale: "tanh" takes tanh(log-odds / 2) as the relevance score, which is in [-1, 1]; "none"
+            takes the estimator's score itself, for a regression head without bounds, as in the
+            authors' code.
 
     """
 
@@ -51,11 +55,15 @@ class RelevanceRegression(Method[Sequence[Group]]):
         return {"estimator": self.estimator}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
-        """Divide the pairs of all questions into chunks of similar length. The only column is the relevance score."""
+        """Divide the pairs of all questions into chunks of similar length. The only column is the
+        relevance score.
+        """
         inputs, starts = encode_pairs(self.estimator, batch)
 
         def compute_scores(rows: Sequence[int]) -> torch.Tensor:
-            scores = self.estimator.estimate([inputs[row] for row in rows], [starts[row] for row in rows])
+            scores = self.estimator.estimate(
+                [inputs[row] for row in rows], [starts[row] for row in rows]
+            )
             values = scores.log_odds if self.scale == "none" else (scores.log_odds / 2).tanh()
             return values[:, None]
 
@@ -63,20 +71,32 @@ class RelevanceRegression(Method[Sequence[Group]]):
             return sum(len(inputs[row]) for row in rows)
 
         row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
-        return [Chunk(rows, partial(compute_scores, rows), count_tokens(rows)) for rows in row_batches]
+        return [
+            Chunk(rows, partial(compute_scores, rows), count_tokens(rows)) for rows in row_batches
+        ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Compute the mean over questions of the mean squared error over the pairs of a question."""
+        """Compute the mean over questions of the mean squared error over the pairs of a
+        question.
+        """
         import torch
 
-        labels = [1.0 if is_relevant(group.contexts[position]) else -1.0 for group, position in list_pairs(batch)]
+        labels = [
+            1.0 if is_relevant(group.contexts[position]) else -1.0
+            for group, position in list_pairs(batch)
+        ]
         weights = [1 / len(group.contexts) for group, _ in list_pairs(batch)]
         errors = (values[:, 0] - torch.tensor(labels, device=values.device)) ** 2
         return {"loss": (errors * torch.tensor(weights, device=values.device)).sum() / len(batch)}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Compute the share of each question's pairs whose score has the sign of the label, and the mean squared error."""
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
+        """Compute the share of each question's pairs whose score has the sign of the label, and the
+        mean squared error.
+        """
+        pairs = [
+            (group.question.text, group.contexts[position].passage)
+            for group, position in list_pairs(groups)
+        ]
         values = self.estimator.score(pairs)
         scores = iter((values if self.scale == "none" else np.tanh(values / 2)).tolist())
         metrics = []

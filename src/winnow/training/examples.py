@@ -1,6 +1,7 @@
 """Training examples for the supervised fine-tuning of a reader.
 
-The prompt of an example is a question with one or more passages. Its reply is the short answer or "unknown".
+The prompt of an example is a question with one or more passages. Its reply is the short answer or
+"unknown".
 """
 
 import random
@@ -16,7 +17,9 @@ from winnow.text.containment import find_shortest_answer
 from winnow.text.normalization import UNKNOWN
 
 _UNKNOWN_RANKS = 5
-"""Number of best-ranked contexts without the answer from which the passage of a negative example is drawn."""
+"""Number of best-ranked contexts without the answer from which the passage of a negative example is
+drawn.
+"""
 
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
 """Function that builds the chat prompt of a question with its contexts."""
@@ -44,12 +47,14 @@ class Mix:
 
     Attributes:
         answered: Number of examples with the best-ranked passage that contains the answer.
-        unknown: Number of examples with a top-ranked passage that lacks the answer, and the reply "unknown".
-        crowded: Number of examples with a passage that contains the answer and some distractors, in random order. A
-            distractor is a retrieved passage that lacks the answer.
+        unknown: Number of examples with a top-ranked passage that lacks the answer, and the reply
+            "unknown".
+        crowded: Number of examples with a passage that contains the answer and some distractors, in
+            random order. A distractor is a retrieved passage that lacks the answer.
         distractors: Maximum number of distractors in a crowded example.
-        retrieved: Number of examples with the first `depth` passages in retrieved order. The reply is the answer, whether or
-            not the passages contain it. This is the only kind that does not read `has_answer`.
+        retrieved: Number of examples with the first `depth` passages in retrieved order. The reply
+            is the answer, whether or not the passages contain it. This is the only kind that does
+            not read `has_answer`.
         depth: Number of passages in a retrieved example.
 
     """
@@ -70,14 +75,16 @@ class Mix:
         counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
         if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
             raise ConfigError(
-                "The counts in training.mix must be at least 0, its depth must be at least 1, and it must ask for "
-                f"at least one answered or retrieved example; received {self}."
+                "The counts in training.mix must be at least 0, its depth must be at least 1, and "
+                f"it must ask for at least one answered or retrieved example; received {self}."
             )
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Draw examples whose prompts are rendered with `prompt`; see the function of the same name."""
+        """Draw examples whose prompts are rendered with `prompt`; see the function of the same
+        name.
+        """
         return build_examples(questions, self, prompt.render, seed)
 
 
@@ -101,8 +108,8 @@ def build_examples(
 ) -> list[Example]:
     """Draw training examples from the questions and return them in random order.
 
-    "Retrieved" examples are drawn from all questions that have an answer. The other kinds are drawn from the questions that
-    have both a context with the answer and a context without it.
+    "Retrieved" examples are drawn from all questions that have an answer. The other kinds are drawn
+    from the questions that have both a context with the answer and a context without it.
 
     Args:
         questions: Training questions with their contexts, best-ranked first.
@@ -111,7 +118,8 @@ def build_examples(
         seed: Seed of the random choices.
 
     Raises:
-        ConfigError: If `mix` asks for other kinds than "retrieved", and no question has contexts of both sorts.
+        ConfigError: If `mix` asks for other kinds than "retrieved", and no question has contexts of
+            both sorts.
 
     """
     rng = random.Random(seed)
@@ -121,7 +129,9 @@ def build_examples(
             retrieved_contexts = [context for context in contexts if context.rank]
             candidates.append((question, retrieved_contexts[: mix.depth]))
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
-    examples = [_build_retrieved_example(question, contexts, render) for question, contexts in sample]
+    examples = [
+        _build_retrieved_example(question, contexts, render) for question, contexts in sample
+    ]
     if mix.answered or mix.unknown or mix.crowded:
         examples += _build_labeled_examples(questions, mix, render, rng)
     rng.shuffle(examples)
@@ -129,26 +139,38 @@ def build_examples(
 
 
 def _build_labeled_examples(
-    questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
+    questions: Sequence[tuple[Question, Sequence[Context]]],
+    mix: Mix,
+    render: Render,
+    rng: random.Random,
 ) -> list[Example]:
-    """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not used as "answered"."""
+    """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not
+    used as "answered".
+    """
     usable = select_contrasted(questions)
     rng.shuffle(usable)
     repeated = usable * 2
     answered = usable[: mix.answered]
     unknown = repeated[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
     crowded = usable[-mix.crowded :] if mix.crowded else []
-    examples = [_build_answered_example(question, contexts, render) for question, contexts in answered]
-    examples += [_build_unknown_example(question, contexts, render, rng) for question, contexts in unknown]
+    examples = [
+        _build_answered_example(question, contexts, render) for question, contexts in answered
+    ]
+    examples += [
+        _build_unknown_example(question, contexts, render, rng) for question, contexts in unknown
+    ]
     return examples + [
-        _build_crowded_example(question, contexts, mix.distractors, render, rng) for question, contexts in crowded
+        _build_crowded_example(question, contexts, mix.distractors, render, rng)
+        for question, contexts in crowded
     ]
 
 
 def select_contrasted(
     questions: Sequence[tuple[Question, Sequence[Context]]],
 ) -> list[tuple[Question, Sequence[Context]]]:
-    """Return the questions that have both a context with the answer and one without it; raise ConfigError if none has."""
+    """Return the questions that have both a context with the answer and one without it; raise
+    ConfigError if none has.
+    """
     selected = []
     for question, contexts in questions:
         labels = [context.has_answer for context in contexts]
@@ -173,28 +195,56 @@ def draw_negative(contexts: Sequence[Context], rng: random.Random) -> Context:
 
 
 def select_reply(question: Question, context: Context) -> str:
-    """Return the reply to teach for a context with the answer: the shortest accepted answer that it contains."""
+    """Return the reply to teach for a context with the answer: the shortest accepted answer that it
+    contains.
+    """
     return find_shortest_answer(context.passage.text, select_writable_answers(question))
 
 
-def _build_retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), select_targets(question)[0])
+def _build_retrieved_example(
+    question: Question, contexts: Sequence[Context], render: Render
+) -> Example:
+    return Example(
+        f"{question.question_id}/retrieved",
+        render(question, contexts),
+        select_targets(question)[0],
+    )
 
 
-def _build_answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+def _build_answered_example(
+    question: Question, contexts: Sequence[Context], render: Render
+) -> Example:
     context = find_answer_context(contexts)
-    return Example(f"{question.question_id}/answered", render(question, [context]), select_reply(question, context))
+    return Example(
+        f"{question.question_id}/answered",
+        render(question, [context]),
+        select_reply(question, context),
+    )
 
 
-def _build_unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
-    return Example(f"{question.question_id}/unknown", render(question, [draw_negative(contexts, rng)]), UNKNOWN)
+def _build_unknown_example(
+    question: Question, contexts: Sequence[Context], render: Render, rng: random.Random
+) -> Example:
+    return Example(
+        f"{question.question_id}/unknown",
+        render(question, [draw_negative(contexts, rng)]),
+        UNKNOWN,
+    )
 
 
 def _build_crowded_example(
-    question: Question, contexts: Sequence[Context], num_distractors: int, render: Render, rng: random.Random
+    question: Question,
+    contexts: Sequence[Context],
+    num_distractors: int,
+    render: Render,
+    rng: random.Random,
 ) -> Example:
     gold_context = find_answer_context(contexts)
     distractors = [context for context in contexts if not context.has_answer][:num_distractors]
     shown_contexts = [gold_context, *distractors]
     rng.shuffle(shown_contexts)
-    return Example(f"{question.question_id}/crowded", render(question, shown_contexts), select_reply(question, gold_context))
+    return Example(
+        f"{question.question_id}/crowded",
+        render(question, shown_contexts),
+        select_reply(question, gold_context),
+    )

@@ -1,6 +1,7 @@
 """Training of fusion-in-decoder (FiD, Izacard and Grave 2021), a baseline of RE-RAG.
 
-The encoder reads the question with each context separately, and the decoder attends to all contexts at once.
+The encoder reads the question with each context separately, and the decoder attends to all contexts
+at once.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fid(Method[Sequence[Group]]):
-    """A training method for an encoder-decoder generator that reads all contexts of a question at once.
+    """A training method for an encoder-decoder generator that reads all contexts of a question at
+    once.
 
     Args:
         generator: T5-like generator to train.
-        top: Number of contexts per question in evaluation, in retrieved order. Training uses all contexts of a group.
+        top: Number of contexts per question in evaluation, in retrieved order. Training uses all
+            contexts of a group.
 
     """
 
@@ -44,25 +47,35 @@ class Fid(Method[Sequence[Group]]):
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
         """Divide the questions into chunks of similar length.
 
-        A row is a question with all of its contexts. The only column is log P(answer | question, all contexts).
+        A row is a question with all of its contexts. The only column is log P(answer | question,
+        all contexts).
         """
         inputs = [self._encode_contexts(group, len(group.contexts)) for group in batch]
-        targets = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
+        targets = [
+            self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch
+        ]
         lengths = [sum(map(len, contexts)) for contexts in inputs]
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
-            return self._compute_log_likelihood([inputs[row] for row in rows], [targets[row] for row in rows])[:, None]
+            return self._compute_log_likelihood(
+                [inputs[row] for row in rows], [targets[row] for row in rows]
+            )[:, None]
 
         def count_tokens(rows: Sequence[int]) -> int:
             return sum(lengths[row] + len(targets[row]) for row in rows)
 
         row_batches: list[list[int]] = []
         for row in sorted(range(len(batch)), key=lambda row: -lengths[row]):
-            if row_batches and (len(row_batches[-1]) + 1) * lengths[row_batches[-1][0]] <= max_tokens:
+            if (
+                row_batches
+                and (len(row_batches[-1]) + 1) * lengths[row_batches[-1][0]] <= max_tokens
+            ):
                 row_batches[-1].append(row)
             else:
                 row_batches.append([row])
-        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
+        return [
+            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
+        ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (the signature of Method.loss)
         """Compute the mean negative log-likelihood of the target answers, in nats."""
@@ -82,12 +95,19 @@ class Fid(Method[Sequence[Group]]):
     def _encode_contexts(self, group: Group, num_contexts: int) -> list[list[int]]:
         """Tokenize the question with each of its first `num_contexts` contexts."""
         contexts = group.contexts[:num_contexts]
-        return [self.generator.tokens.encode(group.question.text, context.passage) for context in contexts]
+        return [
+            self.generator.tokens.encode(group.question.text, context.passage)
+            for context in contexts
+        ]
 
     def _compute_log_likelihood(
         self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
     ) -> torch.Tensor:
-        """Compute log P(target | inputs) of each question, (questions,); `inputs` has the token ids of each context."""
+        """Compute log P(target | inputs) of each question, (questions,); `inputs` has the token ids
+        of each context.
+        """
         from winnow.modeling.fid import fuse_contexts
 
-        return compute_seq2seq_log_likelihood(self.generator.lm, fuse_contexts(self.generator.lm, inputs), targets)
+        return compute_seq2seq_log_likelihood(
+            self.generator.lm, fuse_contexts(self.generator.lm, inputs), targets
+        )

@@ -1,6 +1,7 @@
 """Trainable generators, which answer a question from one context.
 
-They compute log P_G(answer | question, context) with gradients for training, and greedy answers for evaluation.
+They compute log P_G(answer | question, context) with gradients for training, and greedy answers for
+evaluation.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Generator(PairModel):
 
     Attributes:
         dtype: Data type of the weights. Training needs "float32".
-        max_answer: Maximum number of tokens in an answer, including the end token. Longer answers are truncated, and counted
-            in `truncated_answers`.
+        max_answer: Maximum number of tokens in an answer, including the end token. Longer answers
+            are truncated, and counted in `truncated_answers`.
 
     """
 
@@ -42,9 +43,13 @@ class Generator(PairModel):
         return len(self._truncated_answers)
 
     def encode_answer(self, answer: str) -> list[int]:
-        """Tokenize an answer and append the end token. Longer answers are truncated to `max_answer` tokens in all."""
+        """Tokenize an answer and append the end token. Longer answers are truncated to `max_answer`
+        tokens in all.
+        """
         tokenizer = self.lm.tokenizer
-        ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)["input_ids"]
+        ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)[
+            "input_ids"
+        ]
         if len(ids) >= self.max_answer:
             self._truncated_answers.add(answer)
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
@@ -54,7 +59,9 @@ class Generator(PairModel):
         return ""
 
     @abstractmethod
-    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+    def log_likelihood(
+        self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> torch.Tensor:
         """Compute log P(target | row) in nats with gradients.
 
         Args:
@@ -70,11 +77,16 @@ class Generator(PairModel):
         """Generate a greedy answer from each row of token ids."""
         import torch
 
-        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
+        ids, mask = pad_rows(
+            rows,
+            int(self.lm.tokenizer.pad_token_id),
+            left=not self.lm.model.config.is_encoder_decoder,
+        )
         with torch.inference_mode():
             output = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
-                input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device), max_new_tokens=self.max_answer,
-                do_sample=False, num_beams=1, return_dict_in_generate=True, output_logits=True,
+                input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device),
+                max_new_tokens=self.max_answer, do_sample=False, num_beams=1,
+                return_dict_in_generate=True, output_logits=True,
                 pad_token_id=self.lm.tokenizer.pad_token_id,
             )  # fmt: skip
         return decode_replies(self.lm, output, self.lm.get_prompt_width(ids))
@@ -92,17 +104,24 @@ def decode_replies(lm: LanguageModel, output: object, start: int) -> list[Scored
     import torch
 
     sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
-    log_probs = torch.stack([step_logits.float().log_softmax(dim=-1) for step_logits in logits], dim=1)
+    log_probs = torch.stack(
+        [step_logits.float().log_softmax(dim=-1) for step_logits in logits], dim=1
+    )
     token_log_probs = log_probs.gather(2, sequences[:, : log_probs.shape[1], None]).squeeze(2)
     replies = []
     for ids, reply_log_probs in zip(sequences.tolist(), token_log_probs.tolist(), strict=True):
-        end = next((position for position, token_id in enumerate(ids) if token_id in lm.end_token_ids), len(ids))
+        end = next(
+            (position for position, token_id in enumerate(ids) if token_id in lm.end_token_ids),
+            len(ids),
+        )
         text = str(lm.tokenizer.decode(ids[:end], skip_special_tokens=True)).strip()
         replies.append(ScoredReply(text, sum(reply_log_probs[: end + 1])))
     return replies
 
 
-def sum_target_log_probs(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+def sum_target_log_probs(
+    logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor
+) -> torch.Tensor:
     """Sum the log-probabilities of each row's targets, (B,).
 
     Args:
@@ -114,7 +133,9 @@ def sum_target_log_probs(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mas
     import torch
 
     losses = torch.nn.functional.cross_entropy(
-        logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
+        logits_BTV.float().reshape(-1, logits_BTV.shape[-1]),
+        targets_BT.reshape(-1),
+        reduction="none",
     )
     return -(losses.view(targets_BT.shape) * mask_BT).sum(dim=1)
 
@@ -132,9 +153,15 @@ def compute_seq2seq_log_likelihood(
     """
     import torch
 
-    ids, mask = (tensor.to(lm.device) for tensor in pad_rows(targets, int(lm.tokenizer.pad_token_id)))
-    start_ids = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
-    output = lm.model(**inputs, decoder_input_ids=torch.cat([start_ids, ids[:, :-1]], dim=1), use_cache=False)
+    ids, mask = (
+        tensor.to(lm.device) for tensor in pad_rows(targets, int(lm.tokenizer.pad_token_id))
+    )
+    start_ids = torch.full(
+        (len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device
+    )
+    output = lm.model(
+        **inputs, decoder_input_ids=torch.cat([start_ids, ids[:, :-1]], dim=1), use_cache=False
+    )
     return sum_target_log_probs(output.logits, ids, mask)
 
 
@@ -152,8 +179,12 @@ class Seq2SeqGenerator(Generator):
         """Build a tokenizer that ends each pair with the end token."""
         return build_seq2seq_tokenizer(self)
 
-    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Compute log P(target | row) in nats. The encoder reads the pairs, and the decoder reads the answers."""
+    def log_likelihood(
+        self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> torch.Tensor:
+        """Compute log P(target | row) in nats. The encoder reads the pairs, and the decoder reads
+        the answers.
+        """
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
         inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
         return compute_seq2seq_log_likelihood(self.lm, inputs, targets)

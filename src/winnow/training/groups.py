@@ -1,4 +1,6 @@
-"""Training examples of the joint methods (RE-RAG, RAG, fusion-in-decoder): questions with their retrieved contexts."""
+"""Training examples of the joint methods (RE-RAG, RAG, fusion-in-decoder): questions with their
+retrieved contexts.
+"""
 
 import random
 from collections.abc import Sequence
@@ -14,14 +16,16 @@ from winnow.targets import select_targets
 class Group:
     """A question with its retrieved contexts: one training example of a joint method.
 
-    Only `winnow.training.evaluator` reads the relevance labels of the contexts (`has_answer` and `is_gold`).
+    Only `winnow.training.evaluator` reads the relevance labels of the contexts (`has_answer` and
+    `is_gold`).
 
     Attributes:
         question: Question with every accepted answer.
         contexts: Retrieved contexts, at least one.
-        answer_log_probs: Log-probability in nats of the first answer given each context, under a frozen generator. Empty if
-            no frozen generator is used.
-        replies: Answer of a frozen generator given each context, for evaluation. Empty if no frozen generator is used.
+        answer_log_probs: Log-probability in nats of the first answer given each context, under a
+            frozen generator. Empty if no frozen generator is used.
+        replies: Answer of a frozen generator given each context, for evaluation. Empty if no frozen
+            generator is used.
 
     """
 
@@ -35,17 +39,22 @@ class Group:
         question_id = self.question.question_id
         if not self.contexts:
             raise InputError(
-                f"Question {question_id!r} has no contexts. Retrieve contexts for it, or remove it from the split."
+                f"Question {question_id!r} has no contexts. Retrieve contexts for it, or remove it "
+                "from the split."
             )
         if not select_targets(self.question):
             raise InputError(
-                f"Question {question_id!r} has only blank answers. Correct the data set, or remove the question from it."
+                f"Question {question_id!r} has only blank answers. Correct the data set, or remove "
+                "the question from it."
             )
-        for field, values in (("answer_log_probs", self.answer_log_probs), ("replies", self.replies)):
+        for field, values in (
+            ("answer_log_probs", self.answer_log_probs),
+            ("replies", self.replies),
+        ):
             if values and len(values) != len(self.contexts):
                 raise InputError(
-                    f"Question {question_id!r} has {len(values)} {field} but {len(self.contexts)} contexts. "
-                    "Provide one value for each context."
+                    f"Question {question_id!r} has {len(values)} {field} but {len(self.contexts)} "
+                    "contexts. Provide one value for each context."
                 )
 
     def sample_target(self, seed: int, epoch: int) -> str:
@@ -53,11 +62,15 @@ class Group:
 
         The choice depends only on the seed, the epoch and the id of the question.
         """
-        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(select_targets(self.question))
+        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(
+            select_targets(self.question)
+        )
 
 
 def shuffle_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
-    """Return the indices of the groups in an order that depends only on their number, the seed and the epoch."""
+    """Return the indices of the groups in an order that depends only on their number, the seed and
+    the epoch.
+    """
     order = list(range(num_groups))
     random.Random(f"{seed}/{epoch}").shuffle(order)
     return order

@@ -1,10 +1,12 @@
 """The training loop of the joint methods: RE-RAG, RAG and fusion-in-decoder.
 
-A method (`winnow.training.method.Method`) defines the loss of a batch of questions. The loop accumulates gradients, evaluates
-after every epoch, saves checkpoints and keeps the models of the best epoch. With torchrun, it runs on several devices.
+A method (`winnow.training.method.Method`) defines the loss of a batch of questions. The loop
+accumulates gradients, evaluates after every epoch, saves checkpoints and keeps the models of the
+best epoch. With torchrun, it runs on several devices.
 
-transformers' Trainer cannot be used, because the loss may need two models' outputs for all contexts of a question at once.
-Here, question-context pairs are sorted by length, run in chunks within a token budget, and put back in order for the loss.
+transformers' Trainer cannot be used, because the loss may need two models' outputs for all contexts
+of a question at once. Here, question-context pairs are sorted by length, run in chunks within a
+token budget, and put back in order for the loss.
 """
 
 from __future__ import annotations
@@ -40,10 +42,14 @@ from winnow.training.settings import LoopSettings, divide_accumulation
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
 Advance = Callable[[int, str], None]
-"""Callback for a progress bar, which receives the number of new optimizer steps and a text about the last one."""
+"""Callback for a progress bar, which receives the number of new optimizer steps and a text about
+the last one.
+"""
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
-"""Disk space that must be free before training, per trained parameter: for checkpoints and saved models."""
+"""Disk space that must be free before training, per trained parameter: for checkpoints and saved
+models.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,10 @@ class LoopReport:
         peak_memory: Peak memory in bytes.
         best_epoch: Epoch whose models were saved, counted from 1.
         history: Mean metrics on the development questions after each epoch.
-        truncated: Number of pairs that the first process truncated to a model's maximum length since it last started.
-        truncated_answers: Number of distinct answers that it truncated to the maximum length of an answer.
+        truncated: Number of pairs that the first process truncated to a model's maximum length
+            since it last started.
+        truncated_answers: Number of distinct answers that it truncated to the maximum length of an
+            answer.
 
     """
 
@@ -112,7 +120,11 @@ def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: i
 
 
 @without_cudnn_attention()
-@explain_out_of_memory("lower settings.chunk_tokens", "settings.gradient_checkpointing=true", "settings.gradient_caching=true")
+@explain_out_of_memory(
+    "lower settings.chunk_tokens",
+    "settings.gradient_checkpointing=true",
+    "settings.gradient_caching=true",
+)
 def fit(
     method: Method[Any],
     train: Sequence[Group],
@@ -124,8 +136,9 @@ def fit(
 ) -> LoopReport:
     """Train a method's models and save those of the best epoch.
 
-    The run resumes from the checkpoint in the folder `<out>.checkpoint`, if there is one. The folder `out` is created when the
-    run is complete. If it already contains a report, the function returns this report without training.
+    The run resumes from the checkpoint in the folder `<out>.checkpoint`, if there is one. The
+    folder `out` is created when the run is complete. If it already contains a report, the function
+    returns this report without training.
 
     Args:
         method: Training method with its models.
@@ -137,7 +150,8 @@ def fit(
         advance: Callback for a progress bar.
 
     Raises:
-        ConfigError: If there are no training questions, or if `accumulation` is not a multiple of the number of processes.
+        ConfigError: If there are no training questions, or if `accumulation` is not a multiple of
+            the number of processes.
         WinnowError: If the loss or the gradient is not finite. The message names the questions.
 
     """
@@ -145,7 +159,10 @@ def fit(
     if report_file.is_file():
         return LoopReport(**json.loads(report_file.read_text()))
     if not train:
-        raise ConfigError("There are no training questions. Check the training split and the file of retrieved contexts.")
+        raise ConfigError(
+            "There are no training questions. Check the training split and the file of retrieved "
+            "contexts."
+        )
     device = pick_device(settings.device)
     processes = PartialState(cpu=device.type == "cpu")
     divide_accumulation(settings.accumulation, processes.num_processes)
@@ -204,23 +221,36 @@ class _Loop:
         self.out, self.log, self.advance = out, log, advance
         self.processes, self.modules = processes, modules
         use_bfloat16 = resolve_dtype(settings.precision, settings.device) == "bfloat16"
-        self.autocast: Autocast = partial(torch.autocast, device.type, torch.bfloat16, enabled=use_bfloat16)
+        self.autocast: Autocast = partial(
+            torch.autocast, device.type, torch.bfloat16, enabled=use_bfloat16
+        )
         self.batches_per_step = divide_accumulation(settings.accumulation, processes.num_processes)
         parameters = [parameter for module in modules.values() for parameter in module.parameters()]
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
         warmup_steps = max(1, settings.warmup_steps)
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup_steps))
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: min(1.0, (step + 1) / warmup_steps)
+        )
         self.progress = _Progress()
         self.best_folder = out.with_name(out.name + ".best")
         checkpoint_folder = out.with_name(out.name + ".checkpoint")
-        self.checkpoint = Checkpoint(checkpoint_folder, modules, self.optimizer, self.scheduler, processes, method)
-        self.fingerprint = self._build_fingerprint()  # before training, which may change the method's attributes
+        self.checkpoint = Checkpoint(
+            checkpoint_folder, modules, self.optimizer, self.scheduler, processes, method
+        )
+        self.fingerprint = (
+            self._build_fingerprint()
+        )  # before training, which may change the method's attributes
 
     def run(self) -> LoopReport:
         """Train the remaining epochs, then move the best models to `out`."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        check_free_space(self.out.parent, _BYTES_PER_PARAMETER * sum(parameter.numel() for parameter in self.parameters))
+        check_free_space(
+            self.out.parent,
+            _BYTES_PER_PARAMETER * sum(parameter.numel() for parameter in self.parameters),
+        )
         self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
         while self.progress.epoch < self.settings.epochs:
@@ -239,13 +269,17 @@ class _Loop:
         progress, speed = self.progress, self._compute_tokens_per_second()
         counts = self.method.truncated, self.method.truncated_answers
         memory, best = measure_peak_memory(), progress.best_epoch
-        return LoopReport(progress.step, progress.seconds, speed, memory, best, progress.history, *counts)
+        return LoopReport(
+            progress.step, progress.seconds, speed, memory, best, progress.history, *counts
+        )
 
     def _compute_tokens_per_second(self) -> float:
         return self.progress.tokens / max(self.progress.seconds, 1e-9)
 
     def _train_epoch(self) -> None:
-        """Train on the remaining batches of the epoch, in rounds of the batches that one optimizer step accumulates."""
+        """Train on the remaining batches of the epoch, in rounds of the batches that one optimizer
+        step accumulates.
+        """
         batches = self._build_batches()
         num_rounds = math.ceil(len(batches) / self.batches_per_step)
         progress = self.progress
@@ -257,7 +291,10 @@ class _Loop:
             progress.batch = first_batch + len(round_batches)
             progress.seconds += time.monotonic() - start_time
             updates = self.method.updates
-            self.advance(updates, f"loss {terms['loss']:.3f}, epoch {progress.epoch + 1} of {self.settings.epochs}")
+            self.advance(
+                updates,
+                f"loss {terms['loss']:.3f}, epoch {progress.epoch + 1} of {self.settings.epochs}",
+            )
             is_last_round = round_index + 1 == num_rounds
             if self._is_due(self.settings.logging_steps) or is_last_round:
                 self._log_step(terms)
@@ -265,11 +302,15 @@ class _Loop:
                 self.checkpoint.save(self.fingerprint, asdict(progress))
 
     def _is_due(self, interval_steps: int) -> bool:
-        """Return whether the last updates reached a multiple of `interval_steps` optimizer steps."""
+        """Return whether the last updates reached a multiple of `interval_steps`
+        optimizer steps.
+        """
         return self.progress.step % interval_steps < self.method.updates
 
     def _build_batches(self) -> list[list[Group]]:
-        """Build this process's batches of the epoch. Some questions are repeated, so that all processes have equally many."""
+        """Build this process's batches of the epoch. Some questions are repeated, so that all
+        processes have equally many.
+        """
         world_size, rank = self.processes.num_processes, self.processes.process_index
         order = shuffle_indices(len(self.train), self.settings.seed, self.progress.epoch)
         order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world_size)
@@ -278,26 +319,36 @@ class _Loop:
         return [groups[start : start + batch_size] for start in range(0, len(groups), batch_size)]
 
     def _train_on_batches(self, group_batches: Sequence[Sequence[Group]]) -> dict[str, float]:
-        """Prepare the batches without gradients, then take the method's optimizer steps on them; return the last terms."""
+        """Prepare the batches without gradients, then take the method's optimizer steps on them;
+        return the last terms.
+        """
         for module in self.modules.values():
             module.eval()
         batches: list[Any] = []
         with torch.no_grad(), self.autocast():
             for groups in group_batches:
                 batches.append(self.method.prepare(groups, self.settings.seed, self.progress.epoch))
-                self.advance(0, f"{len(batches)} of {len(group_batches)} batches of the step prepared")
+                self.advance(
+                    0, f"{len(batches)} of {len(group_batches)} batches of the step prepared"
+                )
         terms: dict[str, float] = {}
         for update in range(self.method.updates):
             terms = self._update_weights(group_batches, batches)
             self.advance(0, f"update {update + 1} of {self.method.updates} on the step's batches")
             self.progress.step += 1
-            if any(gather_object([self.method.should_stop(terms)])):  # all processes take the same updates
+            if any(
+                gather_object([self.method.should_stop(terms)])
+            ):  # all processes take the same updates
                 self.progress.step += self.method.updates - update - 1
                 break
         return terms
 
-    def _update_weights(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
-        """Take one optimizer step on the batches, each weighted by its number of questions; return the loss terms."""
+    def _update_weights(
+        self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]
+    ) -> dict[str, float]:
+        """Take one optimizer step on the batches, each weighted by its number of questions; return
+        the loss terms.
+        """
         for module in self.modules.values():
             module.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -306,18 +357,28 @@ class _Loop:
         for batch, groups in zip(batches, group_batches, strict=True):
             scale = len(groups) / num_questions
             terms, num_tokens = accumulate_gradients(
-                self.method, batch, groups, self.settings, self.progress.epoch, scale=scale, autocast=self.autocast
+                self.method,
+                batch,
+                groups,
+                self.settings,
+                self.progress.epoch,
+                scale=scale,
+                autocast=self.autocast,
             )
             self.progress.tokens += num_tokens * self.processes.num_processes
             for name, value in terms.items():
                 totals[name] = totals.get(name, 0.0) + scale * value
         self._average_gradients()
-        grad_norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
+        grad_norm = torch.nn.utils.clip_grad_norm_(
+            self.parameters, self.settings.max_grad_norm or math.inf
+        )
         if not torch.isfinite(grad_norm):
-            step_question_ids = [question_id for groups in group_batches for question_id in list_question_ids(groups)]
+            step_question_ids = [
+                question_id for groups in group_batches for question_id in list_question_ids(groups)
+            ]
             raise WinnowError(
-                f"The gradient norm became {grad_norm.item()} in step {self.progress.step} on the questions "
-                f"{step_question_ids}. Lower the learning rate, or train in float32."
+                f"The gradient norm became {grad_norm.item()} in step {self.progress.step} on the "
+                f"questions {step_question_ids}. Lower the learning rate, or train in float32."
             )
         self.optimizer.step()
         self.scheduler.step()
@@ -339,7 +400,9 @@ class _Loop:
         progress = self.progress
         progress.epoch += 1
         progress.batch = 0
-        means = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
+        means = (
+            {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
+        )
         progress.history.append({"epoch": progress.epoch, **means})
         if means and self.processes.is_main_process:
             self.log({f"dev_{name}": value for name, value in means.items()}, progress.step)
@@ -381,16 +444,29 @@ class _Loop:
         partial_folder.rename(folder)
 
     def _build_fingerprint(self) -> dict[str, Any]:
-        """Build the values by which a checkpoint identifies its run: method, settings, data and models."""
+        """Build the values by which a checkpoint identifies its run: method, settings, data and
+        models.
+        """
         ignored_settings = get_speed_only_settings(LoopSettings)
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in ignored_settings}
-        method_settings = {name: value for name, value in vars(self.method).items() if isinstance(value, str | int | float)}
+        settings = {
+            name: value
+            for name, value in asdict(self.settings).items()
+            if name not in ignored_settings
+        }
+        method_settings = {
+            name: value
+            for name, value in vars(self.method).items()
+            if isinstance(value, str | int | float)
+        }
         return {
             "method": type(self.method).__name__,
             **{f"method.{name}": value for name, value in method_settings.items()},
             **settings,
             "questions": compute_key([list_question_ids(self.train), list_question_ids(self.dev)]),
             "processes": self.processes.num_processes,
-            **{f"{name}.parameters": sum(p.numel() for p in module.parameters()) for name, module in self.modules.items()},
+            **{
+                f"{name}.parameters": sum(p.numel() for p in module.parameters())
+                for name, module in self.modules.items()
+            },
             **{f"{name}.class": type(module).__name__ for name, module in self.modules.items()},
         }

@@ -1,11 +1,12 @@
 """Losses of RE-RAG as pure functions of the models' outputs (section 2.3 of the paper).
 
-P_RE(context | question) is the relevance estimator's probability of a context, and P_G(answer | question, context) is the
-generator's probability of the answer.
+P_RE(context | question) is the relevance estimator's probability of a context, and P_G(answer |
+question, context) is the generator's probability of the answer.
 
-The suffix of a tensor's name gives its dimensions: Q questions, C contexts per question. `mask_QC` is True where a question
-has a context, and values at other positions are ignored. As in the paper's equations, the loss of a question is the sum over
-its contexts. The loss of a batch is the mean over its questions.
+The suffix of a tensor's name gives its dimensions: Q questions, C contexts per question. `mask_QC`
+is True where a question has a context, and values at other positions are ignored. As in the paper's
+equations, the loss of a question is the sum over its contexts. The loss of a batch is the mean over
+its questions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Objective = Literal["paper", "marginal"]
 def check_objective(objective: str) -> None:
     """Raise ConfigError for an unknown objective."""
     if objective not in get_args(Objective):
-        raise ConfigError(f"The setting objective must be paper or marginal; received {objective!r}.")
+        raise ConfigError(
+            f"The setting objective must be paper or marginal; received {objective!r}."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,17 @@ def normalize_scores(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Te
 
 
 def generation_loss(
-    log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor, objective: Objective
+    log_weights_QC: torch.Tensor,
+    log_answer_QC: torch.Tensor,
+    mask_QC: torch.Tensor,
+    objective: Objective,
 ) -> torch.Tensor:
     """Compute the loss L_gen of each question, (Q,).
 
-    The objective "paper" is eq. 7 as printed: the sum of -log(P_RE * P_G) over the contexts. Its minimum with respect to
-    P_RE is the uniform distribution. The objective "marginal" is -log of the sum of P_RE * P_G over the contexts: the
-    negative log-likelihood of eq. 2, as in RAG-sequence.
+    The objective "paper" is eq. 7 as printed: the sum of -log(P_RE * P_G) over the contexts. Its
+    minimum with respect to P_RE is the uniform distribution. The objective "marginal" is -log of
+    the sum of P_RE * P_G over the contexts: the negative log-likelihood of eq. 2, as in
+    RAG-sequence.
     """
     log_joint = log_weights_QC + log_answer_QC
     if objective == "paper":
@@ -71,7 +78,9 @@ def generation_loss(
     return -log_joint.masked_fill(~mask_QC, -math.inf).logsumexp(dim=-1)
 
 
-def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
+def estimation_loss(
+    log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor
+) -> torch.Tensor:
     """Compute the loss L_re = KL(P_RE || Q_G) of each question, (Q,) (eqs. 8 to 10).
 
     The target Q_G is P_G normalized over the contexts of the question. No gradient flows into it.
@@ -82,7 +91,9 @@ def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, m
 
 
 def token_loss(other_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Compute the loss L_tok of each question, (Q,): the estimator's probability of tokens but "true" and "false" (eq. 11)."""
+    """Compute the loss L_tok of each question, (Q,): the estimator's probability of tokens but
+    "true" and "false" (eq. 11).
+    """
     return other_QC.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 

@@ -10,7 +10,9 @@ from winnow.errors import ModelError
 
 
 def measure_peak_memory() -> int:
-    """Return the peak memory in bytes: the GPU's if a GPU was used, otherwise the resident memory of this process."""
+    """Return the peak memory in bytes: the GPU's if a GPU was used, otherwise the resident memory
+    of this process.
+    """
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux reports kibibytes
@@ -18,7 +20,8 @@ def measure_peak_memory() -> int:
 
 @contextmanager
 def explain_out_of_memory(*remedies: str) -> Iterator[None]:
-    """Convert torch's out-of-memory error to one that says which settings need less; also a decorator.
+    """Convert torch's out-of-memory error to one that says which settings need less; also a
+    decorator.
 
     Args:
         remedies: Settings of the training that need less memory, the first to try first.
@@ -32,6 +35,7 @@ def explain_out_of_memory(*remedies: str) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"The GPU has too little memory for this training ({reason}). Change one of its settings, in this order: "
-            f"{'; '.join(remedies)}. After those that affect only the speed, the training continues from the checkpoint."
+            f"The GPU has too little memory for this training ({reason}). Change one of its "
+            f"settings, in this order: {'; '.join(remedies)}. After those that affect only the "
+            "speed, the training continues from the checkpoint."
         ) from error

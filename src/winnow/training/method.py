@@ -1,8 +1,10 @@
-"""Interface of a training method, which defines the trained models, the loss of a batch, and the evaluation.
+"""Interface of a training method, which defines the trained models, the loss of a batch, and the
+evaluation.
 
-The training loop and the methods share these terms: a group is a question with its retrieved contexts, and a chunk is a set
-of rows of a batch that run through the models together. The values of a batch are a tensor (rows, columns) that the method
-computes chunk by chunk, such as log-likelihoods. The loss is a function of the values of the whole batch.
+The training loop and the methods share these terms: a group is a question with its retrieved
+contexts, and a chunk is a set of rows of a batch that run through the models together. The values
+of a batch are a tensor (rows, columns) that the method computes chunk by chunk, such as
+log-likelihoods. The loss is a function of the values of the whole batch.
 """
 
 from __future__ import annotations
@@ -29,21 +31,26 @@ class Method(ABC, Generic[Batch]):
 
     `Batch` is the type that `prepare` returns. By default, it is the sequence of groups.
 
-    A reinforcement learning method draws answers (rollouts) from its model and scores them in `prepare`, without gradients. It
-    stores their log-probabilities in the batch, on which the loop takes `updates` optimizer steps. State that changes during
-    training must be returned by `state_dict`, so that checkpoints contain it.
+    A reinforcement learning method draws answers (rollouts) from its model and scores them in
+    `prepare`, without gradients. It stores their log-probabilities in the batch, on which the loop
+    takes `updates` optimizer steps. State that changes during training must be returned by
+    `state_dict`, so that checkpoints contain it.
     """
 
     updates: int = 1
     """Number of optimizer steps on each prepared batch."""
 
     criterion: str = "em"
-    """Metric of `evaluate` whose mean on the development questions, the higher the better, selects the epoch."""
+    """Metric of `evaluate` whose mean on the development questions, the higher the better, selects
+    the epoch.
+    """
 
     @property
     @abstractmethod
     def components(self) -> Mapping[str, PairModel]:
-        """Return the trained models with their tokenizers, by the name of the folder to which each is saved."""
+        """Return the trained models with their tokenizers, by the name of the folder to which each
+        is saved.
+        """
 
     @property
     def models(self) -> Mapping[str, LanguageModel]:
@@ -66,12 +73,16 @@ class Method(ABC, Generic[Batch]):
 
     @property
     def truncated(self) -> int:
-        """Return the number of question-passage pairs that have been truncated to a model's maximum length so far."""
+        """Return the number of question-passage pairs that have been truncated to a model's maximum
+        length so far.
+        """
         return sum(component.truncated for component in self.components.values())
 
     @property
     def truncated_answers(self) -> int:
-        """Return the number of distinct answers that have been truncated to the maximum length of an answer so far."""
+        """Return the number of distinct answers that have been truncated to the maximum length of
+        an answer so far.
+        """
         return sum(component.truncated_answers for component in self.components.values())
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (subclasses use seed and epoch)
@@ -90,7 +101,8 @@ class Method(ABC, Generic[Batch]):
             batch: Batch that `prepare` returned.
             seed: Seed of the choice of target answers.
             epoch: Epoch, which also seeds this choice.
-            max_tokens: Maximum number of tokens in a chunk, including padding. A longer row forms a chunk of its own.
+            max_tokens: Maximum number of tokens in a chunk, including padding. A longer row forms a
+                chunk of its own.
 
         """
 
@@ -104,18 +116,23 @@ class Method(ABC, Generic[Batch]):
         """
 
     def should_stop(self, terms: Mapping[str, float]) -> bool:  # noqa: ARG002 (subclasses use the terms)
-        """Return whether the remaining updates on a batch are left out, given the loss terms of the last one."""
+        """Return whether the remaining updates on a batch are left out, given the loss terms of the
+        last one.
+        """
         return False
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Compute the metrics of each question, such as "em" (exact match).
 
-        The loop keeps the models of the epoch with the highest mean of `criterion`, and of several equal ones the latest.
+        The loop keeps the models of the epoch with the highest mean of `criterion`, and of several
+        equal ones the latest.
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that a checkpoint stores besides the models and the optimizer, as plain values and tensors."""
+        """Return the state that a checkpoint stores besides the models and the optimizer, as plain
+        values and tensors.
+        """
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

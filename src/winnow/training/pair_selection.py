@@ -1,4 +1,6 @@
-"""Selection of labeled pairs of questions and passages, on which a relevance evaluator is trained."""
+"""Selection of labeled pairs of questions and passages, on which a relevance evaluator
+is trained.
+"""
 
 import random
 from collections.abc import Sequence
@@ -18,12 +20,15 @@ from winnow.training.groups import Group
 class PairSelection:
     """Numbers of relevant and irrelevant passages per question.
 
-    The choice depends only on the seed and the question, and that of random negatives also on the other questions.
+    The choice depends only on the seed and the question, and that of random negatives also on the
+    other questions.
 
     Args:
         positives: Maximum number of relevant passages. Questions without one are left out.
-        hard_negatives: Maximum number of irrelevant passages among those that were retrieved for the question.
-        random_negatives: Number of passages that were retrieved for other questions and contain no answer to this one.
+        hard_negatives: Maximum number of irrelevant passages among those that were retrieved for
+            the question.
+        random_negatives: Number of passages that were retrieved for other questions and contain no
+            answer to this one.
         seed: Seed of the choice.
 
     """
@@ -40,12 +45,15 @@ class PairSelection:
         negatives = (self.hard_negatives, self.random_negatives)
         if self.positives < 1 or min(negatives) < 0 or not any(negatives):
             raise ConfigError(
-                "joint.data.pairs needs positives of at least 1, and at least one hard or random negative; received "
-                f"positives={self.positives}, hard_negatives={negatives[0]} and random_negatives={negatives[1]}."
+                "joint.data.pairs needs positives of at least 1, and at least one hard or random "
+                f"negative; received positives={self.positives}, hard_negatives={negatives[0]} "
+                f"and random_negatives={negatives[1]}."
             )
 
     def select(self, groups: Sequence[Group]) -> list[Group]:
-        """Select the pairs of each question. Questions without a relevant or without an irrelevant passage are left out."""
+        """Select the pairs of each question. Questions without a relevant or without an irrelevant
+        passage are left out.
+        """
         pool = [context for group in groups for context in group.contexts]
         selected = []
         for group in groups:
@@ -60,15 +68,29 @@ class PairSelection:
         return selected
 
     def _draw_random(
-        self, question: Question, own: Sequence[Context], pool: Sequence[Context], rng: random.Random
+        self,
+        question: Question,
+        own: Sequence[Context],
+        pool: Sequence[Context],
+        rng: random.Random,
     ) -> list[Context]:
-        """Draw passages of other questions without an answer to this one; fewer if the pool has not so many."""
+        """Draw passages of other questions without an answer to this one; fewer if the pool has not
+        so many.
+        """
         if not self.random_negatives:
             return []
         own_ids = {context.passage.passage_id for context in own} | set(question.gold_passage_ids)
-        candidates = (pool[index] for index in rng.sample(range(len(pool)), min(len(pool), 20 * self.random_negatives)))
+        candidates = (
+            pool[index]
+            for index in rng.sample(range(len(pool)), min(len(pool), 20 * self.random_negatives))
+        )
         others = {context.passage.passage_id: context for context in candidates}
         drawn = [context for passage_id, context in others.items() if passage_id not in own_ids]
         contain_answer = has_answers([context.passage.text for context in drawn], question.answers)
-        irrelevant = [context for context, contains in zip(drawn, contain_answer, strict=True) if not contains]
-        return [replace(context, rank=0, has_answer=False, is_gold=False) for context in irrelevant[: self.random_negatives]]
+        irrelevant = [
+            context for context, contains in zip(drawn, contain_answer, strict=True) if not contains
+        ]
+        return [
+            replace(context, rank=0, has_answer=False, is_gold=False)
+            for context in irrelevant[: self.random_negatives]
+        ]

@@ -1,7 +1,8 @@
-"""Arithmetic of proximal policy optimization (Schulman et al. 2017) over replies of different lengths.
+"""Arithmetic of proximal policy optimization (Schulman et al. 2017) over replies of different
+lengths.
 
-Values of tokens are tensors of shape (rows, tokens). A mask is True for the tokens of a reply, which stand together; what a
-tensor contains elsewhere does not matter.
+Values of tokens are tensors of shape (rows, tokens). A mask is True for the tokens of a reply,
+which stand together; what a tensor contains elsewhere does not matter.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ def compute_advantages(
         values: Estimate of the return from each token on.
         mask: Mask of the replies.
         discount: Discount factor (gamma).
-        trace: Weight of longer estimates (lambda): 0 is the temporal difference, and 1 the return minus the value.
+        trace: Weight of longer estimates (lambda): 0 is the temporal difference, and 1 the return
+            minus the value.
 
     """
     import torch
 
     rewards, values = rewards * mask, values * mask
     advantages = torch.zeros_like(values)
-    following_value, following_advantage = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
+    following_value, following_advantage = (
+        torch.zeros_like(values[:, 0]),
+        torch.zeros_like(values[:, 0]),
+    )
     for token in reversed(range(values.shape[1])):
         is_reply = mask[:, token]
         error = rewards[:, token] + discount * following_value - values[:, token]
@@ -60,9 +65,14 @@ def whiten(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def compute_policy_loss(
-    log_probs: torch.Tensor, old_log_probs: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor, clip: float
+    log_probs: torch.Tensor,
+    old_log_probs: torch.Tensor,
+    advantages: torch.Tensor,
+    mask: torch.Tensor,
+    clip: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the clipped objective (Schulman et al. 2017, eq. 7), negated, and the share of tokens whose ratio is clipped.
+    """Compute the clipped objective (Schulman et al. 2017, eq. 7), negated, and the share of tokens
+    whose ratio is clipped.
 
     Args:
         log_probs: Log-probabilities under the trained policy, with gradients.
@@ -82,9 +92,14 @@ def compute_policy_loss(
 
 
 def compute_value_loss(
-    values: torch.Tensor, old_values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor, clip: float
+    values: torch.Tensor,
+    old_values: torch.Tensor,
+    returns: torch.Tensor,
+    mask: torch.Tensor,
+    clip: float,
 ) -> torch.Tensor:
-    """Compute half the squared error of the values, where a change by more than `clip` does not lower the loss.
+    """Compute half the squared error of the values, where a change by more than `clip` does not
+    lower the loss.
 
     Args:
         values: Values of the trained head, with gradients.
@@ -101,15 +116,17 @@ def compute_value_loss(
 
 @dataclass
 class KlPenalty:
-    """The weight of the penalty on the divergence from the reference model, fixed or adapted to a target.
+    """The weight of the penalty on the divergence from the reference model, fixed or adapted to a
+    target.
 
-    The adaptive weight grows while the divergence is above the target and shrinks while it is below (Ziegler et al. 2019,
-    section 2.2).
+    The adaptive weight grows while the divergence is above the target and shrinks while it is below
+    (Ziegler et al. 2019, section 2.2).
 
     Attributes:
         weight: Weight (beta), which `update` changes.
         target: Divergence of a reply in nats, or None for a fixed weight.
-        horizon: Number of replies after which a divergence far from its target has changed the weight by about 20 %.
+        horizon: Number of replies after which a divergence far from its target has changed the
+            weight by about 20 %.
 
     """
 
@@ -121,8 +138,9 @@ class KlPenalty:
         """Raise ConfigError for settings out of range."""
         if self.weight < 0 or self.horizon < 1 or (self.target is not None and self.target <= 0):
             raise ConfigError(
-                "The weight of the KL penalty must be at least 0, its target above 0 (or null) and its horizon at least 1; "
-                f"received {self.weight}, {self.target} and {self.horizon}."
+                "The weight of the KL penalty must be at least 0, its target above 0 (or null) "
+                f"and its horizon at least 1; received {self.weight}, {self.target} and "
+                f"{self.horizon}."
             )
 
     def update(self, divergence: float, num_replies: int) -> None:

@@ -1,7 +1,9 @@
-"""Proximal policy optimization of a reader on the reward of its replies (RAGE, section 4; Ouyang et al. 2022).
+"""Proximal policy optimization of a reader on the reward of its replies (RAGE, section 4; Ouyang et
+al. 2022).
 
-TRL no longer has PPO. The reader learns by LoRA adapters: without them, it is the reference model, so that no second copy is
-in memory. Replies are drawn with the current weights, and their log-probabilities come from the model that is trained.
+TRL no longer has PPO. The reader learns by LoRA adapters: without them, it is the reference model,
+so that no second copy is in memory. Replies are drawn with the current weights, and their
+log-probabilities come from the model that is trained.
 """
 
 from __future__ import annotations
@@ -86,8 +88,9 @@ class Rollouts:
 class Ppo(Method[Rollouts]):
     """Proximal policy optimization of a causal reader.
 
-    The reward of a reply comes with its last token, and every token costs the divergence from the reference model, the reader
-    before the training. A linear head on the last hidden state estimates the return.
+    The reward of a reply comes with its last token, and every token costs the divergence from the
+    reference model, the reader before the training. A linear head on the last hidden state
+    estimates the return.
 
     Args:
         base: Name or folder of the reader to train.
@@ -103,8 +106,8 @@ class Ppo(Method[Rollouts]):
         discount: Discount factor.
         trace: Weight of longer estimates of the advantage (lambda).
         kl: Weight of the penalty on the divergence from the reference model.
-        max_divergence: Divergence from the policy that drew the replies, in nats per token, above which the remaining updates
-            on a batch are left out; None for no limit.
+        max_divergence: Divergence from the policy that drew the replies, in nats per token, above
+            which the remaining updates on a batch are left out; None for no limit.
         quantize: "none" or, on a GPU, "4bit" (QLoRA).
         device: "auto", "cpu" or "cuda".
 
@@ -131,13 +134,19 @@ class Ppo(Method[Rollouts]):
 
     def __post_init__(self) -> None:
         """Raise ConfigError for settings out of range."""
-        if min(self.lora_rank, self.passes, self.minibatches) < 1 or min(self.clip, self.value_clip) <= 0:
+        if (
+            min(self.lora_rank, self.passes, self.minibatches) < 1
+            or min(self.clip, self.value_clip) <= 0
+        ):
             raise ConfigError(
-                "The rank of the adapters and the numbers of passes and mini-batches must be at least 1, and the clipping "
-                f"above 0; received {self.lora_rank}, {self.passes}, {self.minibatches}, {self.clip} and {self.value_clip}."
+                "The rank of the adapters and the numbers of passes and mini-batches must be at "
+                f"least 1, and the clipping above 0; received {self.lora_rank}, {self.passes}, "
+                f"{self.minibatches}, {self.clip} and {self.value_clip}."
             )
         if not (0 <= self.discount <= 1 and 0 <= self.trace <= 1):
-            raise ConfigError(f"discount and trace must be in [0, 1]; received {self.discount} and {self.trace}.")
+            raise ConfigError(
+                f"discount and trace must be in [0, 1]; received {self.discount} and {self.trace}."
+            )
         if self.decoding.temperature <= 0:
             raise ConfigError("Rollouts are sampled: set decoding.temperature above 0.")
 
@@ -183,12 +192,17 @@ class Ppo(Method[Rollouts]):
         self.policy.tokenizer.save_pretrained(folder)
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Rollouts:  # noqa: ARG002 (PyTorch's random state is seeded)
-        """Draw a reply to each question, and compute its reward, its advantages and its divergence from the reference."""
+        """Draw a reply to each question, and compute its reward, its advantages and its divergence
+        from the reference.
+        """
         import torch
 
         prompts = encode_prompts(self.policy, [self.task.build_prompt(group) for group in groups])
         replies = self._generate(prompts, self.decoding.temperature)
-        scores = [self.task.score(group, self._decode(reply)) for group, reply in zip(groups, replies, strict=True)]
+        scores = [
+            self.task.score(group, self._decode(reply))
+            for group, reply in zip(groups, replies, strict=True)
+        ]
         sequences = [[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)]
         targets, mask = self._align(replies)
         log_probs, values, _ = self._run_all(sequences, targets)
@@ -208,21 +222,41 @@ class Ppo(Method[Rollouts]):
         self.kl.update(per_reply, len(groups))
         order = torch.randperm(len(groups)).tolist()
         returns = advantages + values
-        return Rollouts(sequences, targets, mask, log_probs, values, whiten(advantages, mask), returns, report, order)
+        return Rollouts(
+            sequences,
+            targets,
+            mask,
+            log_probs,
+            values,
+            whiten(advantages, mask),
+            returns,
+            report,
+            order,
+        )
 
     def chunks(self, batch: Rollouts, seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
-        """Divide the replies of the next mini-batch into chunks. The columns are log-probabilities, values and entropies."""
+        """Divide the replies of the next mini-batch into chunks. The columns are log-probabilities,
+        values and entropies.
+        """
         import torch
 
         rows = batch.start_update(self.minibatches)
         sequences, targets = [batch.sequences[row] for row in rows], batch.targets[rows]
 
         def run(positions: Sequence[int]) -> torch.Tensor:
-            return torch.cat(self._run([sequences[position] for position in positions], targets[list(positions)]), dim=1)
+            return torch.cat(
+                self._run(
+                    [sequences[position] for position in positions], targets[list(positions)]
+                ),
+                dim=1,
+            )
 
         lengths = [len(sequence) for sequence in sequences]
         batches = group_by_token_budget(lengths, max_tokens)
-        return [Chunk(part, partial(run, part), sum(lengths[position] for position in part)) for part in batches]
+        return [
+            Chunk(part, partial(run, part), sum(lengths[position] for position in part))
+            for part in batches
+        ]
 
     def loss(self, values: torch.Tensor, batch: Rollouts) -> Mapping[str, torch.Tensor]:
         """Compute the loss of the current mini-batch: clipped objective, values and entropy."""
@@ -231,8 +265,12 @@ class Ppo(Method[Rollouts]):
         log_probs, estimates, entropies = values.chunk(3, dim=1)
         rows = batch.rows
         mask, old_log_probs = batch.mask[rows], batch.log_probs[rows]
-        policy_loss, clipped = compute_policy_loss(log_probs, old_log_probs, batch.advantages[rows], mask, self.clip)
-        value_loss = compute_value_loss(estimates, batch.values[rows], batch.returns[rows], mask, self.value_clip)
+        policy_loss, clipped = compute_policy_loss(
+            log_probs, old_log_probs, batch.advantages[rows], mask, self.clip
+        )
+        value_loss = compute_value_loss(
+            estimates, batch.values[rows], batch.returns[rows], mask, self.value_clip
+        )
         entropy = masked_mean(entropies, mask)
         log_ratios = torch.where(mask, log_probs.detach() - old_log_probs, 0.0)
         terms = {
@@ -271,7 +309,9 @@ class Ppo(Method[Rollouts]):
         replies: list[list[int]] = []
         for start in range(0, len(prompts), _MAX_PROMPTS):
             part = prompts[start : start + _MAX_PROMPTS]
-            replies += generate_replies(self.policy, part, self.decoding.max_new_tokens, temperature)
+            replies += generate_replies(
+                self.policy, part, self.decoding.max_new_tokens, temperature
+            )
         return replies
 
     def _decode(self, reply: Sequence[int]) -> str:
@@ -289,16 +329,25 @@ class Ppo(Method[Rollouts]):
         import torch
 
         parts = [
-            self._run(sequences[start : start + _MAX_PROMPTS], targets[start : start + _MAX_PROMPTS])
+            self._run(
+                sequences[start : start + _MAX_PROMPTS], targets[start : start + _MAX_PROMPTS]
+            )
             for start in range(0, len(sequences), _MAX_PROMPTS)
         ]
         log_probs, values, entropies = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         return log_probs, values, entropies
 
-    def _run(self, sequences: Sequence[Sequence[int]], targets: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Compute the log-probabilities of the targets, the values before them, and the entropies, each (rows, tokens)."""
+    def _run(
+        self, sequences: Sequence[Sequence[int]], targets: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Compute the log-probabilities of the targets, the values before them, and the entropies,
+        each (rows, tokens).
+        """
         lm = self.policy
-        ids, mask = (tensor.to(lm.device) for tensor in pad_rows(sequences, int(lm.tokenizer.pad_token_id), left=True))
+        ids, mask = (
+            tensor.to(lm.device)
+            for tensor in pad_rows(sequences, int(lm.tokenizer.pad_token_id), left=True)
+        )
         width = targets.shape[1]
         output = lm.model(
             input_ids=ids,

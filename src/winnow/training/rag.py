@@ -1,6 +1,8 @@
-"""Training of RAG-sequence, in which the retriever's scores weight the contexts and only the generator is trained.
+"""Training of RAG-sequence, in which the retriever's scores weight the contexts and only the
+generator is trained.
 
-This is the baseline of RE-RAG's ablation (table 7). Numbers of equations are those of the RE-RAG paper.
+This is the baseline of RE-RAG's ablation (table 7). Numbers of equations are those of the RE-RAG
+paper.
 """
 
 from __future__ import annotations
@@ -29,13 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Rag(Method[Sequence[Group]]):
-    """A training method for a generator with fixed weights of the contexts, which come from the retriever's scores.
+    """A training method for a generator with fixed weights of the contexts, which come from the
+    retriever's scores.
 
     Args:
         generator: Generator to train.
-        objective: "marginal" for the likelihood of eq. 2 (RAG-sequence), or "paper" for the sum of -log P_G over the contexts.
+        objective: "marginal" for the likelihood of eq. 2 (RAG-sequence), or "paper" for the sum of
+            -log P_G over the contexts.
         scale: Factor of the retriever's scores in eq. 1. The value 0 gives uniform weights.
-        top: Number of contexts per question in evaluation, in retrieved order. Training uses all contexts of a group.
+        top: Number of contexts per question in evaluation, in retrieved order. Training uses all
+            contexts of a group.
 
     """
 
@@ -58,40 +63,68 @@ class Rag(Method[Sequence[Group]]):
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
         """Divide the pairs of all questions into chunks of similar length.
 
-        A row is a pair of a question and one of its contexts. The only column is log P_G(answer | question, context).
+        A row is a pair of a question and one of its contexts. The only column is log P_G(answer |
+        question, context).
         """
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
+        pairs = [
+            (group.question.text, group.contexts[position].passage)
+            for group, position in list_pairs(batch)
+        ]
         self.generator.tokens.prepare(pairs)
         inputs = [self.generator.tokens.encode(*pair) for pair in pairs]
-        answers = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
-        targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
+        answers = [
+            self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch
+        ]
+        targets = [
+            answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts
+        ]
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
-            return self.generator.log_likelihood([inputs[row] for row in rows], [targets[row] for row in rows])[:, None]
+            return self.generator.log_likelihood(
+                [inputs[row] for row in rows], [targets[row] for row in rows]
+            )[:, None]
 
         def count_tokens(rows: Sequence[int]) -> int:
             return sum(len(inputs[row]) + len(targets[row]) for row in rows)
 
         row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
-        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
+        return [
+            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
+        ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the generation loss with the contexts weighted by the retriever's scores."""
         import torch
 
         answer_log_probs, mask = pad_by_question(batch, values[:, 0], 0.0)
-        scaled_scores = [self.scale * context.get_retriever_score() for group in batch for context in group.contexts]
+        scaled_scores = [
+            self.scale * context.get_retriever_score()
+            for group in batch
+            for context in group.contexts
+        ]
         scores, _ = pad_by_question(batch, torch.tensor(scaled_scores, device=values.device), 0.0)
         context_log_weights = normalize_scores(scores, mask)
-        return {"loss": generation_loss(context_log_weights, answer_log_probs, mask, self.objective).mean()}
+        return {
+            "loss": (
+                generation_loss(context_log_weights, answer_log_probs, mask, self.objective).mean()
+            )
+        }
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer each question by marginalization over its first `top` contexts and compute exact match."""
+        """Answer each question by marginalization over its first `top` contexts and compute exact
+        match.
+        """
         positions = [range(min(self.top, len(group.contexts))) for group in groups]
         metrics = []
-        for group, replies in zip(groups, generate_replies(self.generator, groups, positions), strict=True):
+        for group, replies in zip(
+            groups, generate_replies(self.generator, groups, positions), strict=True
+        ):
             answers = [reply.text for reply in replies]
-            scores = [self.scale * context.get_retriever_score() for context in group.contexts[: self.top]]
-            answer = marginalization.select_most_probable_answer(answers, [reply.log_p for reply in replies], scores)
+            scores = [
+                self.scale * context.get_retriever_score() for context in group.contexts[: self.top]
+            ]
+            answer = marginalization.select_most_probable_answer(
+                answers, [reply.log_p for reply in replies], scores
+            )
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics

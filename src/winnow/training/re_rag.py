@@ -1,6 +1,8 @@
-"""Training of RE-RAG: a relevance estimator learns from a generator's likelihoods, without relevance labels.
+"""Training of RE-RAG: a relevance estimator learns from a generator's likelihoods, without
+relevance labels.
 
-Numbers of sections, equations and tables are those of the RE-RAG paper, which describes the training in section 2.3.
+Numbers of sections, equations and tables are those of the RE-RAG paper, which describes the
+training in section 2.3.
 """
 
 from __future__ import annotations
@@ -37,13 +39,15 @@ class ReRag(Method[Sequence[Group]]):
     """A training method for a relevance estimator, alone or jointly with a generator.
 
     Args:
-        estimator: Estimator to train. Its kind and size may differ from the generator's ("mixed" in the paper's table 1).
-        generator: Generator to train jointly. If it is None, the estimator learns from a frozen generator, whose
-            log-likelihoods and replies are in the groups.
-        objective: Form of the generation loss L_gen: "paper" for eq. 7 as printed, or "marginal" for the negative
-            log-likelihood of eq. 2; see `winnow.training.losses`.
+        estimator: Estimator to train. Its kind and size may differ from the generator's ("mixed" in
+            the paper's table 1).
+        generator: Generator to train jointly. If it is None, the estimator learns from a frozen
+            generator, whose log-likelihoods and replies are in the groups.
+        objective: Form of the generation loss L_gen: "paper" for eq. 7 as printed, or "marginal"
+            for the negative log-likelihood of eq. 2; see `winnow.training.losses`.
         alpha_re: Weight of the estimator's loss L_re.
-        alpha_tok: Weight of L_tok, the loss of the estimator's probability for tokens but "true" and "false".
+        alpha_tok: Weight of L_tok, the loss of the estimator's probability for tokens but "true"
+            and "false".
         top: Number of contexts per question in evaluation, ranked by the estimator (appendix B).
 
     """
@@ -70,23 +74,31 @@ class ReRag(Method[Sequence[Group]]):
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
         """Divide the pairs of all questions into chunks of similar length.
 
-        A row is a pair of a question and one of its contexts. The columns are the estimator's log-odds, its probability of
-        all tokens but "true" and "false", and log P_G(answer | question, context).
+        A row is a pair of a question and one of its contexts. The columns are the estimator's
+        log-odds, its probability of all tokens but "true" and "false", and log P_G(answer |
+        question, context).
         """
         import torch
 
         estimator_rows, passage_starts = encode_pairs(self.estimator, batch)
         frozen_log_probs = torch.tensor(
-            [group.answer_log_probs[position] for group, position in list_pairs(batch)] if self.generator is None else []
+            [group.answer_log_probs[position] for group, position in list_pairs(batch)]
+            if self.generator is None
+            else []
         )
         generator_rows, targets = self._encode_generator_inputs(batch, seed, epoch)
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
-            scores = self.estimator.estimate([estimator_rows[row] for row in rows], [passage_starts[row] for row in rows])
+            scores = self.estimator.estimate(
+                [estimator_rows[row] for row in rows], [passage_starts[row] for row in rows]
+            )
             if self.generator is None:
                 answer_log_probs = frozen_log_probs[list(rows)].to(scores.log_odds.device)
             else:
-                chunk_inputs, chunk_targets = [generator_rows[row] for row in rows], [targets[row] for row in rows]
+                chunk_inputs, chunk_targets = (
+                    [generator_rows[row] for row in rows],
+                    [targets[row] for row in rows],
+                )
                 answer_log_probs = self.generator.log_likelihood(chunk_inputs, chunk_targets)
             return torch.stack([scores.log_odds, scores.other_probability, answer_log_probs], dim=1)
 
@@ -94,24 +106,39 @@ class ReRag(Method[Sequence[Group]]):
             estimator_tokens = sum(len(estimator_rows[row]) for row in rows)
             if self.generator is None:
                 return estimator_tokens
-            return estimator_tokens + sum(len(generator_rows[row]) + len(targets[row]) for row in rows)
+            return estimator_tokens + sum(
+                len(generator_rows[row]) + len(targets[row]) for row in rows
+            )
 
         lengths = [len(ids) for ids in estimator_rows]
         if self.generator is not None:
-            lengths = [max(length, len(ids)) for length, ids in zip(lengths, generator_rows, strict=True)]
+            lengths = [
+                max(length, len(ids)) for length, ids in zip(lengths, generator_rows, strict=True)
+            ]
         row_batches = group_by_token_budget(lengths, max_tokens)
-        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
+        return [
+            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
+        ]
 
     def _encode_generator_inputs(
         self, batch: Sequence[Group], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenize the generator's input and target for each pair; return two empty lists if the generator is frozen."""
+        """Tokenize the generator's input and target for each pair; return two empty lists if the
+        generator is frozen.
+        """
         if self.generator is None:
             return [], []
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
+        pairs = [
+            (group.question.text, group.contexts[position].passage)
+            for group, position in list_pairs(batch)
+        ]
         self.generator.tokens.prepare(pairs)
-        answers = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
-        targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
+        answers = [
+            self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch
+        ]
+        targets = [
+            answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts
+        ]
         return [self.generator.tokens.encode(*pair) for pair in pairs], targets
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
@@ -120,26 +147,49 @@ class ReRag(Method[Sequence[Group]]):
         other, _ = pad_by_question(batch, values[:, 1], 0.0)
         answer_log_probs, _ = pad_by_question(batch, values[:, 2], 0.0)
         loss = joint_loss(
-            log_odds, other, answer_log_probs, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
+            log_odds,
+            other,
+            answer_log_probs,
+            mask,
+            objective=self.objective,
+            alpha_re=self.alpha_re,
+            alpha_tok=self.alpha_tok,
         )
-        return {"loss": loss.total, "loss_gen": loss.generation, "loss_re": loss.estimation, "loss_tok": loss.token}
+        return {
+            "loss": loss.total,
+            "loss_gen": loss.generation,
+            "loss_re": loss.estimation,
+            "loss_tok": loss.token,
+        }
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Compute recall@1 of the estimator's ranking, and exact match by marginalization over its best `top` contexts.
+        """Compute recall@1 of the estimator's ranking, and exact match by marginalization over its
+        best `top` contexts.
 
-        The metric "em" weights the contexts by the estimator's log-odds, and "em_uniform" weights them equally.
+        The metric "em" weights the contexts by the estimator's log-odds, and "em_uniform" weights
+        them equally.
         """
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
+        pairs = [
+            (group.question.text, group.contexts[position].passage)
+            for group, position in list_pairs(groups)
+        ]
         scores = iter(self.estimator.score(pairs).tolist())
         rankings: list[_Ranking] = []
         for group in groups:
             scored_positions = [(next(scores), position) for position in range(len(group.contexts))]
             rankings.append(sorted(scored_positions, key=lambda pair: -pair[0])[: self.top])
         replies = self._collect_replies(groups, rankings)
-        return [_compute_metrics(*arguments) for arguments in zip(groups, rankings, replies, strict=True)]
+        return [
+            _compute_metrics(*arguments)
+            for arguments in zip(groups, rankings, replies, strict=True)
+        ]
 
-    def _collect_replies(self, groups: Sequence[Group], rankings: Sequence[_Ranking]) -> list[list[ScoredReply]]:
-        """Return the reply from each ranked context: the stored one of a frozen generator, or a new one of the trained one."""
+    def _collect_replies(
+        self, groups: Sequence[Group], rankings: Sequence[_Ranking]
+    ) -> list[list[ScoredReply]]:
+        """Return the reply from each ranked context: the stored one of a frozen generator, or a new
+        one of the trained one.
+        """
         positions = [[position for _, position in ranking] for ranking in rankings]
         if self.generator is not None:
             return generate_replies(self.generator, groups, positions)
@@ -149,7 +199,9 @@ class ReRag(Method[Sequence[Group]]):
         ]
 
 
-def _compute_metrics(group: Group, ranking: _Ranking, replies: Sequence[ScoredReply]) -> dict[str, float]:
+def _compute_metrics(
+    group: Group, ranking: _Ranking, replies: Sequence[ScoredReply]
+) -> dict[str, float]:
     """Compute the metrics of one question from the replies to its ranked contexts."""
     answers = [reply.text for reply in replies]
     answer_log_probs = [reply.log_p for reply in replies]
@@ -185,6 +237,8 @@ def generate_replies(
     ]
     reply_by_row: dict[int, ScoredReply] = {}
     for rows in group_by_token_budget([len(ids) for ids in inputs], _EVALUATION_TOKENS):
-        reply_by_row.update(zip(rows, generator.generate([inputs[row] for row in rows]), strict=True))
+        reply_by_row.update(
+            zip(rows, generator.generate([inputs[row] for row in rows]), strict=True)
+        )
     replies = iter(reply_by_row[row] for row in range(len(inputs)))
     return [[next(replies) for _ in group_positions] for group_positions in positions]

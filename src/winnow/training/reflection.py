@@ -1,7 +1,8 @@
-"""Training examples of a Self-RAG model, which writes reflection tokens about its passages and its answers.
+"""Training examples of a Self-RAG model, which writes reflection tokens about its passages and its
+answers.
 
-Asai et al. (2024) let a critic, a language model, write the reflection tokens of their data. Here they follow from labels: a
-passage that contains an accepted answer is relevant and supports it.
+Asai et al. (2024) let a critic, a language model, write the reflection tokens of their data. Here
+they follow from labels: a passage that contains an accepted answer is relevant and supports it.
 """
 
 import random
@@ -15,7 +16,13 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import RETRIEVE, TOKENS
 from winnow.strategies.self_rag.segments import build_segment_request
 from winnow.text.normalization import UNKNOWN
-from winnow.training.examples import Example, draw_negative, find_answer_context, select_contrasted, select_reply
+from winnow.training.examples import (
+    Example,
+    draw_negative,
+    find_answer_context,
+    select_contrasted,
+    select_reply,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +30,10 @@ class ReflectionMix:
     """Maximum numbers of training examples of a Self-RAG model.
 
     Attributes:
-        relevant: Number of examples with the best-ranked passage that contains the answer. The reply is "[Relevant]", the
-            answer, "[Fully supported]" and "[Utility:5]".
-        irrelevant: Number of examples with a top-ranked passage without the answer. The reply is "[Irrelevant]", "unknown" and
-            "[Utility:1]".
+        relevant: Number of examples with the best-ranked passage that contains the answer. The
+            reply is "[Relevant]", the answer, "[Fully supported]" and "[Utility:5]".
+        irrelevant: Number of examples with a top-ranked passage without the answer. The reply is
+            "[Irrelevant]", "unknown" and "[Utility:1]".
         decisions: Number of examples without a passage, whose reply is "[Retrieval]".
 
     """
@@ -39,21 +46,25 @@ class ReflectionMix:
     decisions: int = 40
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for negative counts, and for a mix that teaches no difference between passages."""
+        """Raise ConfigError for negative counts, and for a mix that teaches no difference between
+        passages.
+        """
         if min(self.relevant, self.irrelevant) < 1 or self.decisions < 0:
             raise ConfigError(
-                "training.mix.relevant and irrelevant must be at least 1, and decisions at least 0; received "
-                f"{self.relevant}, {self.irrelevant} and {self.decisions}."
+                "training.mix.relevant and irrelevant must be at least 1, and decisions at least "
+                f"0; received {self.relevant}, {self.irrelevant} and {self.decisions}."
             )
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Draw training examples from the questions that have contexts with and without the answer, in random order.
+        """Draw training examples from the questions that have contexts with and without the answer,
+        in random order.
 
         Args:
             questions: Training questions with their contexts, best-ranked first.
-            prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+            prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of
+                a passage.
             seed: Seed of the random choices.
 
         Raises:
@@ -74,12 +85,21 @@ class ReflectionMix:
             reply = f"[Irrelevant]{UNKNOWN}[Utility:1]"
             examples.append(_build_example("irrelevant", prompt, question, context, reply))
         rng.shuffle(usable)
-        examples += [_build_example("decision", prompt, question, None, RETRIEVE) for question, _ in usable[: self.decisions]]
+        examples += [
+            _build_example("decision", prompt, question, None, RETRIEVE)
+            for question, _ in usable[: self.decisions]
+        ]
         rng.shuffle(examples)
         return examples
 
 
-def _build_example(kind: str, prompt: Prompt, question: Question, context: Context | None, reply: str) -> Example:
-    """Build an example whose prompt is that of the strategy, which ends with the beginning of the reply."""
-    request = build_segment_request(prompt, question, Decoding(), passage=context.passage if context else None)
+def _build_example(
+    kind: str, prompt: Prompt, question: Question, context: Context | None, reply: str
+) -> Example:
+    """Build an example whose prompt is that of the strategy, which ends with the beginning of the
+    reply.
+    """
+    request = build_segment_request(
+        prompt, question, Decoding(), passage=context.passage if context else None
+    )
     return Example(f"{question.question_id}/{kind}", request.messages, reply)

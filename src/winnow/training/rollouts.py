@@ -1,4 +1,6 @@
-"""Rollouts of reinforcement learning: prompts of a strategy, sampled replies, and the reward of each by a metric."""
+"""Rollouts of reinforcement learning: prompts of a strategy, sampled replies, and the reward of
+each by a metric.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RewardedTask:
-    """A task on which replies are rewarded: a strategy that asks one question, and the metric of what it makes of the reply.
+    """A task on which replies are rewarded: a strategy that asks one question, and the metric of
+    what it makes of the reply.
 
     Training and sweeps share strategy and metric, so that what is rewarded is what is reported.
 
@@ -41,11 +44,15 @@ class RewardedTask:
     metrics: Sequence[MeanMetric] = ()
 
     def build_prompt(self, group: Group) -> tuple[Message, ...]:
-        """Return the chat prompt of a question with its contexts; raise ConfigError if the strategy makes several requests."""
+        """Return the chat prompt of a question with its contexts; raise ConfigError if the strategy
+        makes several requests.
+        """
         return _start(self.strategy.plan(group.question, group.contexts))[1].messages
 
     def build_sample(self, group: Group, reply: str) -> Sample:
-        """Return the sample that metrics read: the prediction that the strategy makes of a reply."""
+        """Return the sample that metrics read: the prediction that the strategy makes
+        of a reply.
+        """
         plan, request = _start(self.strategy.plan(group.question, group.contexts))
         generation = Generation(reply)
         try:
@@ -53,13 +60,22 @@ class RewardedTask:
         except StopIteration as stop:
             answer: Answer = stop.value
         else:
-            raise ConfigError(f"{type(self.strategy).__name__} makes several requests, and rewards are of one reply each.")
-        return build_sample(group.question, group.contexts, answer, describe_round(1, [request], [generation]))
+            raise ConfigError(
+                f"{type(self.strategy).__name__} makes several requests, and rewards are of one "
+                "reply each."
+            )
+        return build_sample(
+            group.question, group.contexts, answer, describe_round(1, [request], [generation])
+        )
 
     def has_reward(self, group: Group) -> bool:
-        """Return whether reward and metrics are defined for a question; those of citations need a relevant passage."""
+        """Return whether reward and metrics are defined for a question; those of citations need a
+        relevant passage.
+        """
         sample = self.build_sample(group, "")
-        return all(metric.compute_row(sample) is not None for metric in (self.reward, *self.metrics))
+        return all(
+            metric.compute_row(sample) is not None for metric in (self.reward, *self.metrics)
+        )
 
     def score(self, group: Group, reply: str) -> dict[str, float]:
         """Compute reward ("reward") and metrics of a reply.
@@ -70,23 +86,36 @@ class RewardedTask:
         """
         sample = self.build_sample(group, reply)
         scores = {}
-        for name, metric in {"reward": self.reward, **{metric.name: metric for metric in self.metrics}}.items():
+        for name, metric in {
+            "reward": self.reward,
+            **{metric.name: metric for metric in self.metrics},
+        }.items():
             value = metric.score(sample)
             if value is None or not math.isfinite(value):
                 raise WinnowError(
-                    f"The metric {metric.name} of a reply to question {group.question.question_id!r} is {value}; the reply is "
-                    f"{reply!r}. Leave out questions for which it is undefined, or correct the metric."
+                    f"The metric {metric.name} of a reply to question "
+                    f"{group.question.question_id!r} is {value}; the reply is {reply!r}. Leave "
+                    "out questions for which it is undefined, or correct the metric."
                 )
             scores[name] = float(value)
         return scores
 
 
-def build_sample(question: Question, contexts: Sequence[Context], answer: Answer, steps: Sequence[Step]) -> Sample:
-    """Return the sample that metrics read of an answer to a question from its contexts, with the steps that led to it."""
+def build_sample(
+    question: Question, contexts: Sequence[Context], answer: Answer, steps: Sequence[Step]
+) -> Sample:
+    """Return the sample that metrics read of an answer to a question from its contexts, with the
+    steps that led to it.
+    """
     used = tuple(passage.passage_id for passage in answer.used)
     placed = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction(
-        question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
+        question.question_id,
+        answer.text,
+        answer.unknown,
+        reply=answer.reply,
+        passage_ids=placed,
+        used_ids=used,
     )
     shown = build_shown(question, steps, answer.used, contexts)
     return Sample(question, prediction, contexts, ranking=contexts, shown=shown)
@@ -96,7 +125,10 @@ def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:
     """Return a plan with its only request."""
     requests = next(plan)
     if len(requests) != 1 or not isinstance(requests[0], Generate):
-        raise ConfigError(f"Rewards need a strategy that requests one reply; received one with {len(requests)} requests.")
+        raise ConfigError(
+            f"Rewards need a strategy that requests one reply; received one with {len(requests)} "
+            "requests."
+        )
     return plan, requests[0]
 
 
@@ -125,12 +157,14 @@ def generate_replies(
     pad_id = int(lm.tokenizer.pad_token_id)
     ids, mask = pad_rows(prompts, pad_id, left=True)
     sampling = (
-        {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {"do_sample": False}
+        {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+        if temperature
+        else {"do_sample": False}
     )
     with torch.no_grad():
         sequences: torch.Tensor = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
-            input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device), max_new_tokens=max_new_tokens, pad_token_id=pad_id,
-            num_beams=1, **sampling,
+            input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device),
+            max_new_tokens=max_new_tokens, pad_token_id=pad_id, num_beams=1, **sampling,
         )  # fmt: skip
     ends = lm.end_token_ids
     replies = []

@@ -23,15 +23,18 @@ class SftSettings:
 
     Attributes:
         epochs: Number of passes over the examples.
-        learning_rate: Peak learning rate. After the warm-up, the learning rate decays linearly to 0.
+        learning_rate: Peak learning rate. After the warm-up, the learning rate decays linearly to
+            0.
         warmup_ratio: Fraction of the optimizer steps over which the learning rate rises linearly.
         weight_decay: Weight decay of AdamW.
         batch_size: Number of examples in a micro-batch.
         accumulation: Number of micro-batches per optimizer step, summed over all processes.
         max_length: Maximum number of tokens in an example. Longer examples are skipped and counted.
         lora_rank: Rank of the LoRA adapters, or 0 to train all weights.
-        quantize: "none" or, on a GPU and with adapters, "4bit": the base model has 4-bit weights (QLoRA, nf4).
-        precision: "bfloat16" (with float32 master weights), "float32", or "auto" for bfloat16 if the hardware supports it.
+        quantize: "none" or, on a GPU and with adapters, "4bit": the base model has 4-bit weights
+            (QLoRA, nf4).
+        precision: "bfloat16" (with float32 master weights), "float32", or "auto" for bfloat16 if
+            the hardware supports it.
         device: "auto", "cpu" or "cuda".
         save_steps: Number of optimizer steps between checkpoints.
         logging_steps: Number of optimizer steps between log entries.
@@ -58,15 +61,26 @@ class SftSettings:
 
     def __post_init__(self) -> None:
         """Validate the settings."""
-        if min(self.batch_size, self.accumulation, self.max_length, self.save_steps, self.logging_steps) < 1:
-            raise ConfigError(
-                "The settings batch_size, accumulation, max_length, save_steps and logging_steps must be at least 1; "
-                f"received {self}."
+        if (
+            min(
+                self.batch_size,
+                self.accumulation,
+                self.max_length,
+                self.save_steps,
+                self.logging_steps,
             )
-        if self.quantize not in ("none", "4bit") or (self.quantize == "4bit" and not self.lora_rank):
+            < 1
+        ):
             raise ConfigError(
-                f"quantize must be none or, with lora_rank of at least 1, 4bit; received {self.quantize!r} and "
-                f"lora_rank={self.lora_rank}."
+                "The settings batch_size, accumulation, max_length, save_steps and logging_steps "
+                f"must be at least 1; received {self}."
+            )
+        if self.quantize not in ("none", "4bit") or (
+            self.quantize == "4bit" and not self.lora_rank
+        ):
+            raise ConfigError(
+                "quantize must be none or, with lora_rank of at least 1, 4bit; received "
+                f"{self.quantize!r} and lora_rank={self.lora_rank}."
             )
         _check_precision(self.precision)
 
@@ -80,7 +94,8 @@ class SftSettings:
 class LoopSettings:
     """Settings of joint training.
 
-    The optimizer, the learning rate and the effective batch of 64 questions are those of RE-RAG (appendix B).
+    The optimizer, the learning rate and the effective batch of 64 questions are those of RE-RAG
+    (appendix B).
 
     Attributes:
         epochs: Number of passes over the training questions.
@@ -89,14 +104,19 @@ class LoopSettings:
         warmup_steps: Number of optimizer steps over which the learning rate rises linearly.
         batch_questions: Number of questions per device in a batch.
         accumulation: Number of batches per optimizer step, summed over all devices.
-        chunk_tokens: Maximum number of tokens, including padding, in a chunk: the rows that run through a model at once.
-        gradient_caching: Whether to run each chunk twice instead of keeping its activations in memory.
-        gradient_checkpointing: Whether the models keep only the inputs of their layers and recompute other activations.
-        dropout: Dropout probability of all layers, or None for the models' own probabilities. On a CPU, drawing the random
-            numbers of dropout takes a third of the training time.
+        chunk_tokens: Maximum number of tokens, including padding, in a chunk: the rows that run
+            through a model at once.
+        gradient_caching: Whether to run each chunk twice instead of keeping its activations in
+            memory.
+        gradient_checkpointing: Whether the models keep only the inputs of their layers and
+            recompute other activations.
+        dropout: Dropout probability of all layers, or None for the models' own probabilities. On a
+            CPU, drawing the random numbers of dropout takes a third of the training time.
         max_grad_norm: Norm to which gradients are clipped, or 0 for no clipping.
-        max_loss: Loss above which the run stops with an error. A loss that is not finite always stops the run.
-        precision: "bfloat16" (autocast with float32 weights), "float32", or "auto" for bfloat16 if the hardware supports it.
+        max_loss: Loss above which the run stops with an error. A loss that is not finite always
+            stops the run.
+        precision: "bfloat16" (autocast with float32 weights), "float32", or "auto" for bfloat16 if
+            the hardware supports it.
         device: "auto", "cpu" or "cuda".
         save_steps: Number of optimizer steps between checkpoints.
         logging_steps: Number of optimizer steps between log entries.
@@ -112,12 +132,20 @@ class LoopSettings:
     warmup_steps: int = 0
     batch_questions: int = 4
     accumulation: int = 16
-    chunk_tokens: Annotated[int, SpeedOnly("gradients are summed over chunks, whose size affects only rounding")] = 8192
-    gradient_caching: Annotated[bool, SpeedOnly("the same gradient is computed in two passes")] = False
-    gradient_checkpointing: Annotated[bool, SpeedOnly("recomputed activations are the same")] = False
+    chunk_tokens: Annotated[
+        int, SpeedOnly("gradients are summed over chunks, whose size affects only rounding")
+    ] = 8192
+    gradient_caching: Annotated[bool, SpeedOnly("the same gradient is computed in two passes")] = (
+        False
+    )
+    gradient_checkpointing: Annotated[bool, SpeedOnly("recomputed activations are the same")] = (
+        False
+    )
     dropout: Annotated[float, Ge(0), Lt(1)] | None = None
     max_grad_norm: float = 1.0
-    max_loss: Annotated[float, SpeedOnly("the limit stops a run and does not affect a run that finishes")] = 1e5
+    max_loss: Annotated[
+        float, SpeedOnly("the limit stops a run and does not affect a run that finishes")
+    ] = 1e5
     precision: str = "auto"
     device: Annotated[str, SpeedOnly("the computation is the same on every device")] = "auto"
     save_steps: Annotated[int, SpeedOnly("a resumed run has exactly the same weights")] = 50
@@ -126,12 +154,19 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         """Validate the settings."""
-        counts = (self.epochs, self.batch_questions, self.accumulation, self.chunk_tokens, self.save_steps, self.logging_steps)
+        counts = (
+            self.epochs,
+            self.batch_questions,
+            self.accumulation,
+            self.chunk_tokens,
+            self.save_steps,
+            self.logging_steps,
+        )
         if min(counts) < 1 or min(self.learning_rate, self.max_loss) <= 0 or self.warmup_steps < 0:
             raise ConfigError(
-                "The settings epochs, batch_questions, accumulation, chunk_tokens, save_steps and logging_steps "
-                "must be at least 1, learning_rate and max_loss must be above 0, and warmup_steps must be at least 0; "
-                f"received {self}."
+                "The settings epochs, batch_questions, accumulation, chunk_tokens, save_steps and "
+                "logging_steps must be at least 1, learning_rate and max_loss must be above 0, "
+                f"and warmup_steps must be at least 0; received {self}."
             )
         _check_precision(self.precision)
 
@@ -142,7 +177,8 @@ class LoopSettings:
 
 
 def divide_accumulation(accumulation: int, processes: int) -> int:
-    """Return the number of batches per optimizer step of each process, so that a step is the same with any number of them.
+    """Return the number of batches per optimizer step of each process, so that a step is the same
+    with any number of them.
 
     Raises:
         ConfigError: If the batches cannot be divided equally.
@@ -150,18 +186,21 @@ def divide_accumulation(accumulation: int, processes: int) -> int:
     """
     if accumulation % processes:
         raise ConfigError(
-            f"accumulation={accumulation} batches per optimizer step cannot be divided equally among {processes} processes. "
-            f"Set accumulation to a multiple of {processes}."
+            f"accumulation={accumulation} batches per optimizer step cannot be divided equally "
+            f"among {processes} processes. Set accumulation to a multiple of {processes}."
         )
     return accumulation // processes
 
 
 def check_single_device(arguments: Any) -> None:
-    """Raise ConfigError if Trainer would split its batches over several GPUs of one process, which makes them larger."""
+    """Raise ConfigError if Trainer would split its batches over several GPUs of one process, which
+    makes them larger.
+    """
     if arguments.n_gpu > 1:
         raise ConfigError(
-            f"{arguments.n_gpu} GPUs are visible to one process, which would multiply the batch. Start one process a GPU "
-            "(torchrun --nproc_per_node=...), or set CUDA_VISIBLE_DEVICES to one of them."
+            f"{arguments.n_gpu} GPUs are visible to one process, which would multiply the batch. "
+            "Start one process a GPU (torchrun --nproc_per_node=...), or set "
+            "CUDA_VISIBLE_DEVICES to one of them."
         )
 
 
@@ -173,10 +212,14 @@ def count_processes() -> int:
 def _check_precision(precision: str) -> None:
     """Raise ConfigError for an unknown precision."""
     if precision not in PRECISIONS:
-        raise ConfigError(f"The setting precision must be one of {', '.join(PRECISIONS)}; received {precision!r}.")
+        raise ConfigError(
+            f"The setting precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
+        )
 
 
 def _resolve_precision(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Replace the precision "auto" by the one that training uses on this machine."""
-    precision = resolve_dtype(str(settings.get("precision", "auto")), str(settings.get("device", "auto")))
+    precision = resolve_dtype(
+        str(settings.get("precision", "auto")), str(settings.get("device", "auto"))
+    )
     return {**settings, "precision": precision}

@@ -1,8 +1,9 @@
 """Supervised fine-tuning of a causal reader on prompts and replies, with transformers' Trainer.
 
-TRL's SFTTrainer computes logits at every prompt position, which takes half of the training time on a CPU if replies have
-three tokens. Here, prompts are padded on the left, so that all replies end at the same position, and `logits_to_keep` limits
-the logits to the replies. Trainer provides gradient accumulation, checkpoints, resuming, bfloat16 and multi-GPU training.
+TRL's SFTTrainer computes logits at every prompt position, which takes half of the training time on
+a CPU if replies have three tokens. Here, prompts are padded on the left, so that all replies end at
+the same position, and `logits_to_keep` limits the logits to the replies. Trainer provides gradient
+accumulation, checkpoints, resuming, bfloat16 and multi-GPU training.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
@@ -29,14 +37,23 @@ from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.examples import Example
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
-from winnow.training.settings import SftSettings, check_single_device, count_processes, divide_accumulation
+from winnow.training.settings import (
+    SftSettings,
+    check_single_device,
+    count_processes,
+    divide_accumulation,
+)
 
 _WIDTH_MULTIPLE = 32
-"""Batches are padded to a multiple of this number of tokens, because oneDNN keeps a kernel in memory for every width."""
+"""Batches are padded to a multiple of this number of tokens, because oneDNN keeps a kernel in
+memory for every width.
+"""
 
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 26
-"""Disk space for two checkpoints (float32 weights and two moments of AdamW) and for the trained model."""
+"""Disk space for two checkpoints (float32 weights and two moments of AdamW) and for the trained
+model.
+"""
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
@@ -81,8 +98,9 @@ def fine_tune(
 ) -> SftReport:
     """Fine-tune a causal language model and save it with its tokenizer, as safetensors in bfloat16.
 
-    The run resumes from the last checkpoint in the folder `<out>.checkpoints`, if there is one. The folder `out` is created
-    when the run is complete. If it already contains a report, the function returns this report without training.
+    The run resumes from the last checkpoint in the folder `<out>.checkpoints`, if there is one. The
+    folder `out` is created when the run is complete. If it already contains a report, the function
+    returns this report without training.
 
     Args:
         base: Name or folder of the model to fine-tune.
@@ -90,8 +108,9 @@ def fine_tune(
         settings: Settings of the training.
         out: Folder to which the model is saved.
         log: Function that records metrics at an optimizer step.
-        new_tokens: Special tokens that the replies need. With any, the model loses its chat template, because the beginning of
-            a reply is part of some prompts, as with Self-RAG's models.
+        new_tokens: Special tokens that the replies need. With any, the model loses its chat
+            template, because the beginning of a reply is part of some prompts, as with Self-RAG's
+            models.
 
     Raises:
         ConfigError: If all examples exceed the maximum length.
@@ -104,18 +123,25 @@ def fine_tune(
     checkpoints = out.with_name(out.name + ".checkpoints")
     device = pick_device(settings.device)
     quantized = settings.quantize != "none"
-    lm = load_causal_lm(base, *(("bfloat16", settings.device, settings.quantize) if quantized else ("float32", "cpu")))
+    lm = load_causal_lm(
+        base,
+        *(("bfloat16", settings.device, settings.quantize) if quantized else ("float32", "cpu")),
+    )
     check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     if new_tokens:
         add_tokens(lm, new_tokens)
     new_token_ids = [int(lm.tokenizer.convert_tokens_to_ids(token)) for token in new_tokens]  # type: ignore[arg-type]
-    model: Any = add_adapters(lm.model, settings.lora_rank, new_token_ids) if settings.lora_rank else lm.model
+    model: Any = (
+        add_adapters(lm.model, settings.lora_rank, new_token_ids)
+        if settings.lora_rank
+        else lm.model
+    )
     rows = [encode_example(example, lm.tokenizer) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
     if not usable:
         raise ConfigError(
-            f"All {len(rows)} training examples exceed max_length={settings.max_length} tokens. Raise max_length, or use "
-            "shorter passages."
+            f"All {len(rows)} training examples exceed max_length={settings.max_length} tokens. "
+            "Raise max_length, or use shorter passages."
         )
     trainer = ReplyTrainer(
         model=model,
@@ -130,7 +156,14 @@ def fine_tune(
     seconds = time.monotonic() - start_time
     tokens_per_second = trainer.tokens_seen / seconds
     skipped = len(rows) - len(usable)
-    report = SftReport(output.global_step, output.training_loss, seconds, tokens_per_second, measure_peak_memory(), skipped)
+    report = SftReport(
+        output.global_step,
+        output.training_loss,
+        seconds,
+        tokens_per_second,
+        measure_peak_memory(),
+        skipped,
+    )
     if trainer.is_world_process_zero():
         _save_model(trainer, model, lm.tokenizer, report, base, new_tokens, out)
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -141,8 +174,8 @@ def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase) -> dict
     """Tokenize an example.
 
     Returns:
-        The token ids of prompt and reply as "input_ids", the number of tokens in the reply, including the end token, as
-        "reply", and the id of the example as "example_id".
+        The token ids of prompt and reply as "input_ids", the number of tokens in the reply,
+        including the end token, as "reply", and the id of the example as "example_id".
 
     """
     prompt_ids = tokenize_chat(tokenizer, example.messages)
@@ -152,7 +185,9 @@ def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase) -> dict
 
 
 class LeftPaddingCollator:
-    """A collator that pads tokenized examples on the left. Labels are -100 everywhere but in the replies."""
+    """A collator that pads tokenized examples on the left. Labels are -100 everywhere but in the
+    replies.
+    """
 
     def __init__(self, pad_token_id: int) -> None:
         """Store the id of the padding token."""
@@ -171,14 +206,19 @@ class LeftPaddingCollator:
             mask[n, width - len(tokens) :] = 1
             labels[n, width - row["reply"] :] = tokens[-row["reply"] :]
         example_ids = [row["example_id"] for row in rows]
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels, "example_ids": example_ids}
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "labels": labels,
+            "example_ids": example_ids,
+        }
 
 
 class LengthGroupedSampler(torch.utils.data.Sampler[int]):
     """A sampler that shuffles the examples so that those of a batch have similar lengths.
 
-    The order depends only on the seed and the epoch. Trainer's own `group_by_length` draws from the global random state, so
-    that a resumed run would see different batches.
+    The order depends only on the seed and the epoch. Trainer's own `group_by_length` draws from the
+    global random state, so that a resumed run would see different batches.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
@@ -186,7 +226,9 @@ class LengthGroupedSampler(torch.utils.data.Sampler[int]):
         self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, which seeds the order. The library accelerate calls this method before each epoch."""
+        """Set the epoch, which seeds the order. The library accelerate calls this method before
+        each epoch.
+        """
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -196,8 +238,9 @@ class LengthGroupedSampler(torch.utils.data.Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         """Yield the positions of the examples, batch by batch.
 
-        The examples are shuffled and divided into pools of 16 batches. Within a pool, they are sorted by length and divided
-        into batches. Then the batches of all pools are shuffled, with incomplete batches last.
+        The examples are shuffled and divided into pools of 16 batches. Within a pool, they are
+        sorted by length and divided into batches. Then the batches of all pools are shuffled, with
+        incomplete batches last.
         """
         rng = random.Random(f"{self.seed}/{self.epoch}")
         order = list(range(len(self.lengths)))
@@ -205,8 +248,14 @@ class LengthGroupedSampler(torch.utils.data.Sampler[int]):
         pool_size = 16 * self.batch_size
         batches: list[list[int]] = []
         for pool_start in range(0, len(order), pool_size):
-            pool = sorted(order[pool_start : pool_start + pool_size], key=lambda position: self.lengths[position])
-            batches += [pool[start : start + self.batch_size] for start in range(0, len(pool), self.batch_size)]
+            pool = sorted(
+                order[pool_start : pool_start + pool_size],
+                key=lambda position: self.lengths[position],
+            )
+            batches += [
+                pool[start : start + self.batch_size]
+                for start in range(0, len(pool), self.batch_size)
+            ]
         full_batches = [batch for batch in batches if len(batch) == self.batch_size]
         short_batches = [batch for batch in batches if len(batch) < self.batch_size]
         rng.shuffle(full_batches)
@@ -227,10 +276,15 @@ class ReplyTrainer(Trainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthGroupedSampler:
         examples: Any = self.train_dataset if train_dataset is None else train_dataset
-        return LengthGroupedSampler([len(row["input_ids"]) for row in examples], self.args.train_batch_size, self.args.seed)
+        return LengthGroupedSampler(
+            [len(row["input_ids"]) for row in examples], self.args.train_batch_size, self.args.seed
+        )
 
-    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
-        """Compute the loss of one micro-batch, divided by the number of reply tokens in the whole batch if it is given.
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Compute the loss of one micro-batch, divided by the number of reply tokens in the whole
+        batch if it is given.
 
         Raises:
             WinnowError: If the loss is not finite. The message names the examples.
@@ -241,41 +295,66 @@ class ReplyTrainer(Trainer):
         kept_positions = int((labels != -100).sum(dim=1).max()) + 1
         position_ids = (mask.cumsum(dim=1) - 1).clamp(min=0)
         logits = model(
-            input_ids=inputs["input_ids"], attention_mask=mask, position_ids=position_ids, logits_to_keep=kept_positions
+            input_ids=inputs["input_ids"],
+            attention_mask=mask,
+            position_ids=position_ids,
+            logits_to_keep=kept_positions,
         ).logits
         flat_logits = logits[:, :-1].float().reshape(-1, logits.shape[-1])
         flat_labels = labels[:, -kept_positions + 1 :].reshape(-1)
         total = torch.nn.functional.cross_entropy(flat_logits, flat_labels, reduction="sum")
-        num_tokens = num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum()
+        num_tokens = (
+            num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum()
+        )
         loss = total / num_tokens
         if num_items_in_batch is not None and self.args.average_tokens_across_devices:
-            loss = loss * self.accelerator.num_processes  # num_tokens counts all processes, but gradients are averaged
+            loss = (
+                loss * self.accelerator.num_processes
+            )  # num_tokens counts all processes, but gradients are averaged
         if not torch.isfinite(loss):
             raise WinnowError(
-                f"The training loss became {loss.item()} on the examples {inputs['example_ids']}. Lower the learning rate, or "
-                "check these examples."
+                f"The training loss became {loss.item()} on the examples {inputs['example_ids']}. "
+                "Lower the learning rate, or check these examples."
             )
         return (loss, logits) if return_outputs else loss
 
 
 class _MetricsLogger(TrainerCallback):
-    """A callback that logs loss, learning rate, gradient norm, tokens per second and peak memory."""
+    """A callback that logs loss, learning rate, gradient norm, tokens per second and
+    peak memory.
+    """
 
     def __init__(self, trainer: ReplyTrainer, log: Log) -> None:
         self.trainer, self.log, self.start_time = trainer, log, time.monotonic()
 
-    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:  # noqa: ARG002 (signature of Trainer)
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 (signature of Trainer)
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> None:
         logs = kwargs.get("logs") or {}
         if "loss" not in logs or not state.is_world_process_zero:
             return
-        metrics = {metric: float(logs[metric]) for metric in ("loss", "learning_rate", "grad_norm") if metric in logs}
-        metrics["tokens_per_second"] = self.trainer.tokens_seen / (time.monotonic() - self.start_time)
+        metrics = {
+            metric: float(logs[metric])
+            for metric in ("loss", "learning_rate", "grad_norm")
+            if metric in logs
+        }
+        metrics["tokens_per_second"] = self.trainer.tokens_seen / (
+            time.monotonic() - self.start_time
+        )
         metrics["memory_gb"] = measure_peak_memory() / 1e9
         self.log(metrics, state.global_step)
 
 
-def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: str, num_examples: int) -> TrainingArguments:
-    steps = max(1, round(num_examples / (settings.batch_size * settings.accumulation) * settings.epochs))
+def _build_training_arguments(
+    settings: SftSettings, checkpoints: Path, device: str, num_examples: int
+) -> TrainingArguments:
+    steps = max(
+        1, round(num_examples / (settings.batch_size * settings.accumulation) * settings.epochs)
+    )
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=settings.batch_size,
@@ -304,11 +383,14 @@ def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: 
 def add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
     """Add special tokens to the vocabulary, and remove the chat template.
 
-    The embedding of a new token is the mean of those that its text had before. Equal embeddings for all of them, as those that
-    `resize_token_embeddings` draws nearly are, take more examples to tell apart than a small training set has.
+    The embedding of a new token is the mean of those that its text had before. Equal embeddings for
+    all of them, as those that `resize_token_embeddings` draws nearly are, take more examples to
+    tell apart than a small training set has.
     """
     pieces = [lm.tokenizer(token, add_special_tokens=False)["input_ids"] for token in new_tokens]
-    lm.tokenizer.add_special_tokens({"extra_special_tokens": list(new_tokens)}, replace_extra_special_tokens=False)
+    lm.tokenizer.add_special_tokens(
+        {"extra_special_tokens": list(new_tokens)}, replace_extra_special_tokens=False
+    )
     model: Any = lm.model
     if len(lm.tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(lm.tokenizer), mean_resizing=False)
@@ -321,16 +403,23 @@ def add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
 
 
 def _save_model(
-    trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, base: str, new_tokens: Sequence[str],
-    out: Path,
+    trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, base: str,
+    new_tokens: Sequence[str], out: Path,
 ) -> None:  # fmt: skip
-    """Save the model, its tokenizer and the report to a temporary folder, which then replaces `out`."""
+    """Save the model, its tokenizer and the report to a temporary folder, which then replaces
+    `out`.
+    """
     trained_model = trainer.accelerator.unwrap_model(model)
     partial_folder = out.with_name(out.name + ".partial")
     shutil.rmtree(partial_folder, ignore_errors=True)
     if hasattr(trained_model, "merge_and_unload"):
         partial_folder.mkdir(parents=True)
-        save_merged(trained_model, base, partial_folder, lambda lm: add_tokens(lm, new_tokens) if new_tokens else None)
+        save_merged(
+            trained_model,
+            base,
+            partial_folder,
+            lambda lm: add_tokens(lm, new_tokens) if new_tokens else None,
+        )
     else:
         trained_model.to(torch.bfloat16).save_pretrained(partial_folder)
     tokenizer.save_pretrained(partial_folder)

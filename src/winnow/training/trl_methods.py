@@ -1,4 +1,6 @@
-"""GRPO and RLOO of a reader on the reward of its replies, by TRL: alternatives to PPO without a model of the return."""
+"""GRPO and RLOO of a reader on the reward of its replies, by TRL: alternatives to PPO without a
+model of the return.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.loop import Log, LoopReport
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
-from winnow.training.rollouts import RewardedTask  # not for type checkers alone: settings read annotations
+from winnow.training.rollouts import (
+    RewardedTask,
+)  # not for type checkers alone: settings read annotations
 from winnow.training.settings import check_single_device, count_processes, divide_accumulation
 
 if TYPE_CHECKING:
@@ -67,25 +71,35 @@ class TrlMethod:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for settings out of range."""
-        if min(self.lora_rank, self.passes) < 1 or self.replies < 2 or min(self.clip, self.kl_weight) < 0:
+        if (
+            min(self.lora_rank, self.passes) < 1
+            or self.replies < 2
+            or min(self.clip, self.kl_weight) < 0
+        ):
             raise ConfigError(
-                "lora_rank and passes must be at least 1, replies at least 2, and clip and kl_weight at least 0; received "
-                f"{self.lora_rank}, {self.passes}, {self.replies}, {self.clip} and {self.kl_weight}."
+                "lora_rank and passes must be at least 1, replies at least 2, and clip and "
+                f"kl_weight at least 0; received {self.lora_rank}, {self.passes}, {self.replies}, "
+                f"{self.clip} and {self.kl_weight}."
             )
         if self.decoding.temperature <= 0:
             raise ConfigError("Replies are sampled: set decoding.temperature above 0.")
 
     @without_cudnn_attention()
-    @explain_out_of_memory("lower settings.batch_questions", "lower method.replies", "method.quantize=4bit")
-    def fit(self, train: Sequence[Group], settings: LoopSettings, out: Path, log: Log) -> LoopReport:
+    @explain_out_of_memory(
+        "lower settings.batch_questions", "lower method.replies", "method.quantize=4bit"
+    )
+    def fit(
+        self, train: Sequence[Group], settings: LoopSettings, out: Path, log: Log
+    ) -> LoopReport:
         """Train the reader and save it with its adapters merged, in the folder `<out>/reader`.
 
-        The run resumes from the last checkpoint in the folder `<out>.checkpoints`. If `out` already contains a report, the
-        function returns this report without training.
+        The run resumes from the last checkpoint in the folder `<out>.checkpoints`. If `out` already
+        contains a report, the function returns this report without training.
 
         Args:
             train: Questions with their contexts.
-            settings: Settings of the training. A batch has `batch_questions` questions with all their replies.
+            settings: Settings of the training. A batch has `batch_questions` questions with all
+                their replies.
             out: Folder of the result, which is created when the run is complete.
             log: Function that records metrics at an optimizer step.
 
@@ -117,12 +131,16 @@ class TrlMethod:
         output = trainer.train(resume_from_checkpoint=last_checkpoint)
         seconds = time.monotonic() - start_time
         tokens = float(getattr(trainer.state, "num_input_tokens_seen", 0) or 0)
-        report = LoopReport(output.global_step, seconds, tokens / max(seconds, 1e-9), measure_peak_memory(), 1, [])
+        report = LoopReport(
+            output.global_step, seconds, tokens / max(seconds, 1e-9), measure_peak_memory(), 1, []
+        )
         if trainer.is_world_process_zero():
             partial_folder = out.with_name(out.name + ".partial")
             shutil.rmtree(partial_folder, ignore_errors=True)
             (partial_folder / "reader").mkdir(parents=True)
-            save_merged(trainer.accelerator.unwrap_model(model), self.base, partial_folder / "reader")
+            save_merged(
+                trainer.accelerator.unwrap_model(model), self.base, partial_folder / "reader"
+            )
             lm.tokenizer.save_pretrained(partial_folder / "reader")
             (partial_folder / _REPORT_FILE).write_text(json.dumps(asdict(report)))
             shutil.rmtree(out, ignore_errors=True)
@@ -131,7 +149,9 @@ class TrlMethod:
         return report
 
     def _build_prompt(self, tokenizer: Any, group: Group) -> str | list[dict[str, str]]:
-        """Return a prompt in TRL's form: messages, or the text of a model without a chat template."""
+        """Return a prompt in TRL's form: messages, or the text of a model without a
+        chat template.
+        """
         messages = self.task.build_prompt(group)
         if tokenizer.chat_template is None:
             return render_chat(tokenizer, messages)
@@ -140,9 +160,14 @@ class TrlMethod:
     def _build_reward(self, train: Sequence[Group]) -> Any:
         """Return TRL's reward function, which also logs the other metrics of the task."""
 
-        def reward(completions: Sequence[Any], group: Sequence[int], log_metric: Any = None, **_: Any) -> list[float]:
+        def reward(
+            completions: Sequence[Any], group: Sequence[int], log_metric: Any = None, **_: Any
+        ) -> list[float]:
             texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
-            scores = [self.task.score(train[index], text.strip()) for index, text in zip(group, texts, strict=True)]
+            scores = [
+                self.task.score(train[index], text.strip())
+                for index, text in zip(group, texts, strict=True)
+            ]
             for name in scores[0] if log_metric is not None else ():
                 log_metric(name, sum(score[name] for score in scores) / len(scores))
             return [score["reward"] for score in scores]
@@ -155,7 +180,9 @@ class TrlMethod:
         return {
             "output_dir": str(checkpoints),
             "per_device_train_batch_size": settings.batch_questions * self.replies,
-            "gradient_accumulation_steps": divide_accumulation(settings.accumulation, count_processes()),
+            "gradient_accumulation_steps": divide_accumulation(
+                settings.accumulation, count_processes()
+            ),
             "num_train_epochs": settings.epochs,
             "learning_rate": settings.learning_rate,
             "lr_scheduler_type": "constant_with_warmup",
@@ -184,7 +211,9 @@ class TrlMethod:
 
 @dataclass
 class Grpo(TrlMethod):
-    """Group relative policy optimization (Shao et al. 2024): a reply is compared with the other replies to its question."""
+    """Group relative policy optimization (Shao et al. 2024): a reply is compared with the other
+    replies to its question.
+    """
 
     config_name: ClassVar[str] = "GRPOConfig"
     trainer_name: ClassVar[str] = "GRPOTrainer"
@@ -192,7 +221,9 @@ class Grpo(TrlMethod):
 
 @dataclass
 class Rloo(TrlMethod):
-    """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024): the mean reward of the question's other replies."""
+    """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024): the mean reward of the
+    question's other replies.
+    """
 
     config_name: ClassVar[str] = "RLOOConfig"
     trainer_name: ClassVar[str] = "RLOOTrainer"
@@ -206,7 +237,14 @@ def _build_callback(log: Log) -> Any:
         def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002 (signature of Trainer)
             logs = kwargs.get("logs") or {}
             if state.is_world_process_zero:
-                values = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
-                log({name.replace("/", "_"): value for name, value in values.items()}, state.global_step)
+                values = {
+                    name: float(value)
+                    for name, value in logs.items()
+                    if isinstance(value, int | float)
+                }
+                log(
+                    {name.replace("/", "_"): value for name, value in values.items()},
+                    state.global_step,
+                )
 
     return MetricsLogger()

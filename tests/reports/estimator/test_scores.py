@@ -21,9 +21,15 @@ from winnow.testing import make_context, make_question
 
 
 def scored(
-    number: int, odds: list[float], answers: list[bool], scores: list[float], em: float | None = None
+    number: int,
+    odds: list[float],
+    answers: list[bool],
+    scores: list[float],
+    em: float | None = None,
 ) -> ScoredQuestion:
-    """A question whose contexts have these log-odds, answers and retriever's scores, in the retriever's order."""
+    """A question whose contexts have these log-odds, answers and retriever's scores, in the
+    retriever's order.
+    """
     contexts = [
         replace(make_context(n, f"text {n}", has_answer=flag), log_odds=value, score=score)
         for n, (value, flag, score) in enumerate(zip(odds, answers, scores, strict=True), 1)
@@ -55,28 +61,42 @@ def test_a_set_has_the_best_score_and_any_answer_of_its_contexts() -> None:
 
 
 def test_thresholds_of_the_paper_are_log_odds_and_read_as_probabilities() -> None:
-    """Those of the estimator, calibrated or not; without cosines the retriever has no such source."""
+    """Those of the estimator, calibrated or not; without cosines the retriever has no
+    such source.
+    """
     sources = {source.name: source for source in build_score_sources(DEV, 5.0)}
     assert list(sources) == [
-        "retriever", "estimator, 0.5 to 0.9", "estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds",
+        "retriever", "estimator, 0.5 to 0.9", "estimator calibrated on dev, 0.5 to 0.9",
+        "estimator, any log-odds",
     ]  # fmt: skip
     source = sources["estimator, 0.5 to 0.9"]
     thresholds = source.propose_thresholds(np.zeros(3))
-    assert [source.format_threshold(threshold) for threshold in thresholds] == ["0.5", "0.6", "0.7", "0.8", "0.9"]
+    assert [source.format_threshold(threshold) for threshold in thresholds] == [
+        "0.5",
+        "0.6",
+        "0.7",
+        "0.8",
+        "0.9",
+    ]
     assert thresholds[0] == 0.0
 
 
 @pytest.mark.parametrize(
-    ("scores", "is_cosine"), [([0.9, 0.4, -0.1], True), ([1.2, 0.4, 0.1], False), ([0.032, 0.031, 0.016], False)]
+    ("scores", "is_cosine"),
+    [([0.9, 0.4, -0.1], True), ([1.2, 0.4, 0.1], False), ([0.032, 0.031, 0.016], False)],
 )
-def test_a_retriever_of_cosines_has_the_thresholds_of_the_paper(scores: list[float], is_cosine: bool) -> None:
+def test_a_retriever_of_cosines_has_the_thresholds_of_the_paper(
+    scores: list[float], is_cosine: bool
+) -> None:
     """Scores above 1 are none, and neither are reciprocal ranks, which are small."""
     dev = [scored(n, [2.0 - n, -1.0, 0.5], [n < 2, False, True], scores) for n in range(3)]
     sources = {source.name: source for source in build_score_sources(dev, 0.5)}
     assert ("retriever, 0.5 to 0.9" in sources) == is_cosine
     if is_cosine:
         assert sources["retriever, 0.5 to 0.9"].propose_thresholds(np.zeros(3)) == PAPER_THRESHOLDS
-        assert [sources["retriever, 0.5 to 0.9"].is_relevant(context) for context in dev[0].contexts] == [True, False, False]
+        assert [
+            sources["retriever, 0.5 to 0.9"].is_relevant(context) for context in dev[0].contexts
+        ] == [True, False, False]
 
 
 def test_probabilities_are_calibrated_and_answered_questions_are_selected() -> None:

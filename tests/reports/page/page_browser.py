@@ -21,8 +21,12 @@ from winnow.reports.page.tallies import Ballot, Tally
 from winnow.reports.report import build_report
 from winnow.testing import make_cell_result
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here: apt-get install chromium"
+)
 A, B, CLOSED = "post_fusion k=5 retrieved", "concatenation k=5 gold_first", "closed_book k=0 none"
 Open = Callable[..., str]
 
@@ -36,11 +40,19 @@ def at_positions(cell: CellResult, positions: Sequence[int]) -> CellResult:
 
 
 CELLS = [
-    at_positions(make_cell_result("post_fusion", 5, "retrieved", [1, 1, 0, 1, 0, 1]), [1, 1, 1, 2, 0, 2]),
-    at_positions(make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]), [1, 1, 3, 0, 1, 3]),
+    at_positions(
+        make_cell_result("post_fusion", 5, "retrieved", [1, 1, 0, 1, 0, 1]), [1, 1, 1, 2, 0, 2]
+    ),
+    at_positions(
+        make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]), [1, 1, 3, 0, 1, 3]
+    ),
     make_cell_result("closed_book", 0, "none", [0, 0, 0, 0, 0, 1]),
 ]
-BALLOTS = [Ballot(1, "austen", "Austen", 1.0), Ballot(0, "bronte", "Bronte", 1.0), Ballot(2, "bronte", "Bronte", 1.0)]
+BALLOTS = [
+    Ballot(1, "austen", "Austen", 1.0),
+    Ballot(0, "bronte", "Bronte", 1.0),
+    Ballot(2, "bronte", "Bronte", 1.0),
+]
 
 
 def call(texts: Texts, prompt: str, reply: str) -> dict[str, object]:
@@ -56,22 +68,54 @@ def call(texts: Texts, prompt: str, reply: str) -> dict[str, object]:
 def build_page(cells: Sequence[CellResult] = CELLS) -> Page:
     """A page with prompts of the question q0 in two cells."""
     texts = Texts(passages=[("Emma", "Emma is by x."), ("Other", "<b>not bold</b> & more")])
-    contexts = [[0, 1, 2.5, None, 0.0, 1, 1], [1, 2, 1.5, 0.3, 0.0, 0, 0], [1, 0, None, None, -0.5, 0, 0]]
-    first = Case(contexts, [[call(texts, "same\nold line", "x")]], Tally("votes", False, BALLOTS), ["vote: x 2"], "x")
-    second = Case(contexts, [[call(texts, "same\nnew line", "y")]], None, [], "y", "The calls cannot be shown, or so.")
+    contexts = [
+        [0, 1, 2.5, None, 0.0, 1, 1],
+        [1, 2, 1.5, 0.3, 0.0, 0, 0],
+        [1, 0, None, None, -0.5, 0, 0],
+    ]
+    first = Case(
+        contexts,
+        [[call(texts, "same\nold line", "x")]],
+        Tally("votes", False, BALLOTS),
+        ["vote: x 2"],
+        "x",
+    )
+    second = Case(
+        contexts,
+        [[call(texts, "same\nnew line", "y")]],
+        None,
+        [],
+        "y",
+        "The calls cannot be shown, or so.",
+    )
     cases = {(0, "q0"): first, (1, "q0"): second}
     family = Family(cells, 0)
-    report = replace(build_report("Winnow: <test>", family, {"Data": "small & made up"}), notes=["Take care."])
+    report = replace(
+        build_report("Winnow: <test>", family, {"Data": "small & made up"}), notes=["Take care."]
+    )
     return Page(report, family, texts, cases)
 
 
 def open_page(
-    file: Path, query: str = "", begin: str = "<main", size: str = "1280,800", milliseconds: int = 5000, **state: str
+    file: Path,
+    query: str = "",
+    begin: str = "<main",
+    size: str = "1280,800",
+    milliseconds: int = 5000,
+    **state: str,
 ) -> str:
-    """Return the elements of a view; the console must be quiet, and nothing be loaded from a network."""
+    """Return the elements of a view; the console must be quiet, and nothing be loaded from a
+    network.
+    """
     assert CHROMIUM is not None
     net = file.with_suffix(".net.json")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+    ]
     flags += [
         f"--window-size={size}",
         "--disable-component-update",
@@ -81,12 +125,26 @@ def open_page(
         f"--user-data-dir={file.parent / 'profile'}",
     ]
     done = subprocess.run(
-        [CHROMIUM, *flags, f"--virtual-time-budget={milliseconds}", "--enable-logging=stderr", f"--log-net-log={net}",
-         "--dump-dom", f"{file.as_uri()}{query}#{urlencode(state)}"],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        [
+            CHROMIUM,
+            *flags,
+            f"--virtual-time-budget={milliseconds}",
+            "--enable-logging=stderr",
+            f"--log-net-log={net}",
+            "--dump-dom",
+            f"{file.as_uri()}{query}#{urlencode(state)}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "CONSOLE" not in done.stderr
-    urls = {entry.get("params", {}).get("url", "") for entry in json.loads(net.read_text())["events"] if entry.get("params")}
+    urls = {
+        entry.get("params", {}).get("url", "")
+        for entry in json.loads(net.read_text())["events"]
+        if entry.get("params")
+    }
     assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
     return html.unescape(done.stdout.partition(begin)[2].partition("<footer")[0])
 

@@ -1,4 +1,6 @@
-"""Cases: what was asked and answered is encoded without loss, and a replay that gives something else is never shown."""
+"""Cases: what was asked and answered is encoded without loss, and a replay that gives something
+else is never shown.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,9 +34,17 @@ from winnow.sweeps.replay import Call
 from winnow.testing import make_context, make_question
 
 LONG = "The novel Emma was written by Jane Austen in 1815."
-PROMPT = Prompt("{contexts}\nQ {question}", "{question}", "{contexts} {candidates} {question}", "[{number}] {title}: {text}")
+PROMPT = Prompt(
+    "{contexts}\nQ {question}",
+    "{question}",
+    "{contexts} {candidates} {question}",
+    "[{number}] {title}: {text}",
+)
 STRATEGY = Concatenation(PROMPT, Decoding())
-CONTEXTS: tuple[Context, ...] = (make_context(1, LONG, has_answer=True, is_gold=True), make_context(2, "short"))
+CONTEXTS: tuple[Context, ...] = (
+    make_context(1, LONG, has_answer=True, is_gold=True),
+    make_context(2, "short"),
+)
 
 
 class _Cell:
@@ -56,7 +66,9 @@ class _Cell:
 
 def _decode(texts: Texts, numbers: list[int]) -> str:
     """What page.js does with the numbers of a text."""
-    return "".join(texts.passages[-1 - number][1] if number < 0 else texts.texts[number] for number in numbers)
+    return "".join(
+        texts.passages[-1 - number][1] if number < 0 else texts.texts[number] for number in numbers
+    )
 
 
 def _replay(folder: Path, reply: str, prediction: Prediction, texts: Texts) -> Any:
@@ -65,12 +77,16 @@ def _replay(folder: Path, reply: str, prediction: Prediction, texts: Texts) -> A
         (request,) = next(STRATEGY.plan(question, CONTEXTS))
         if reply:
             result = Generation(reply, usage=Usage(12, 3))
-            ledger.put("reader-1", [(compute_request_key("reader-1", request), request, result, 0.0)])
+            ledger.put(
+                "reader-1", [(compute_request_key("reader-1", request), request, result, 0.0)]
+            )
         return build_case(_Cell(), question, prediction, {"reader": "reader-1"}, ledger, texts)  # type: ignore[arg-type]
 
 
 def test_a_prompt_is_stored_once_and_read_back() -> None:
-    """Texts and passages have one number each; a passage inside a prompt is its number, and short ones are text."""
+    """Texts and passages have one number each; a passage inside a prompt is its number, and short
+    ones are text.
+    """
     texts = Texts()
     passages = [context.passage for context in CONTEXTS]
     prompt = f"Read: {LONG} short {LONG}"
@@ -86,7 +102,9 @@ def test_every_kind_of_call_is_encoded() -> None:
     """Prompt and result of a likelihood, an estimate, a search and of a failure."""
     texts, message = Texts(), (Message("user", "ask"),)
     passages = [CONTEXTS[0].passage]
-    likelihood = _encode_call(Call(b"", Likelihood(message, "Austen"), Score(-1.23456)), passages, texts)
+    likelihood = _encode_call(
+        Call(b"", Likelihood(message, "Austen"), Score(-1.23456)), passages, texts
+    )
     assert [(name, _decode(texts, numbers)) for name, numbers in likelihood["prompt"]] == [
         ("user", "ask"),
         ("continuation", "Austen"),
@@ -97,11 +115,16 @@ def test_every_kind_of_call_is_encoded() -> None:
         ("question", "who?"),
         ("passage", f"Emma\n{LONG}"),
     ]
-    pages = _encode_call(Call(b"", Search("emma", 5), Pages((Passage("u", "T", "x"),))), passages, texts)
+    pages = _encode_call(
+        Call(b"", Search("emma", 5), Pages((Passage("u", "T", "x"),))), passages, texts
+    )
     assert (pages["kind"], _decode(texts, pages["reply"])) == ("Search", "T\nx")
     empty = _encode_call(Call(b"", Search("emma", 5), Pages(())), passages, texts)
     assert _decode(texts, empty["reply"]) == "(no result)"
-    assert _encode_call(Call(b"", Search("emma", 5), Failed("quota")), passages, texts)["failed"] == "quota"
+    assert (
+        _encode_call(Call(b"", Search("emma", 5), Failed("quota")), passages, texts)["failed"]
+        == "quota"
+    )
 
 
 def test_a_case_has_contexts_prompt_and_reply(tmp_path: Path) -> None:
@@ -110,7 +133,10 @@ def test_a_case_has_contexts_prompt_and_reply(tmp_path: Path) -> None:
     prediction = Prediction("q1", "Jane Austen", False, reply="Jane Austen")
     case = _replay(tmp_path, "Jane Austen", prediction, texts)
     assert case.note == ""
-    assert [context[1:] for context in case.contexts] == [[1, 1.0, None, 0.0, 1, 1], [2, 0.5, None, 0.0, 0, 0]]
+    assert [context[1:] for context in case.contexts] == [
+        [1, 1.0, None, 0.0, 1, 1],
+        [2, 0.5, None, 0.0, 0, 0],
+    ]
     ((call,),) = case.rounds
     ((name, numbers),) = call["prompt"]
     assert name == "user"
@@ -134,7 +160,10 @@ def test_a_replay_that_gives_another_answer_is_not_shown(tmp_path: Path) -> None
 def test_the_recorded_steps_stand_for_missing_calls() -> None:
     """By round, with what was searched, shown or found, and how it ended."""
     texts, passage = Texts(), Passage("w", "T", LONG)
-    steps = (Step(1, "search", "search", (passage,), "who", "found"), Step(2, "generate", "reader", (), finish="length"))
+    steps = (
+        Step(1, "search", "search", (passage,), "who", "found"),
+        Step(2, "generate", "reader", (), finish="length"),
+    )
     (search,), (reply,) = _encode_steps(QuestionSteps(steps, "length"), texts)
     assert (search["kind"], reply["kind"], reply["prompt"]) == ("Search", "Generate", [])
     prompt = [(name, _decode(texts, numbers)) for name, numbers in search["prompt"]]

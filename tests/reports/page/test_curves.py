@@ -4,7 +4,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tests.reports.page.page_browser import CELLS, A, B, build_page, count_marks, needs_chromium, open_page, read_text
+from tests.reports.page.page_browser import (
+    CELLS,
+    A,
+    B,
+    build_page,
+    count_marks,
+    needs_chromium,
+    open_page,
+    read_text,
+)
 from winnow.metrics.selective import REPLIES
 from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
@@ -14,15 +23,24 @@ AGREED = (4, 2, 1, 4, 2)
 
 
 def with_votes(cell: CellResult) -> CellResult:
-    """Answers to five questions with their votes, right at EM 1, and "unknown" to the last question."""
+    """Answers to five questions with their votes, right at EM 1, and "unknown" to the last
+    question.
+    """
     samples = []
     for number, sample in enumerate(cell.samples):
         is_unknown = number >= len(AGREED)
         answer = "unknown" if is_unknown else "x" if sample.prediction.answer == "x" else "y"
-        votes = () if is_unknown else (answer,) * AGREED[number] + ("a", "b", "c")[: 4 - AGREED[number]]
+        votes = (
+            () if is_unknown else (answer,) * AGREED[number] + ("a", "b", "c")[: 4 - AGREED[number]]
+        )
         usage = (RoleUsage("reader", 4, 100, 10),)
         prediction = replace(
-            sample.prediction, answer=answer, candidates=votes, unknown=is_unknown, usage=usage, trace=(f"{REPLIES}4",)
+            sample.prediction,
+            answer=answer,
+            candidates=votes,
+            unknown=is_unknown,
+            usage=usage,
+            trace=(f"{REPLIES}4",),
         )
         samples.append(replace(sample, prediction=prediction))
     return replace(cell, samples=samples)
@@ -30,21 +48,30 @@ def with_votes(cell: CellResult) -> CellResult:
 
 @needs_chromium
 def test_confidence_is_drawn_against_the_metric(tmp_path: Path) -> None:
-    """EM of [1, 1, 0, 1, 0] at confidences 1, 0.5, 0.25, 1, 0.5: risk 0 of 2, 1 of 4, 2 of 5 answers to 6 questions."""
+    """EM of [1, 1, 0, 1, 0] at confidences 1, 0.5, 0.25, 1, 0.5: risk 0 of 2, 1 of 4, 2 of 5
+    answers to 6 questions.
+    """
     file = tmp_path / "index.html"
     cell = with_votes(CELLS[0])
     file.write_text(build_page([cell, *CELLS[1:]]).render(), encoding="utf-8")
     risk = open_page(file, view="explore", kind="coverage")
-    points = re.findall(r'aria-label="questions answered, %: ([\d.]+); 100 − EM of the answers, %: ([\d.]+)[^"]*"', risk)
+    points = re.findall(
+        r'aria-label="questions answered, %: ([\d.]+); 100 − EM of the answers, %: ([\d.]+)[^"]*"',
+        risk,
+    )
     drawn = {(f"{float(x):.1f}", f"{float(y):.1f}") for x, y in points}
     assert {("33.3", "0.0"), ("66.7", "25.0"), ("83.3", "40.0")} <= drawn
     assert "0.0 [0.0, 65.8]" in risk, "Wilson's interval of 0 of 2"
     calibration = open_page(file, view="explore", kind="calibration")
-    points = re.findall(r'aria-label="confidence, %: ([\d.]+); EM of the answers, %: ([\d.]+)[^"]*"', calibration)
+    points = re.findall(
+        r'aria-label="confidence, %: ([\d.]+); EM of the answers, %: ([\d.]+)[^"]*"', calibration
+    )
     drawn = {(f"{float(x):.1f}", f"{float(y):.1f}") for x, y in points}
     assert {("25.0", "0.0"), ("50.0", "50.0"), ("100.0", "100.0")} <= drawn
     histogram = open_page(file, view="explore", kind="confidence")
-    assert count_marks(histogram, "bar") == 4, "right and wrong at 50 %, wrong at 25 %, right at 100 %"
+    assert count_marks(histogram, "bar") == 4, (
+        "right and wrong at 50 %, wrong at 25 %, right at 100 %"
+    )
     assert "“unknown” answers no question" in risk
 
 
@@ -82,7 +109,10 @@ def test_only_charts_with_data_are_offered(tmp_path: Path) -> None:
 @needs_chromium
 def test_trainings_are_drawn(tmp_path: Path) -> None:
     """A line a model; what was logged is chosen by the address."""
-    curves = {"tuned-a": {"loss": [(1, 2.0), (2, 1.5)], "reward": [(1, 0.1)]}, "tuned-b": {"loss": [(1, 1.0), (2, 0.5)]}}
+    curves = {
+        "tuned-a": {"loss": [(1, 2.0), (2, 1.5)], "reward": [(1, 0.1)]},
+        "tuned-b": {"loss": [(1, 1.0), (2, 0.5)]},
+    }
     file = tmp_path / "index.html"
     file.write_text(replace(build_page(), curves=curves).render(), encoding="utf-8")
     elements = open_page(file, view="explore", kind="training")

@@ -10,14 +10,18 @@ from winnow.testing import make_cell_result
 
 
 def test_the_frontier_has_no_cell_with_gold_labels() -> None:
-    """By hand: 4 and 1 of 6 are right without them, at the same cost; the cell that uses them, all right, does not count."""
+    """By hand: 4 and 1 of 6 are right without them, at the same cost; the cell that uses them, all
+    right, does not count.
+    """
     cells = [CELLS[0], make_cell_result("concatenation", 5, "gold_first", [1.0] * 6), CELLS[2]]
     ((cost, best, low, high),) = build_page(cells)._build_data()["frontier"]
     assert (cost, round(best, 1)) == (104.5, 66.7)
     assert low < best < high
 
 
-def test_the_chart_library_is_kept_between_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chart_library_is_kept_between_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the user's cache, by its version; a cache that cannot be used changes nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     texts = []

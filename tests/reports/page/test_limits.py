@@ -21,10 +21,14 @@ def list_limits(*cells: CellResult) -> Sequence[str]:
     return build_story(Family(cells, 0)).limits
 
 
-def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
+def _give(
+    cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]
+) -> CellResult:
     """The cell with contexts and a ranking for one question."""
     samples = list(cell.samples)
-    samples[number] = replace(samples[number], placed=contexts, shown=Shown(tuple(contexts)), ranking=ranking)
+    samples[number] = replace(
+        samples[number], placed=contexts, shown=Shown(tuple(contexts)), ranking=ranking
+    )
     return replace(cell, samples=samples)
 
 
@@ -33,21 +37,37 @@ def test_the_limits_of_the_best_cell() -> None:
     found, other = make_context(9, "x", is_gold=True, has_answer=True), make_context(1, "y")
     best = _give(_give(HIGH, 0, [found], [other, found]), 1, [other], [other])
     answerable, distant = list_limits(LOW, best, CLOSE)
-    assert answerable.startswith("1 of 2 questions have no stored context that holds an answer. On the other 1, the best")
+    assert answerable.startswith(
+        "1 of 2 questions have no stored context that holds an answer. On the other 1, the best"
+    )
     assert "setting has 100.0 [" in answerable
-    assert distant.startswith("The gold passages of 20 questions are the first stored contexts that contain")
-    annotated = [replace(sample, prediction=replace(sample.prediction, provenance="annotated")) for sample in HIGH.samples]
+    assert distant.startswith(
+        "The gold passages of 20 questions are the first stored contexts that contain"
+    )
+    annotated = [
+        replace(sample, prediction=replace(sample.prediction, provenance="annotated"))
+        for sample in HIGH.samples
+    ]
     assert list_limits(replace(HIGH, samples=annotated)) == []
 
 
 def test_answers_in_other_words_are_counted() -> None:
-    """A reader that was not tuned writes sentences: 0 % exact match, though four of forty have the answer in them."""
+    """A reader that was not tuned writes sentences: 0 % exact match, though four of forty have the
+    answer in them.
+    """
     samples = [
-        replace(sample, prediction=replace(sample.prediction, answer=f"I think it is x, for {n}" if n < 4 else "who knows"))
+        replace(
+            sample,
+            prediction=replace(
+                sample.prediction, answer=f"I think it is x, for {n}" if n < 4 else "who knows"
+            ),
+        )
         for n, sample in enumerate(HIGH.samples)
     ]
     texts = list_limits(replace(HIGH, samples=samples))
-    assert texts[0].startswith("4 of 40 answers of the best setting contain an accepted one among other words")
+    assert texts[0].startswith(
+        "4 of 40 answers of the best setting contain an accepted one among other words"
+    )
     rest = list_limits(replace(HIGH, samples=[*samples[:3], *HIGH.samples[3:]]))
     assert not any("among other words" in text for text in rest)
 

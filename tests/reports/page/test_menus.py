@@ -1,11 +1,20 @@
-"""Every choice of every menu of the charts draws something or says why not, and leaves the reader where they were."""
+"""Every choice of every menu of the charts draws something or says why not, and leaves the reader
+where they were.
+"""
 
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
-from tests.reports.page.page_browser import CELLS, CLOSED, build_page, needs_chromium, open_page, read_text
+from tests.reports.page.page_browser import (
+    CELLS,
+    CLOSED,
+    build_page,
+    needs_chromium,
+    open_page,
+    read_text,
+)
 from tests.reports.page.test_curves import with_votes
 
 WALK = """<script>
@@ -26,10 +35,12 @@ WALK = """<script>
   for (const kind of Object.keys(listKinds())) {
     const start = `#view=explore&kind=${kind}`;
     await open(start);
-    for (const select of [...document.querySelectorAll(".controls select")]) for (const option of [...select.options]) {
+    const selects = [...document.querySelectorAll(".controls select")];
+    for (const select of selects) for (const option of [...select.options]) {
       if (select.name === "Chart") continue;
       await open(start);
-      const own = [...document.querySelectorAll(".controls select")].find((one) => one.name === select.name);
+      const own = [...document.querySelectorAll(".controls select")]
+        .find((one) => one.name === select.name);
       own.value = option.value;
       own.dispatchEvent(new Event("change"));
       await open(location.hash);
@@ -45,12 +56,20 @@ WALK = """<script>
 
 @needs_chromium
 def test_every_choice_is_drawn_or_explained(tmp_path: Path) -> None:
-    """Panels by k, cells without passages alone, costs that no cell has; after a choice, the focus stays on its menu."""
+    """Panels by k, cells without passages alone, costs that no cell has; after a choice, the focus
+    stays on its menu.
+    """
     file = tmp_path / "index.html"
-    more = [replace(CELLS[0], labels=replace(CELLS[0].labels, k=1)), with_votes(CELLS[0]), *CELLS[1:]]
+    more = [
+        replace(CELLS[0], labels=replace(CELLS[0].labels, k=1)),
+        with_votes(CELLS[0]),
+        *CELLS[1:],
+    ]
     text = build_page(more).render()
     file.write_text(text.replace("</body>", WALK + "</body>"), encoding="utf-8")
-    match = re.search(r"data-found=\"(\{.*?\})\"", open_page(file, begin="<body", milliseconds=120_000))
+    match = re.search(
+        r"data-found=\"(\{.*?\})\"", open_page(file, begin="<body", milliseconds=120_000)
+    )
     assert match is not None
     found = json.loads(match[1])
     assert found["faults"] == []
@@ -61,12 +80,18 @@ def test_every_choice_is_drawn_or_explained(tmp_path: Path) -> None:
 
 @needs_chromium
 def test_a_choice_that_the_page_does_not_have_is_named(tmp_path: Path) -> None:
-    """In place of a chart of other cells than the address says; panels by a number say what it is."""
+    """In place of a chart of other cells than the address says; panels by a number say
+    what it is.
+    """
     cells = [replace(CELLS[0], labels=replace(CELLS[0].labels, k=k)) for k in (1, 5)]
     (tmp_path / "index.html").write_text(build_page([*cells, CELLS[2]]).render(), encoding="utf-8")
     wrong = read_text(open_page(tmp_path / "index.html", view="explore", **{"only k": "3"}))
     assert "The address says only k=3, which this page does not have. It has 1, 5." in wrong
     panels = read_text(open_page(tmp_path / "index.html", view="explore", facet="k"))
     assert "k = 1" in panels
-    alone = read_text(open_page(tmp_path / "index.html", view="explore", **{"only strategy": CLOSED.partition(" ")[0]}))
+    alone = read_text(
+        open_page(
+            tmp_path / "index.html", view="explore", **{"only strategy": CLOSED.partition(" ")[0]}
+        )
+    )
     assert CLOSED.partition(" ")[0] in alone

@@ -13,7 +13,9 @@ WITHOUT, WITH = make_context(1, "nothing"), make_context(2, "the answer", has_an
 
 
 def _sample(answer: str, *, shown: bool, retrieved: bool = True, **fields: object) -> Sample:
-    """A question with the accepted answer "Jane Austen", whose prompt or ranking holds it or not."""
+    """A question with the accepted answer "Jane Austen", whose prompt or ranking holds
+    it or not.
+    """
     contexts = (WITHOUT, WITH) if shown else (WITHOUT,)
     sample = make_sample(answer, answers=("Jane Austen", "Austen"), contexts=contexts, **fields)
     return replace(sample, ranking=(WITHOUT, WITH) if retrieved else (WITHOUT,))
@@ -44,7 +46,10 @@ def test_every_outcome_is_reached(name: str) -> None:
 def test_a_cut_reply_is_the_readers() -> None:
     """A cut reply of the reader explains a wrong answer; one of a judge does not."""
     wrong = CASES["wrong"]
-    cut = {role: replace(wrong.prediction, usage=(RoleUsage(role, 1, 1, 1, cut=1),)) for role in ("reader", "judge")}  # type: ignore[arg-type]
+    cut = {
+        role: replace(wrong.prediction, usage=(RoleUsage(role, 1, 1, 1, cut=1),))
+        for role in ("reader", "judge")
+    }  # type: ignore[arg-type]
     assert classify(replace(wrong, prediction=cut["reader"])) == "reply_cut"
     assert classify(replace(wrong, prediction=cut["judge"])) == "wrong"
 

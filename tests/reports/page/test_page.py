@@ -27,12 +27,14 @@ from winnow.testing import make_cell_result
 
 @needs_chromium
 def test_the_answer_comes_first(page: Open) -> None:
-    """A sentence with a link, what it costs, one chart with a point for each cell with passages, and findings as bars."""
+    """A sentence with a link, what it costs, one chart with a point for each cell with passages,
+    and findings as bars.
+    """
     elements = page()
     text = read_text(elements)
     assert (
-        "post_fusion on five passages retrieved has the highest EM of the settings without gold labels: 66.7 % [30.0, 90.3]."
-        in text
+        "post_fusion on five passages retrieved has the highest EM of the settings without gold "
+        "labels: 66.7 % [30.0, 90.3]." in text
     )
     assert "not significantly more than closed_book without passages, the simplest setting" in text
     assert "6 questions · tokens per question: 104.5" in text
@@ -48,17 +50,30 @@ def test_the_answer_comes_first(page: Open) -> None:
 def test_what_an_address_names_wrongly_is_said(page: Open) -> None:
     """The page shows what it has, and says what it was asked for."""
     text = read_text(page(view="charts", a="another cell"))
-    assert "The address says view=charts, which this page does not have. It has answer, explore, outcomes" in text
-    assert f"The address says a=another cell, which this page does not have. It has {A}, {B}, {CLOSED}." in text
+    assert (
+        "The address says view=charts, which this page does not have. It has answer, explore, "
+        "outcomes" in text
+    )
+    assert (
+        f"The address says a=another cell, which this page does not have. It has {A}, {B}, "
+        f"{CLOSED}." in text
+    )
     assert "has the highest EM" in text
-    assert "The address says" not in read_text(page(view="compare", a=A, b=B, metric="em", outcome="right"))
+    assert "The address says" not in read_text(
+        page(view="compare", a=A, b=B, metric="em", outcome="right")
+    )
 
 
 @needs_chromium
 def test_selections_that_share_ids_keep_their_questions(tmp_path: Path) -> None:
     """Two data sets have a question q0; each cell shows its own."""
-    samples = [replace(s, question=replace(s.question, text=f"other {s.question.question_id}")) for s in CELLS[1].samples]
-    other = replace(CELLS[1], samples=samples, labels=replace(CELLS[1].labels, questions="another selection"))
+    samples = [
+        replace(s, question=replace(s.question, text=f"other {s.question.question_id}"))
+        for s in CELLS[1].samples
+    ]
+    other = replace(
+        CELLS[1], samples=samples, labels=replace(CELLS[1].labels, questions="another selection")
+    )
     (tmp_path / "index.html").write_text(build_page([CELLS[0], other]).render(), encoding="utf-8")
     assert "<h2>other q0" in open_page(tmp_path / "index.html", view="questions", a=B, id="q0")
     assert "<h2>other q0" not in open_page(tmp_path / "index.html", view="questions", a=A, id="q0")
@@ -67,7 +82,11 @@ def test_selections_that_share_ids_keep_their_questions(tmp_path: Path) -> None:
 @needs_chromium
 def test_tables_are_sorted_and_filtered(page: Open) -> None:
     """By the address; numbers as numbers, and rows of other words are left out."""
-    every = next(str(n) for n, table in enumerate(build_page().report.tables) if table.title == "All questions")
+    every = next(
+        str(n)
+        for n, table in enumerate(build_page().report.tables)
+        if table.title == "All questions"
+    )
     rising = read_text(page(view="tables", table=every, by="1"))
     assert rising.index("closed_book 0") < rising.index("concatenation 5")
     falling = read_text(page(view="tables", table=every, by="1", order="down"))
@@ -81,7 +100,9 @@ def test_tables_are_sorted_and_filtered(page: Open) -> None:
 @needs_chromium
 def test_the_first_comparison_is_of_cells_that_differ(tmp_path: Path) -> None:
     """The best cell is not compared with its twin, unless nothing else is there."""
-    twins = [make_cell_result("post_fusion", 1, gold, [1, 1, 0]) for gold in ("gold_first", "gold_last")]
+    twins = [
+        make_cell_result("post_fusion", 1, gold, [1, 1, 0]) for gold in ("gold_first", "gold_last")
+    ]
     other = make_cell_result("concatenation", 1, "gold_first", [1, 0, 0])
     file = tmp_path / "page.html"
     for cells, won in (([*twins, other], "+33.3"), (twins, "±0.0")):
@@ -93,7 +114,10 @@ def test_the_first_comparison_is_of_cells_that_differ(tmp_path: Path) -> None:
 def test_outcomes_are_counted(page: Open) -> None:
     """Each count opens its questions; the counts of a cell add up to its questions."""
     elements = page(view="outcomes", a=CLOSED)
-    assert f"#{urlencode({'view': 'questions', 'a': CLOSED, 'outcome': 'closed_book_unknown'})}" in elements
+    assert (
+        f"#{urlencode({'view': 'questions', 'a': CLOSED, 'outcome': 'closed_book_unknown'})}"
+        in elements
+    )
     text = read_text(elements)
     assert "6 questions" in text
     assert "− 5 unknown, no passages" in text
@@ -114,7 +138,9 @@ def test_questions_are_filtered_sorted_and_searched(page: Open) -> None:
 
 @needs_chromium
 def test_a_question_shows_how_it_was_answered(page: Open) -> None:
-    """Contexts in prompt order with their marks, prompt and reply, the vote; text of passages is no markup."""
+    """Contexts in prompt order with their marks, prompt and reply, the vote; text of passages is no
+    markup.
+    """
     elements = page(view="questions", a=A, id="q0")
     text = read_text(elements.replace("<b>not bold</b>", "NOT BOLD"))
     assert "[1] Emma rank 1, score 2.5 gold by its text has answer" in text
@@ -125,29 +151,40 @@ def test_a_question_shows_how_it_was_answered(page: Open) -> None:
     assert "7 tokens in, 1 out" in text
     assert "Trace: vote: x 2" in text
     assert 'data-answer="Bronte"' in elements
-    assert "There is no question with the id q99" in read_text(page(view="questions", a=A, id="q99"))
+    assert "There is no question with the id q99" in read_text(
+        page(view="questions", a=A, id="q99")
+    )
 
 
 @needs_chromium
 def test_rounds_are_a_timeline(tmp_path: Path) -> None:
-    """A line a round with the query, what came of it, and whether a search found an answer; one round needs none."""
+    """A line a round with the query, what came of it, and whether a search found an answer; one
+    round needs none.
+    """
     texts = Texts()
     query, reply = texts.encode("who wrote it", ()), texts.encode("by x", ())
     found = {"kind": "Search", "role": "search", "prompt": [("query", query)], "reply": reply}
     rounds = [[call(texts, "Q", "look")], [found], [call(texts, "Q", "x"), call(texts, "Q", "y")]]
-    cases = {(n, "q0"): Case([], some, None, [], "x") for n, some in enumerate([rounds, rounds[:1]])}
+    cases = {
+        (n, "q0"): Case([], some, None, [], "x") for n, some in enumerate([rounds, rounds[:1]])
+    }
     page = replace(build_page(), texts=texts, cases=cases)
     file = tmp_path / "index.html"
     file.write_text(page.render(), encoding="utf-8")
     text = read_text(open_page(file, view="questions", a=A, id="q0"))
-    assert "3 rounds Round 1 reader, generate look Round 2 search “who wrote it” → by x found an answer" in text
+    assert (
+        "3 rounds Round 1 reader, generate look Round 2 search “who wrote it” → by x found an "
+        "answer" in text
+    )
     assert "Round 3 2 × reader, generate x | y" in text
     assert "1 round " not in read_text(open_page(file, view="questions", a=B, id="q0"))
 
 
 @needs_chromium
 def test_a_passage_can_be_switched_off(page: Open) -> None:
-    """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and without all it is unknown."""
+    """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and
+    without all it is unknown.
+    """
     tied = page(view="questions", a=A, id="q0", off="0")
     assert 'data-answer="Austen"' in tied
     assert "Austen (a tie of 2: the answer of the passage with the better rank)" in read_text(tied)
@@ -157,10 +194,18 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 
 @needs_chromium
 def test_two_cells_stand_side_by_side(page: Open) -> None:
-    """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
+    """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are
+    compared line by line.
+    """
     text = read_text(page(view="compare", a=A, b=B))
-    assert "A − B = +33.3 points of exact match: 3 won and 1 lost of 6 questions, p = 0.625 for these two cells alone" in text
-    assert "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: not significant." in text
+    assert (
+        "A − B = +33.3 points of exact match: 3 won and 1 lost of 6 questions, p = 0.625 for these "
+        "two cells alone" in text
+    )
+    assert (
+        "EM: +33.3 [−45.3, +85.0], p = 1.000 after the correction for the 3 pairs of this page: "
+        "not significant." in text
+    )
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
     assert re.findall(r"q\d", read_text(page(view="compare", a=A, b=B, group="B"))) == ["q4"]
@@ -174,14 +219,21 @@ def test_two_cells_stand_side_by_side(page: Open) -> None:
 
 @needs_chromium
 def test_three_cells_are_compared_in_pairs(page: Open) -> None:
-    """Eight groups, whose questions are those of the letters; each pair has its tests; a question shows all three."""
+    """Eight groups, whose questions are those of the letters; each pair has its tests; a question
+    shows all three.
+    """
     text = read_text(page(view="compare", a=A, b=B, c=CLOSED))
     for pair, points in (("A − B", "+33.3"), ("A − C", "+50.0"), ("B − C", "+16.7")):
         assert f"{pair} = {points} points of exact match: " in text
-    groups = "0 all right 1 A and B right 1 A and C right 2 only A right 0 B and C right 1 only B right 0 only C right"
+    groups = (
+        "0 all right 1 A and B right 1 A and C right 2 only A right 0 B and C right 1 only B right "
+        "0 only C right"
+    )
     assert f"{groups} 1 all wrong" in text
     assert re.findall(r"q\d", text) == ["q1", "q3"]
-    assert re.findall(r"q\d", read_text(page(view="compare", a=A, b=B, c=CLOSED, group="AC"))) == ["q5"]
+    assert re.findall(r"q\d", read_text(page(view="compare", a=A, b=B, c=CLOSED, group="AC"))) == [
+        "q5"
+    ]
     question = read_text(page(view="questions", a=A, b=B, c=CLOSED, id="q1"))
     assert "1 of 2" in question
     assert question.count("Answer:") == 3
@@ -189,7 +241,9 @@ def test_three_cells_are_compared_in_pairs(page: Open) -> None:
 
 @needs_chromium
 def test_only_answers_of_the_passages_that_are_left_are_candidates(tmp_path: Path) -> None:
-    """Under marginalization, "b" is far more probable under every passage, but no longer an answer without its own."""
+    """Under marginalization, "b" is far more probable under every passage, but no longer an answer
+    without its own.
+    """
     ballots = [
         Ballot(0, "a", "A", -5.0),
         Ballot(1, "b", "B", -1.0),
@@ -210,7 +264,9 @@ def test_cells_are_paired_by_question(tmp_path: Path) -> None:
     turned = replace(CELLS[1], samples=list(reversed(CELLS[1].samples)))
     file = tmp_path / "index.html"
     file.write_text(replace(build_page([CELLS[0], turned]), cases={}).render(), encoding="utf-8")
-    assert "1 both right 3 only A right 1 only B right 1 both wrong" in read_text(open_page(file, view="compare", a=A, b=B))
+    assert "1 both right 3 only A right 1 only B right 1 both wrong" in read_text(
+        open_page(file, view="compare", a=A, b=B)
+    )
 
 
 @needs_chromium
@@ -225,7 +281,9 @@ def test_cells_of_other_questions_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_questions_with_prompts_are_chosen_by_what_they_show() -> None:
-    """Disagreements first (q1, q3, q4, q5 and q0), then what all answer wrong (q2); the seed orders the groups."""
+    """Disagreements first (q1, q3, q4, q5 and q0), then what all answer wrong (q2); the seed orders
+    the groups.
+    """
     cells = CELLS[:2]
     assert set(choose_questions(cells, 4, 0)) == {"q1", "q3", "q4", "q5"}
     assert all(choose_questions(cells, 6, seed)[4:] == ["q2", "q0"] for seed in range(8))
@@ -241,21 +299,36 @@ def test_the_page_is_repeatable() -> None:
 
 
 def test_every_value_stands_by_its_question() -> None:
-    """Answers, values, positions and outcomes of a cell are in the order of its questions; undefined values are null."""
+    """Answers, values, positions and outcomes of a cell are in the order of its questions;
+    undefined values are null.
+    """
     data = build_page([CELLS[0], replace(CELLS[1], samples=CELLS[1].samples[::-1])])._build_data()
     assert [question[0] for question in data["questions"]] == [f"q{n}" for n in range(6)]
     for cell, source in zip(data["cells"], CELLS, strict=False):
         answers = {
-            data["questions"][n][0]: data["answers"][a] for n, a in zip(cell["questions"], cell["answers"], strict=True)
+            data["questions"][n][0]: data["answers"][a]
+            for n, a in zip(cell["questions"], cell["answers"], strict=True)
         }
-        assert answers == {sample.question.question_id: sample.prediction.answer for sample in source.samples}
-        ems = {f"q{n}": value for n, value in zip(cell["questions"], cell["values"]["em"], strict=True)}
+        assert answers == {
+            sample.question.question_id: sample.prediction.answer for sample in source.samples
+        }
+        ems = {
+            f"q{n}": value for n, value in zip(cell["questions"], cell["values"]["em"], strict=True)
+        }
         assert ems == source.get_values("em")
-        positions = {f"q{n}": value for n, value in zip(cell["questions"], cell["positions"], strict=True)}
-        assert positions == {sample.question.question_id: sample.prediction.gold_position for sample in source.samples}
+        positions = {
+            f"q{n}": value for n, value in zip(cell["questions"], cell["positions"], strict=True)
+        }
+        assert positions == {
+            sample.question.question_id: sample.prediction.gold_position
+            for sample in source.samples
+        }
     assert data["cells"][1]["questions"] == [5, 4, 3, 2, 1, 0]
     pools = {
-        f"q{n}": value for n, value in zip(data["cells"][0]["questions"], data["cells"][0]["values"]["nm_pool"], strict=True)
+        f"q{n}": value
+        for n, value in zip(
+            data["cells"][0]["questions"], data["cells"][0]["values"]["nm_pool"], strict=True
+        )
     }
     assert pools == {"q0": 0.0, "q1": 0.0, "q2": None, "q3": 0.0, "q4": None, "q5": 0.0}
     json.dumps(data["cells"], allow_nan=False)

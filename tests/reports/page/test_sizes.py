@@ -16,7 +16,8 @@ LOOK = """<script>
   for (const address of %s) {
     location.hash = address;
     const isChart = /answer|explore/.test(address);
-    for (let n = 0; n < 40 && (n < 2 || (isChart && !document.querySelector("#chart svg.marks"))); n++) await wait(50);
+    const isMissing = () => isChart && !document.querySelector("#chart svg.marks");
+    for (let n = 0; n < 40 && (n < 2 || isMissing()); n++) await wait(50);
     await wait(100);
     const bottom = document.getElementById("chart")?.getBoundingClientRect().bottom ?? 0;
     found[address] = [document.documentElement.scrollWidth - innerWidth, Math.round(bottom)];
@@ -25,9 +26,9 @@ LOOK = """<script>
 })();</script>"""
 CHARTS = ("dots", "lines", "difference", "matrix", "cost", "coverage", "calibration", "confidence")
 VIEWS = [
-    "view=answer", *(f"view=explore&kind={kind}" for kind in CHARTS), "view=outcomes", "view=questions",
-    f"view=questions&a={A}&id=q0", f"view=questions&a={A}&b={B}&id=q0", f"view=compare&a={A}&b={B}",
-    "view=tables", "view=tables&table=1", "view=about",
+    "view=answer", *(f"view=explore&kind={kind}" for kind in CHARTS), "view=outcomes",
+    "view=questions", f"view=questions&a={A}&id=q0", f"view=questions&a={A}&b={B}&id=q0",
+    f"view=compare&a={A}&b={B}", "view=tables", "view=tables&table=1", "view=about",
 ]  # fmt: skip
 """Addresses of all views and charts."""
 

@@ -14,7 +14,15 @@ from winnow.testing import make_cell_result
 N = 40
 
 
-def make(strategy: str, right: int, *, k: int = 5, gold: str = "retrieved", num: int = N, placed: str = "") -> CellResult:
+def make(
+    strategy: str,
+    right: int,
+    *,
+    k: int = 5,
+    gold: str = "retrieved",
+    num: int = N,
+    placed: str = "",
+) -> CellResult:
     """A cell that answers the first questions right."""
     cell = make_cell_result(strategy, k, gold, [float(n < right) for n in range(num)])
     return replace(cell, labels=replace(cell.labels, placed=placed or gold.replace("_", " ")))
@@ -29,39 +37,53 @@ def tell(*cells: CellResult) -> Story:
 
 
 def _find(story: Story, *words: str) -> Finding:
-    (found,) = [finding for finding in story.findings if all(word in finding.text for word in words)]
+    (found,) = [
+        finding for finding in story.findings if all(word in finding.text for word in words)
+    ]
     return found
 
 
 def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
     """30 of 40 is the highest, 26 more than 4 of 40, which costs the least."""
     story = tell(_spend(LOW, 20), _spend(HIGH, 60), _spend(CLOSE, 30))
-    assert story.headline.text.startswith("post_fusion on five passages retrieved has the highest EM: 75.0 % [59.8, 85.8].")
+    assert story.headline.text.startswith(
+        "post_fusion on five passages retrieved has the highest EM: 75.0 % [59.8, 85.8]."
+    )
     assert "That is 65.0 points [" in story.headline.text
     assert story.headline.text.endswith(
         "more than concatenation on five passages retrieved, the simplest setting, has (p <0.001)."
     )
     assert (story.headline.cells, story.headline.is_significant) == ((1, 0), True)
     assert story.headline.interval[0] == pytest.approx(65)
-    assert story.cost == "40 questions · tokens per question: 60.0, 3.0 times that of the simplest setting"
+    assert (
+        story.cost
+        == "40 questions · tokens per question: 60.0, 3.0 times that of the simplest setting"
+    )
 
 
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
     """One question of 40 is no difference; the cheaper cell is the baseline wherever it stands."""
     story = tell(HIGH, _spend(CLOSE, 3))
-    assert "That is not significantly more than pf_concat on five passages retrieved, the simplest setting: 2.5 points" in (
-        story.headline.text
+    assert (
+        "That is not significantly more than pf_concat on five passages retrieved, the simplest "
+        "setting: 2.5 points" in (story.headline.text)
     )
     assert re.search(
-        r"p = 1.000. 40 questions do not tell them apart, and it costs \d\d.\d times as much.$", story.headline.text
+        r"p = 1.000. 40 questions do not tell them apart, and it costs \d\d.\d times as much.$",
+        story.headline.text,
     )
     assert not story.headline.is_significant
 
 
 def test_only_a_cheaper_setting_that_anyone_can_use_is_preferred() -> None:
-    """One without passages is low by selection, nearly the same cost saves nothing, and nobody has gold labels."""
+    """One without passages is low by selection, nearly the same cost saves nothing, and nobody has
+    gold labels.
+    """
     closed = replace(_spend(CLOSE, 3), labels=replace(CLOSE.labels, k=0, placed=""))
-    gold = [replace(cell, labels=replace(cell.labels, uses_gold=True)) for cell in (HIGH, _spend(CLOSE, 3))]
+    gold = [
+        replace(cell, labels=replace(cell.labels, uses_gold=True))
+        for cell in (HIGH, _spend(CLOSE, 3))
+    ]
     for cells in ([HIGH, closed], [_spend(HIGH, 1000), _spend(CLOSE, 999)], gold):
         assert "not significantly more" in tell(*cells).headline.text
         assert "justify" not in tell(*cells).headline.text
@@ -71,7 +93,9 @@ def _spend(cell: CellResult, tokens: int) -> CellResult:
     """The cell with a number of tokens for each question."""
     samples = []
     for sample in cell.samples:
-        usage = tuple(replace(one, tokens_in=tokens, tokens_out=0) for one in sample.prediction.usage)
+        usage = tuple(
+            replace(one, tokens_in=tokens, tokens_out=0) for one in sample.prediction.usage
+        )
         samples.append(replace(sample, prediction=replace(sample.prediction, usage=usage)))
     return replace(cell, samples=samples)
 
@@ -79,7 +103,10 @@ def _spend(cell: CellResult, tokens: int) -> CellResult:
 def test_the_best_may_be_the_simplest() -> None:
     """It is then compared with the next highest, and nobody else is called the simplest."""
     story = tell(LOW, _spend(HIGH, 3), CLOSE)
-    assert "It also costs the least of those with passages. That is not significantly more" in story.headline.text
+    assert (
+        "It also costs the least of those with passages. That is not significantly more"
+        in story.headline.text
+    )
     assert "the next highest: 2.5 points [" in story.headline.text
     assert "simplest" not in story.headline.text + story.cost
     assert story.headline.cells == (1, 2)
@@ -89,33 +116,55 @@ def test_a_control_with_gold_labels_is_never_the_winner() -> None:
     """It is what a better ranking could bring, with its own difference."""
     control = make("concatenation", 38, gold="gold_first", placed="with the gold passage first")
     story = tell(LOW, HIGH, control)
-    assert "has the highest EM of the settings without gold labels: 75.0 % [59.8, 85.8]." in story.headline.text
-    finding = _find(story, "With gold labels, concatenation on five passages with the gold passage first reaches 95.0 [")
+    assert (
+        "has the highest EM of the settings without gold labels: 75.0 % [59.8, 85.8]."
+        in story.headline.text
+    )
+    finding = _find(
+        story,
+        "With gold labels, concatenation on five passages with the gold passage first reaches "
+        "95.0 [",
+    )
     assert "20.0 points [" in finding.text
     assert "better than the best setting without (p = 0.008)." in finding.text
     assert (finding.cells, finding.is_significant) == ((2, 1), True)
-    alone = tell(control, make("post_fusion", 39, gold="gold_first", placed="with the gold passage first"))
+    alone = tell(
+        control, make("post_fusion", 39, gold="gold_first", placed="with the gold passage first")
+    )
     assert "All settings use gold labels" in alone.headline.text
     assert not any("With gold labels" in finding.text for finding in alone.findings)
 
 
 def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
     """Lower than the best setting."""
-    assert not any("gold labels" in finding.text for finding in tell(HIGH, make("a", 20, gold="gold_last")).findings)
+    assert not any(
+        "gold labels" in finding.text
+        for finding in tell(HIGH, make("a", 20, gold="gold_last")).findings
+    )
 
 
 def test_the_cheapest_setting_that_is_not_worse_is_named() -> None:
     """It reads a third; the baseline reads less and is significantly below."""
     cells = [_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 100)]
-    finding = _find(tell(*cells), "The cheapest setting that is not significantly worse is pf_concat on five passages")
+    finding = _find(
+        tell(*cells),
+        "The cheapest setting that is not significantly worse is pf_concat on five passages",
+    )
     assert "at 33 % of the cost" in finding.text
     assert finding.cells == (1, 2)
     assert not any("cheapest" in finding.text for finding in tell(*cells[:2]).findings)
 
 
 def test_each_factor_has_one_finding() -> None:
-    """The largest significant difference in its direction; the higher cell comes first in the sentence and in the link."""
-    cells = [make("a", 4), make("a", 30, k=10), make("b", 5), make("b", 5, gold="shuffled", placed="in random order")]
+    """The largest significant difference in its direction; the higher cell comes first in the
+    sentence and in the link.
+    """
+    cells = [
+        make("a", 4),
+        make("a", 30, k=10),
+        make("b", 5),
+        make("b", 5, gold="shuffled", placed="in random order"),
+    ]
     cells[3] = replace(cells[3], samples=cells[1].samples)
     story = tell(*cells)
     k = _find(story, "with ten passages than with five passages (a, retrieved; p <0.001)")
@@ -123,10 +172,12 @@ def test_each_factor_has_one_finding() -> None:
     assert "1 of 1 distinct differences between k is significant" in k.text
     placement = _find(story, "higher in random order than retrieved (b on five passages; p <0.001)")
     assert placement.cells == (3, 2)
-    strategies = _find(story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)")
+    strategies = _find(
+        story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)"
+    )
     assert (
-        "The only difference between strategies and settings is not significant; tested alone, this one would need"
-        in strategies.text
+        "The only difference between strategies and settings is not significant; tested alone, "
+        "this one would need" in strategies.text
     )
     assert len(story.findings) == 3
 
@@ -140,9 +191,14 @@ def test_the_number_of_questions_is_that_of_the_power_report() -> None:
 
 
 def test_nothing_is_claimed_without_a_test() -> None:
-    """One cell has no comparison; other questions are not compared; without a defined value there is no best cell."""
+    """One cell has no comparison; other questions are not compared; without a defined value there
+    is no best cell.
+    """
     only = tell(LOW)
-    assert only.headline.text == "concatenation on five passages retrieved has the highest EM: 10.0 % [4.0, 23.1]."
+    assert (
+        only.headline.text
+        == "concatenation on five passages retrieved has the highest EM: 10.0 % [4.0, 23.1]."
+    )
     assert (only.headline.cells, only.findings) == ((0,), [])
     other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
     assert "significant" not in tell(LOW, other).headline.text
@@ -152,12 +208,19 @@ def test_nothing_is_claimed_without_a_test() -> None:
 
 
 def test_where_lower_is_better_the_best_is_the_lowest() -> None:
-    """These cells have 90, 25 and 27.5 % unknown: HIGH abstains least, and a difference in its favor counts."""
+    """These cells have 90, 25 and 27.5 % unknown: HIGH abstains least, and a difference in its
+    favor counts.
+    """
     unk = Unknown("unk", "%Unk", lower_is_better=True)
-    cells = [replace(cell, metrics=[unk, *cell.metrics]) for cell in (_spend(LOW, 20), _spend(HIGH, 60), _spend(CLOSE, 30))]
+    cells = [
+        replace(cell, metrics=[unk, *cell.metrics])
+        for cell in (_spend(LOW, 20), _spend(HIGH, 60), _spend(CLOSE, 30))
+    ]
     story = tell(*cells)
     assert story.best == 1
-    assert story.headline.text.startswith("post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2].")
+    assert story.headline.text.startswith(
+        "post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2]."
+    )
     assert "That is 65.0 points [" in story.headline.text
     assert story.headline.text.endswith(
         "less than concatenation on five passages retrieved, the simplest setting, has (p <0.001)."
@@ -165,35 +228,54 @@ def test_where_lower_is_better_the_best_is_the_lowest() -> None:
     assert story.headline.interval[0] == pytest.approx(-65)
     cheaper = _find(story, "The cheapest setting that is not significantly worse is pf_concat")
     assert "the best is 2.5 points [" in cheaper.text
-    assert tell(cells[1]).headline.text == "post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2]."
+    assert (
+        tell(cells[1]).headline.text
+        == "post_fusion on five passages retrieved has the lowest %Unk: 25.0 % [14.2, 40.2]."
+    )
 
 
 def test_no_setting_is_the_best_where_all_are_level() -> None:
-    """Equal values are said to be equal, whether the answers are the same; a tie of some is counted."""
+    """Equal values are said to be equal, whether the answers are the same; a tie of some is
+    counted.
+    """
     level = tell(_spend(LOW, 90), _spend(make("copy", 4), 20))
-    assert level.headline.text == (
-        "All settings have the same EM: 10.0 % [4.0, 23.1]. The one with the lowest cost is copy on five passages retrieved."
+    assert (
+        level.headline.text
+        == "All settings have the same EM: 10.0 % [4.0, 23.1]. The one with the lowest cost is "
+        "copy on five passages retrieved."
     )
     assert level.best == 1
     gold = make("oracle", 40, gold="gold_first")
     level = tell(LOW, make("copy", 4), gold).headline
-    assert level.text.startswith("All settings without gold labels have the same EM: 10.0 % [4.0, 23.1]. The one with")
+    assert level.text.startswith(
+        "All settings without gold labels have the same EM: 10.0 % [4.0, 23.1]. The one with"
+    )
     assert (level.interval, level.is_significant) == ((), False)
     tied = make_cell_result("b", 5, "retrieved", [float(n >= N - 4) for n in range(N)])
     assert "All settings have the same EM" in tell(LOW, tied).headline.text
     story = tell(_spend(LOW, 90), _spend(tied, 20), make("c", 1))
-    assert story.headline.text.startswith("b on five passages retrieved has the highest EM (as have 1 with other answers)")
+    assert story.headline.text.startswith(
+        "b on five passages retrieved has the highest EM (as have 1 with other answers)"
+    )
     text = tell(LOW, tied, make("c", 1)).headline.text
     assert text.startswith(
-        "concatenation on five passages retrieved has the highest EM (as have 1 with other answers): 10.0 %"
+        "concatenation on five passages retrieved has the highest EM (as have 1 with other "
+        "answers): 10.0 %"
     )
 
 
 def test_differences_between_the_same_answers_are_counted_once() -> None:
     """Two placements that are one at k = 1 give one difference between the strategies, not two."""
-    cells = [make(name, right, k=1, gold=gold) for name, right in (("a", 4), ("b", 30)) for gold in ("retrieved", "shuffled")]
+    cells = [
+        make(name, right, k=1, gold=gold)
+        for name, right in (("a", 4), ("b", 30))
+        for gold in ("retrieved", "shuffled")
+    ]
     strategies = _find(tell(*cells), "distinct differences between strategies and settings")
-    assert "1 of 1 distinct differences between strategies and settings is significant" in strategies.text
+    assert (
+        "1 of 1 distinct differences between strategies and settings is significant"
+        in strategies.text
+    )
 
 
 def test_of_cells_with_the_same_answers_the_cheapest_is_the_best() -> None:
@@ -210,7 +292,10 @@ def test_a_setting_without_passages_is_not_the_cheapest_of_those_with_passages()
     alone = replace(alone, labels=replace(alone.labels, placed=""))
     story = tell(alone, _spend(CLOSE, 30), _spend(LOW, 20))
     assert "costs the least" not in story.headline.text
-    assert "more than concatenation on five passages retrieved, the simplest setting" in story.headline.text
+    assert (
+        "more than concatenation on five passages retrieved, the simplest setting"
+        in story.headline.text
+    )
 
 
 def test_without_a_known_cost_no_setting_is_the_simplest() -> None:
@@ -230,7 +315,9 @@ def test_a_cell_without_passages_is_no_baseline_beside_others() -> None:
 
 
 def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
-    """Both are significant; the sentence names the higher cell first, whichever comes first in the sweep."""
+    """Both are significant; the sentence names the higher cell first, whichever comes first in the
+    sweep.
+    """
     best, middle, low = make("a", 36), make("b", 20), make("c", 0, k=9)
     other = make("d", 26, k=9)
     finding = _find(tell(best, middle, low, other), "distinct differences between strategies")
@@ -241,17 +328,30 @@ def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
 
 
 def test_a_mean_and_a_paired_difference_may_disagree() -> None:
-    """The highest of all, with 70 of 100, has none of the 30 questions of which the other has 18."""
-    highest, other = make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]), make("b", 18, num=30, gold="g")
-    assert "Paired by question, it is worse than b on five passages g" in tell(highest, other).headline.text
+    """The highest of all, with 70 of 100, has none of the 30 questions of which the
+    other has 18.
+    """
+    highest, other = (
+        make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]),
+        make("b", 18, num=30, gold="g"),
+    )
+    assert (
+        "Paired by question, it is worse than b on five passages g"
+        in tell(highest, other).headline.text
+    )
 
 
 def test_the_baseline_and_the_cheaper_setting_follow_the_rules() -> None:
-    """Equal costs are the least; a cheapest setting that is the baseline, or as dear as the best, is not named again."""
+    """Equal costs are the least; a cheapest setting that is the baseline, or as dear as the best,
+    is not named again.
+    """
     assert "It also costs the least" in tell(_spend(HIGH, 3), _spend(CLOSE, 3)).headline.text
     closed = _spend(make_cell_result("closed_book", 0, "none", [0.0] * N), 1)
     assert "costs the least" not in tell(_spend(HIGH, 60), closed).headline.text
-    for cells in ((_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 300)), (_spend(HIGH, 300), _spend(CLOSE, 100))):
+    for cells in (
+        (_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 300)),
+        (_spend(HIGH, 300), _spend(CLOSE, 100)),
+    ):
         assert not any("cheapest" in finding.text for finding in tell(*cells).findings)
     family = Family(
         [
@@ -261,19 +361,31 @@ def test_the_baseline_and_the_cheaper_setting_follow_the_rules() -> None:
         ],
         0,
     )
-    assert any("is closed_book without passages, at" in finding.text for finding in build_story(family).findings)
+    assert any(
+        "is closed_book without passages, at" in finding.text
+        for finding in build_story(family).findings
+    )
     filtered = build_story(family, selection="low by selection, because").findings
-    assert not any("closed_book without passages, at" in finding.text for finding in filtered), "low by selection"
+    assert not any("closed_book without passages, at" in finding.text for finding in filtered), (
+        "low by selection"
+    )
     controls = make("a", 38, gold="gold_first"), make("b", 39, gold="gold_first")
     assert "without gold labels" not in tell(*controls).headline.text
     level = make_cell_result("a", 5, "gold_first", [float(n >= N - 30) for n in range(N)])
-    assert not any("With gold labels" in finding.text for finding in tell(LOW, HIGH, level).findings)
+    assert not any(
+        "With gold labels" in finding.text for finding in tell(LOW, HIGH, level).findings
+    )
 
 
 def test_the_next_lowest_and_its_bounds_where_lower_is_better() -> None:
-    """The cheapest is the best, so that it is compared with the next lowest, in the order of its interval."""
+    """The cheapest is the best, so that it is compared with the next lowest, in the order of its
+    interval.
+    """
     unk = Unknown("unk", "%Unk", lower_is_better=True)
-    cells = [replace(cell, metrics=[unk, *cell.metrics]) for cell in (_spend(LOW, 20), _spend(HIGH, 3), _spend(CLOSE, 30))]
+    cells = [
+        replace(cell, metrics=[unk, *cell.metrics])
+        for cell in (_spend(LOW, 20), _spend(HIGH, 3), _spend(CLOSE, 30))
+    ]
     headline = tell(*cells).headline
     assert headline.cells == (1, 2)
     assert "the next lowest" in headline.text
@@ -283,11 +395,21 @@ def test_the_next_lowest_and_its_bounds_where_lower_is_better() -> None:
 
 
 def test_a_control_is_named_only_where_no_other_setting_shows_the_factor() -> None:
-    """With gold labels one passage is better by far; nobody has them, so that k is compared as retrieved."""
-    cells = [make("a", 20, k=1), make("a", 22), make("a", 38, k=1, gold="gold_first"), make("a", 20, gold="gold_first")]
+    """With gold labels one passage is better by far; nobody has them, so that k is compared as
+    retrieved.
+    """
+    cells = [
+        make("a", 20, k=1),
+        make("a", 22),
+        make("a", 38, k=1, gold="gold_first"),
+        make("a", 20, gold="gold_first"),
+    ]
     controls = [replace(cell, labels=replace(cell.labels, uses_gold=True)) for cell in cells[2:]]
     story = tell(*cells[:2], *controls)
-    assert "5.0 points" in _find(story, "with five passages than with one passage (a, retrieved; ").text
+    assert (
+        "5.0 points"
+        in _find(story, "with five passages than with one passage (a, retrieved; ").text
+    )
     text = _find(story, "differences between k").text
     assert "1 of 2 distinct differences between k is significant: 45.0 points [" in text
     assert "higher with one passage than with five passages (a, gold first; p <0.001" in text
@@ -297,6 +419,8 @@ def test_a_control_is_named_only_where_no_other_setting_shows_the_factor() -> No
 
 
 def test_p_values_are_given_alone_and_corrected() -> None:
-    """Four of four discordant questions are p = 0.125, which the second smallest of three p-values doubles."""
+    """Four of four discordant questions are p = 0.125, which the second smallest of three p-values
+    doubles.
+    """
     story = tell(make("a", 20), make("b", 28), make("c", 24))
     assert "10.0 points [-2.3, 23.5], p = 0.125, 0.250 corrected." in story.headline.text

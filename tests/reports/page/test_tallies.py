@@ -1,4 +1,6 @@
-"""Tallies: the ballots of the passages that are left give the answer that the strategy gives with these passages."""
+"""Tallies: the ballots of the passages that are left give the answer that the strategy gives with
+these passages.
+"""
 
 import itertools
 import math
@@ -19,16 +21,29 @@ from winnow.sweeps.replay import Call
 from winnow.testing import make_context, make_question
 from winnow.text.normalization import normalize
 
-PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
-REPLIES = {"one": "Austen", "two": "unknown", "three": "Bronte", "four": "austen.", "five": "Bronte", "six": "Eliot"}
+PROMPT = Prompt(
+    "{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}"
+)
+REPLIES = {
+    "one": "Austen",
+    "two": "unknown",
+    "three": "Bronte",
+    "four": "austen.",
+    "five": "Bronte",
+    "six": "Eliot",
+}
 CONTEXTS = [
     replace(make_context(number, text, rank=rank), log_weight=weight)
-    for number, (text, rank, weight) in enumerate(zip(REPLIES, (3, 1, 2, 4, 0, 5), (0, 0, 0, 0, -1.5, -0.2), strict=True), 1)
+    for number, (text, rank, weight) in enumerate(
+        zip(REPLIES, (3, 1, 2, 4, 0, 5), (0, 0, 0, 0, -1.5, -0.2), strict=True), 1
+    )
 ]
 
 
 def _play(plan: Plan[object]) -> tuple[list[list[Call]], object]:
-    """Run a plan: the reply depends on the passage, and the likelihood on the passage and the normalized answer."""
+    """Run a plan: the reply depends on the passage, and the likelihood on the passage and the
+    normalized answer.
+    """
     rounds: list[list[Call]] = []
     results = None
     while True:
@@ -40,10 +55,14 @@ def _play(plan: Plan[object]) -> tuple[list[list[Call]], object]:
         for request in requests:
             word = request.messages[-1].content.split()[0]  # type: ignore[union-attr]
             if isinstance(request, Likelihood):
-                results.append(Score(-1.0 - (len(word) * len(normalize(request.continuation))) % 7 / 3))
+                results.append(
+                    Score(-1.0 - (len(word) * len(normalize(request.continuation))) % 7 / 3)
+                )
             else:
                 results.append(Generation(REPLIES[word], logprobs=(-0.1 * len(word), -0.5)))
-        rounds.append([Call(b"", request, result) for request, result in zip(requests, results, strict=True)])
+        rounds.append(
+            [Call(b"", request, result) for request, result in zip(requests, results, strict=True)]
+        )
 
 
 def recount(tally: Tally, kept: Sequence[int]) -> str:
@@ -53,7 +72,11 @@ def recount(tally: Tally, kept: Sequence[int]) -> str:
         if ballot.context in kept:
             amounts.setdefault(ballot.key, []).append(ballot)
     totals = {
-        key: sum(b.amount for b in ballots) if tally.rule == "votes" else logsumexp([b.amount for b in ballots])
+        key: (
+            sum(b.amount for b in ballots)
+            if tally.rule == "votes"
+            else logsumexp([b.amount for b in ballots])
+        )
         for key, ballots in amounts.items()
         if any(ballot.source for ballot in ballots)
     }
@@ -73,7 +96,9 @@ STRATEGIES = {
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_any_passages_may_be_left_out(name: str) -> None:
-    """For each of the 63 subsets, the ballots give what the strategy answers when it is given only these passages."""
+    """For each of the 63 subsets, the ballots give what the strategy answers when it is given only
+    these passages.
+    """
     strategy = STRATEGIES[name]
     rounds, _ = _play(strategy.plan(make_question(), CONTEXTS))  # type: ignore[arg-type]
     tally = build_tally(strategy, CONTEXTS, rounds)
@@ -86,7 +111,9 @@ def test_any_passages_may_be_left_out(name: str) -> None:
 
 
 def test_weights_and_order_are_those_of_the_vote() -> None:
-    """The best-ranked passage comes first, an inserted one last; the largest weight is exactly 1."""
+    """The best-ranked passage comes first, an inserted one last; the largest weight is
+    exactly 1.
+    """
     rounds, _ = _play(STRATEGIES["unknown_votes"].plan(make_question(), CONTEXTS))  # type: ignore[arg-type]
     tally = build_tally(STRATEGIES["unknown_votes"], CONTEXTS, rounds)
     assert tally is not None

@@ -16,7 +16,10 @@ def _serve(reply: str, rankings: dict[str, str]) -> object:
         if not isinstance(request, Search):
             return Generation(reply)
         ids = rankings[request.query]
-        return Pages(tuple(Passage(id_, "", id_) for id_ in ids), scores=tuple(float(9 - n) for n in range(len(ids))))
+        return Pages(
+            tuple(Passage(id_, "", id_) for id_ in ids),
+            scores=tuple(float(9 - n) for n in range(len(ids))),
+        )
 
     return serve
 
@@ -24,7 +27,9 @@ def _serve(reply: str, rankings: dict[str, str]) -> object:
 def test_one_query_takes_the_place_of_the_question() -> None:
     """Further lines of the reply are not searched for; scores are those of the search."""
     plan = WrittenQueries("Query for {question}", Decoding())
-    hits, requests = play(plan.plan(QUESTION, [], 5), _serve("1. author Emma\n2. other", {"author Emma": "ab"}))  # type: ignore[arg-type]
+    hits, requests = play(
+        plan.plan(QUESTION, [], 5), _serve("1. author Emma\n2. other", {"author Emma": "ab"})
+    )  # type: ignore[arg-type]
     assert requests[0].messages[0].content == "Query for Who wrote Emma?"  # type: ignore[union-attr]
     assert (requests[0].role, requests[1]) == ("rewriter", Search("author Emma", 5, role="corpus"))
     assert hits == [Hit("a", 9.0), Hit("b", 8.0)]
@@ -43,7 +48,10 @@ def test_rankings_of_several_queries_are_fused_with_that_of_the_question() -> No
 
 def test_a_reply_without_a_query_leaves_the_question() -> None:
     """So that no question is without a ranking."""
-    hits, _ = play(WrittenQueries("{question}", Decoding()).plan(QUESTION, [], 5), _serve(" \n", {"Who wrote Emma?": "a"}))  # type: ignore[arg-type]
+    hits, _ = play(
+        WrittenQueries("{question}", Decoding()).plan(QUESTION, [], 5),
+        _serve(" \n", {"Who wrote Emma?": "a"}),
+    )  # type: ignore[arg-type]
     assert [hit.passage_id for hit in hits] == ["a"]
 
 
@@ -54,8 +62,14 @@ def test_a_reply_without_a_query_leaves_the_question() -> None:
         ("- a\n• b\n* a", ["a", "b"]),
         ("Query: a\nQuestion 2: b", ["a", "b"]),
         ("<think>1. no</think>\n1984 novel\n2001: a film", ["1984 novel", "2001: a film"]),
-        ("3.5 inch floppy disk\n-2 degrees\n1.5 litres", ["3.5 inch floppy disk", "-2 degrees", "1.5 litres"]),
-        ("1. Query: who wrote Emma\n**2.** Sub-question 2: who was she", ["who wrote Emma", "who was she"]),
+        (
+            "3.5 inch floppy disk\n-2 degrees\n1.5 litres",
+            ["3.5 inch floppy disk", "-2 degrees", "1.5 litres"],
+        ),
+        (
+            "1. Query: who wrote Emma\n**2.** Sub-question 2: who was she",
+            ["who wrote Emma", "who was she"],
+        ),
         ("Here are two queries:\n```\nemma\n```\n---", ["emma"]),
         ("", []),
     ],

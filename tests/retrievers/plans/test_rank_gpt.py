@@ -15,8 +15,9 @@ from winnow.testing import make_context, make_question
 
 QUESTION = make_question("Who wrote Emma?")
 TEXTS = {
-    "system": "S", "beginning": "{number} for {question}", "welcome": "W", "passage": "[{number}] {title} {text}",
-    "received": "R{number}", "request": "Order {number} for {question}",
+    "system": "S", "beginning": "{number} for {question}", "welcome": "W",
+    "passage": "[{number}] {title} {text}", "received": "R{number}",
+    "request": "Order {number} for {question}",
 }  # fmt: skip
 
 
@@ -25,7 +26,9 @@ def _plan(**settings: int) -> RankGpt:
 
 
 def test_the_last_window_is_ordered_first_and_what_it_promotes_moves_on() -> None:
-    """Five passages, windows of three that move by two: the best one, at the end, comes to the top in two calls."""
+    """Five passages, windows of three that move by two: the best one, at the end, comes to the top
+    in two calls.
+    """
 
     def serve(request: Generate) -> Generation:
         texts = [passage.text for passage in request.passages]
@@ -34,21 +37,25 @@ def test_the_last_window_is_ordered_first_and_what_it_promotes_moves_on() -> Non
 
     contexts = [make_context(n, text) for n, text in enumerate("bdace", start=1)]
     hits, requests = play(_plan(window=3, step=2).plan(QUESTION, contexts, 4), serve)
-    assert [[passage.text for passage in one.passages] for one in requests] == [["a", "c", "e"], ["b", "d", "e"]]  # type: ignore[union-attr]
+    assert [[passage.text for passage in one.passages] for one in requests] == [
+        ["a", "c", "e"],
+        ["b", "d", "e"],
+    ]  # type: ignore[union-attr]
     assert hits == [Hit(f"p{n}", None) for n in (5, 2, 1, 4)]
     first = requests[0]
     assert isinstance(first, Generate)
     assert first.role == "reranker"
     assert [(turn.role, turn.content) for turn in first.messages] == [
         ("system", "S"), ("user", "3 for Who wrote Emma?"), ("assistant", "W"),
-        ("user", "[1] Title 3 a"), ("assistant", "R1"), ("user", "[2] Title 4 c"), ("assistant", "R2"),
-        ("user", "[3] Title 5 e"), ("assistant", "R3"), ("user", "Order 3 for Who wrote Emma?"),
+        ("user", "[1] Title 3 a"), ("assistant", "R1"), ("user", "[2] Title 4 c"),
+        ("assistant", "R2"), ("user", "[3] Title 5 e"), ("assistant", "R3"),
+        ("user", "Order 3 for Who wrote Emma?"),
     ]  # fmt: skip
 
 
 def test_passages_beyond_the_top_follow_as_they_are() -> None:
     """And a passage alone is not asked about."""
-    serve = lambda request: Generation("[2] > [1]")  # noqa: E731
+    serve = lambda request: Generation("[2] > [1]")
     contexts = [make_context(n, f"t{n}") for n in (1, 2, 3, 4)]
     hits, requests = play(_plan(window=2, step=1, top=2).plan(QUESTION, contexts, 10), serve)
     assert ([hit.passage_id for hit in hits], len(requests)) == (["p2", "p1", "p3", "p4"], 1)
@@ -95,7 +102,9 @@ def test_an_order_is_read_as_in_the_published_code(reply: str, order: Sequence[i
 @settings(deadline=None)
 @given(st.integers(0, 120), st.integers(2, 30), st.data())
 def test_windows_cover_every_passage(count: int, window: int, data: st.DataObject) -> None:
-    """Each overlaps the next one by window - step passages, and the last one begins at the first passage."""
+    """Each overlaps the next one by window - step passages, and the last one begins at the first
+    passage.
+    """
     step = data.draw(st.integers(1, window - 1))
     windows = list(list_windows(count, window, step))
     assert {n for start, end in windows for n in range(start, end)} == set(range(count))
@@ -107,7 +116,9 @@ def test_windows_cover_every_passage(count: int, window: int, data: st.DataObjec
 
 def test_impossible_windows_are_refused() -> None:
     """A step as long as the window would never bring a passage to the top."""
-    with pytest.raises(ConfigError, match=re.escape("step=3 must be at least 1 and less than window=3")):
+    with pytest.raises(
+        ConfigError, match=re.escape("step=3 must be at least 1 and less than window=3")
+    ):
         _plan(window=3, step=3)
     with pytest.raises(ConfigError, match="received"):
         RankGpt(**{**TEXTS, "passage": "{text}"}, decoding=Decoding())  # type: ignore[arg-type]
@@ -137,5 +148,8 @@ def test_a_tenth_of_the_words_goes_at_a_time() -> None:
         lengths.append(len(request.passages[0].text.split()))
         return TooLong("long") if len(lengths) < 3 else Generation("1")
 
-    play(_plan(max_words=300).plan(QUESTION, [make_context(n, "w " * 400) for n in (1, 2)], 2), serve)
+    play(
+        _plan(max_words=300).plan(QUESTION, [make_context(n, "w " * 400) for n in (1, 2)], 2),
+        serve,
+    )
     assert lengths == [300, 270, 243]

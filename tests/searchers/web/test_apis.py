@@ -8,15 +8,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
-from winnow.searchers.web.apis import GoogleCustomSearch, JsonSearchApi, SearchResult, Searxng, Serper
+from winnow.searchers.web.apis import (
+    GoogleCustomSearch,
+    JsonSearchApi,
+    SearchResult,
+    Searxng,
+    Serper,
+)
 
 KEY = "a-secret-key"
 APIS: list[tuple[Any, str, str, str]] = [
     (Searxng("http://127.0.0.1:8080/search"), "results", "url", "content"),
     (Serper("https://google.serper.dev/search", "SOME_KEY"), "organic", "link", "snippet"),
-    (GoogleCustomSearch("https://customsearch.googleapis.com/customsearch/v1", "SOME_KEY", {"cx": "abc"}), "items", "link",
-     "snippet"),
-]  # fmt: skip
+    (
+        GoogleCustomSearch(
+            "https://customsearch.googleapis.com/customsearch/v1", "SOME_KEY", {"cx": "abc"}
+        ),
+        "items",
+        "link",
+        "snippet",
+    ),
+]
 
 
 def test_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +41,10 @@ def test_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (serper.method, serper.headers["x-api-key"]) == ("POST", KEY)
     assert dict(google.url.params) == {"cx": "abc", "q": "Tay Bridge, opened", "num": "10"}
     assert google.headers["x-goog-api-key"] == KEY
-    assert all(KEY not in str(request.url) and KEY.encode() not in request.read() for request in (searxng, serper, google))
+    assert all(
+        KEY not in str(request.url) and KEY.encode() not in request.read()
+        for request in (searxng, serper, google)
+    )
 
 
 @pytest.mark.parametrize(("api", "name", "url", "excerpt"), APIS)
@@ -42,7 +57,10 @@ def test_replies(api: Any, name: str, url: str, excerpt: str) -> None:
         {url: "https://b.example/2", excerpt: None},
         "nonsense",
     ]
-    found = [SearchResult("https://a.example/1", "One", "first text"), SearchResult("https://b.example/2", "", "")]
+    found = [
+        SearchResult("https://a.example/1", "One", "first text"),
+        SearchResult("https://b.example/2", "", ""),
+    ]
     assert api.parse_reply({name: results, "other": 1}) == found
     assert api.parse_reply({}) == []
     for wrong in ([], "text", None, {name: {}}, {name: None}):
@@ -51,8 +69,20 @@ def test_replies(api: Any, name: str, url: str, excerpt: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
-    st.sampled_from(["results", "organic", "items", "url", "link", "title", "snippet", "content"]), inner)))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["results", "organic", "items", "url", "link", "title", "snippet", "content"]
+                ),
+                inner,
+            )
+        ),
+    )
+)
 def test_any_json_is_parsed_or_refused(body: Any) -> None:
     """A reply is a list of results or a ValueError."""
     for api, *_ in APIS:
@@ -67,7 +97,9 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With where to get one, and what to use instead."""
     monkeypatch.delenv("SOME_KEY", raising=False)
     for api, source in ((APIS[1][0], "serper.dev"), (APIS[2][0], "console.cloud.google.com")):
-        with pytest.raises(ConfigError, match=rf"environment variable SOME_KEY.*{source}.*search=local"):
+        with pytest.raises(
+            ConfigError, match=rf"environment variable SOME_KEY.*{source}.*search=local"
+        ):
             api.check()
     APIS[0][0].check()
     monkeypatch.setenv("SOME_KEY", KEY)
@@ -77,7 +109,9 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         GoogleCustomSearch("https://x.example", "SOME_KEY").check()
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "x", "", "http://user:password@host/", "https://host/search?key=abc"])
+@pytest.mark.parametrize(
+    "url", ["ftp://x", "x", "", "http://user:password@host/", "https://host/search?key=abc"]
+)
 def test_an_address_with_a_secret_or_none_is_refused(url: str) -> None:
     """And the message does not repeat it."""
     with pytest.raises(ConfigError) as raised:

@@ -14,9 +14,13 @@ from small_web import Reply, SmallWeb
 from winnow.searchers.web.downloads import Downloader, UnreadableError
 
 
-def downloader(timeout: float = 5.0, max_bytes: int = 10_000, *, respect_robots: bool = True) -> Downloader:
+def downloader(
+    timeout: float = 5.0, max_bytes: int = 10_000, *, respect_robots: bool = True
+) -> Downloader:
     """A downloader that reads this machine."""
-    return Downloader("Tester/1", timeout, max_bytes, respect_robots=respect_robots, allow_private=True)
+    return Downloader(
+        "Tester/1", timeout, max_bytes, respect_robots=respect_robots, allow_private=True
+    )
 
 
 def test_a_page_is_downloaded_with_its_redirects(web: SmallWeb) -> None:
@@ -25,9 +29,16 @@ def test_a_page_is_downloaded_with_its_redirects(web: SmallWeb) -> None:
     web.add("/b", status=302, Location="c?x=1")
     web.add("/c", "<p>ö</p>".encode("latin-1"), Content_Type="text/html; charset=ISO-8859-1")
     download = downloader().download(f"{web.url}/a")
-    assert (download.body, download.media_type, download.charset.lower()) == (b"<p>\xf6</p>", "text/html", "iso-8859-1")
+    assert (download.body, download.media_type, download.charset.lower()) == (
+        b"<p>\xf6</p>",
+        "text/html",
+        "iso-8859-1",
+    )
     assert web.paths() == ["/robots.txt", "/a", "/b", "/c?x=1"]
-    assert all(headers["User-Agent"] == "Tester/1" and "Cookie" not in headers for _, _, headers, _ in web.requests)
+    assert all(
+        headers["User-Agent"] == "Tester/1" and "Cookie" not in headers
+        for _, _, headers, _ in web.requests
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,9 +48,15 @@ def test_a_page_is_downloaded_with_its_redirects(web: SmallWeb) -> None:
         (Reply(b"x", 500), "HTTP status 500"),
         (Reply(b"x", 304), "HTTP status 304"),
         (Reply(b"\x89PNG", headers={"Content-Type": "image/png"}), "no text, but 'image/png'"),
-        (Reply(b"%PDF", headers={"Content-Type": "application/pdf; x=y"}), "no text, but 'application/pdf'"),
+        (
+            Reply(b"%PDF", headers={"Content-Type": "application/pdf; x=y"}),
+            "no text, but 'application/pdf'",
+        ),
         (Reply(b"x" * 20_000), "larger than 10000 bytes"),
-        (Reply(gzip.compress(b"x" * 1_000_000), headers={"Content-Encoding": "gzip"}), "larger than 10000 bytes"),
+        (
+            Reply(gzip.compress(b"x" * 1_000_000), headers={"Content-Encoding": "gzip"}),
+            "larger than 10000 bytes",
+        ),
         (Reply(b"no gzip", headers={"Content-Encoding": "gzip"}), "DecodingError"),
         (Reply(b"", 302, {"Location": "/start"}), "more than 5 redirects"),
         (Reply(b"", 302, {"Location": "http://["}), "cannot be resolved"),
@@ -48,7 +65,9 @@ def test_a_page_is_downloaded_with_its_redirects(web: SmallWeb) -> None:
     ],
 )
 def test_a_page_that_cannot_be_had_gives_a_reason(web: SmallWeb, reply: Reply, reason: str) -> None:
-    """Errors, other types, sizes, also after decompression, circles of redirects, and pages that drip."""
+    """Errors, other types, sizes, also after decompression, circles of redirects, and pages that
+    drip.
+    """
     web.replies["/start"] = reply
     start = time.monotonic()
     with pytest.raises(UnreadableError, match=reason):
@@ -92,7 +111,11 @@ def test_robots_txt_decides(web: SmallWeb, robots: Reply, allowed: bool) -> None
             assert reader.download(web.url + path).body == b"text"
         else:
             with pytest.raises(
-                UnreadableError, match=r"disallowed by robots\.txt|robots\.txt cannot be had: (HTTP status 503|larger than)"
+                UnreadableError,
+                match=(
+                    r"disallowed by robots\.txt|robots\.txt cannot be had: (HTTP status 503|larger "
+                    r"than)"
+                ),
             ):
                 reader.download(web.url + path)
     requests = 6 if robots.status == 302 else 1 if allowed or robots.body.startswith(b"User") else 2

@@ -1,4 +1,6 @@
-"""The web as an engine of the driver: searches are made once, replayed, dated, retried and recorded when they fail."""
+"""The web as an engine of the driver: searches are made once, replayed, dated, retried and recorded
+when they fail.
+"""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +23,10 @@ from winnow.searchers.web.identity import get_current_month, is_web_search, name
 from winnow.searchers.web.pages import PageReader
 
 MONTH = get_current_month()
-TEXT = "The bridge over the river was opened in 1878, and it has been the landmark of the town ever since that year."
+TEXT = (
+    "The bridge over the river was opened in 1878, and it has been the landmark of the town ever "
+    "since that year."
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +40,26 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def make_engine(web: SmallWeb, **settings: Any) -> WebSearch:
     """An engine that searches the small web."""
     api = settings.pop("api", Searxng(f"{web.url}/search"))
-    return WebSearch(name_web_search("web", settings.get("at", MONTH), "1"), api, PageReader(allow_private=True), **settings)
+    return WebSearch(
+        name_web_search("web", settings.get("at", MONTH), "1"),
+        api,
+        PageReader(allow_private=True),
+        **settings,
+    )
 
 
 def add_pages(web: SmallWeb, count: int = 3) -> list[str]:
     """Pages that every search finds."""
-    urls = [web.add(f"/page{number}", f"<html><body><p>Page {number}. {TEXT}</p></body></html>") for number in range(count)]
-    found = {"results": [{"url": url, "title": f"title {number}", "content": "excerpt"} for number, url in enumerate(urls)]}
+    urls = [
+        web.add(f"/page{number}", f"<html><body><p>Page {number}. {TEXT}</p></body></html>")
+        for number in range(count)
+    ]
+    found = {
+        "results": [
+            {"url": url, "title": f"title {number}", "content": "excerpt"}
+            for number, url in enumerate(urls)
+        ]
+    }
     web.add("/search", json.dumps(found), Content_Type="application/json")
     return urls
 
@@ -51,12 +69,17 @@ def _search(query: str, n: int) -> Plan[Pages | Failed]:
     return result  # type: ignore[no-any-return]
 
 
-def run(tmp_path: Path, engine: WebSearch, queries: Sequence[str] = ("bridge",), n: int = 2) -> list[Pages | Failed]:
+def run(
+    tmp_path: Path, engine: WebSearch, queries: Sequence[str] = ("bridge",), n: int = 2
+) -> list[Pages | Failed]:
     """Search through the driver, and return the results in the order of the queries."""
     with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
         driver = Driver(build_engine_map(engine), ledger)
         try:
-            outcomes = {outcome.tag: outcome for outcome in driver.run([Job(query, _search(query, n)) for query in queries])}
+            outcomes = {
+                outcome.tag: outcome
+                for outcome in driver.run([Job(query, _search(query, n)) for query in queries])
+            }
         finally:
             engine.close()
     assert all(outcome.usage[0].role == "search" for outcome in outcomes.values())
@@ -68,9 +91,14 @@ def test_pages_are_read_and_replayed_without_the_web(web: SmallWeb, tmp_path: Pa
     urls = add_pages(web)
     (first,) = run(tmp_path, make_engine(web))
     assert isinstance(first, Pages)
-    assert [(page.passage_id, page.title) for page in first.passages] == [(urls[0], "title 0"), (urls[1], "title 1")]
+    assert [(page.passage_id, page.title) for page in first.passages] == [
+        (urls[0], "title 0"),
+        (urls[1], "title 1"),
+    ]
     assert all(f"Page {number}. {TEXT}" in page.text for number, page in enumerate(first.passages))
-    assert [(snapshot.url, snapshot.note) for snapshot in first.snapshots] == [(url, "") for url in urls[:2]]
+    assert [(snapshot.url, snapshot.note) for snapshot in first.snapshots] == [
+        (url, "") for url in urls[:2]
+    ]
     web.replies.clear()
     requests = len(web.requests)
     assert run(tmp_path, make_engine(web)) == [first]
@@ -79,7 +107,12 @@ def test_pages_are_read_and_replayed_without_the_web(web: SmallWeb, tmp_path: Pa
 
 def test_preferred_domains_come_first(web: SmallWeb, tmp_path: Path) -> None:
     """Among ten results, of which the best n are read; the order is otherwise kept."""
-    urls = ["http://a.example/1", "http://en.wikipedia.org/w", "http://notwikipedia.org/", "http://wikipedia.org/v"]
+    urls = [
+        "http://a.example/1",
+        "http://en.wikipedia.org/w",
+        "http://notwikipedia.org/",
+        "http://wikipedia.org/v",
+    ]
     web.add("/search", json.dumps({"organic": [{"link": url, "snippet": "s"} for url in urls]}))
     engine = make_engine(web, prefer=["wikipedia.org"], api=Serper(f"{web.url}/search"))
     (result,) = run(tmp_path, engine, n=3)
@@ -100,14 +133,19 @@ def test_nothing_found_is_no_failure(web: SmallWeb, tmp_path: Path) -> None:
     [
         (Reply(b"busy", 503), "HTTP status 503"),
         (Reply(b"slow down", 429), "quota exceeded: HTTP status 429"),
-        (Reply(b'{"error": {"errors": [{"reason": "quotaExceeded"}]}}', 403), "quota exceeded: HTTP status 403"),
+        (
+            Reply(b'{"error": {"errors": [{"reason": "quotaExceeded"}]}}', 403),
+            "quota exceeded: HTTP status 403",
+        ),
         (Reply(b"You have no credits left", 400), "quota exceeded: HTTP status 400"),
         (Reply(b"<html>"), "no reply of this API"),
         (Reply(b"[1]"), "no reply of this API"),
         (Reply(b"\xff\xfe\x00"), "no reply of this API"),
     ],
 )
-def test_a_failed_search_is_recorded(web: SmallWeb, tmp_path: Path, waits: list[float], reply: Reply, reason: str) -> None:
+def test_a_failed_search_is_recorded(
+    web: SmallWeb, tmp_path: Path, waits: list[float], reply: Reply, reason: str
+) -> None:
     """After four attempts; a later run receives the same failure until it is pruned."""
     web.replies["/search"] = reply
     (result,) = run(tmp_path, make_engine(web))
@@ -134,7 +172,9 @@ def test_another_attempt_may_succeed(web: SmallWeb, tmp_path: Path, waits: list[
     assert len(web.requests) == 1
 
 
-def test_a_time_out_is_recorded(web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_out_is_recorded(
+    web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that does not finish its reply."""
     monkeypatch.setattr(engine_module, "_TIMEOUT", 0.1)
     web.replies["/search"] = Reply(b"123456", pause=0.5)
@@ -143,10 +183,15 @@ def test_a_time_out_is_recorded(web: SmallWeb, tmp_path: Path, monkeypatch: pyte
 
 
 def test_successive_failures_stop_the_run(web: SmallWeb, tmp_path: Path) -> None:
-    """An exhausted quota fails a few searches, not all of a sweep; the next run goes on with the others."""
+    """An exhausted quota fails a few searches, not all of a sweep; the next run goes on with the
+    others.
+    """
     web.replies["/search"] = Reply(b"", 429)
     queries = [f"query {number}" for number in range(40)]
-    with pytest.raises(ServerUnavailableError, match=r"3 successive searches .* quota exceeded.*ledger prune --failed"):
+    with pytest.raises(
+        ServerUnavailableError,
+        match=r"3 successive searches .* quota exceeded.*ledger prune --failed",
+    ):
         run(tmp_path, make_engine(web, max_failures=3, max_concurrency=1), queries)
     assert len(web.requests) == 12
     add_pages(web)
@@ -154,18 +199,26 @@ def test_successive_failures_stop_the_run(web: SmallWeb, tmp_path: Path) -> None
     assert sum(isinstance(result, Failed) for result in results) == 3
 
 
-def test_failures_between_which_a_search_succeeds_do_not_stop_the_run(web: SmallWeb, tmp_path: Path) -> None:
+def test_failures_between_which_a_search_succeeds_do_not_stop_the_run(
+    web: SmallWeb, tmp_path: Path
+) -> None:
     """Only successive ones count."""
     add_pages(web)
     found = web.replies["/search"]
     assert isinstance(found, Reply)
     failure = [Reply(b"", 429)] * 4
     web.replies["/search"] = [*failure, found, *failure, found, *failure, found]
-    results = run(tmp_path, make_engine(web, max_failures=2, max_concurrency=1), [f"query {number}" for number in range(6)])
+    results = run(
+        tmp_path,
+        make_engine(web, max_failures=2, max_concurrency=1),
+        [f"query {number}" for number in range(6)],
+    )
     assert [isinstance(result, Failed) for result in results] == [True, False] * 3
 
 
-def test_a_rejected_key_stops_the_run_and_is_not_shown(web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_key_stops_the_run_and_is_not_shown(
+    web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is recorded, since every search would fail alike."""
     monkeypatch.setenv("SOME_KEY", "a-secret-key")
     web.replies["/search"] = Reply(b"invalid key a-secret-key", 403)
@@ -175,11 +228,15 @@ def test_a_rejected_key_stops_the_run_and_is_not_shown(web: SmallWeb, tmp_path: 
     assert "a-secret-key" not in str(raised.value)
     add_pages(web, 0)
     web.add("/search", '{"organic": []}')
-    assert run(tmp_path, make_engine(web, api=Serper(f"{web.url}/search", "SOME_KEY"))) == [Pages(())]
+    assert run(tmp_path, make_engine(web, api=Serper(f"{web.url}/search", "SOME_KEY"))) == [
+        Pages(())
+    ]
     assert b"a-secret-key" not in (tmp_path / "ledger.sqlite").read_bytes()
 
 
-def test_a_past_month_is_only_replayed(web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_past_month_is_only_replayed(
+    web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the key; a search that the ledger lacks stops the run and says what to do."""
     add_pages(web)
     monkeypatch.setattr(engine_module, "get_current_month", lambda: "2026-10")
@@ -189,7 +246,9 @@ def test_a_past_month_is_only_replayed(web: SmallWeb, tmp_path: Path, monkeypatc
     replaying = make_engine(web, at="2026-10", api=Serper(f"{web.url}/search", "A_MISSING_KEY"))
     replaying.check()
     assert run(tmp_path, replaying) == recorded
-    with pytest.raises(ConfigError, match=r"searches of 2026-10 can only be replayed.*'another'.*ledger import"):
+    with pytest.raises(
+        ConfigError, match=r"searches of 2026-10 can only be replayed.*'another'.*ledger import"
+    ):
         run(tmp_path, make_engine(web, at="2026-10"), ["another"])
     assert len(web.requests) == requests
     with pytest.raises(ConfigError, match="A_MISSING_KEY"):
@@ -204,7 +263,9 @@ def test_a_month_that_is_none_is_refused(web: SmallWeb, at: str) -> None:
 
 
 def test_identities_have_the_month() -> None:
-    """It is resolved before it becomes part of a key, so that next month's searches are new ones."""
+    """It is resolved before it becomes part of a key, so that next month's searches are
+    new ones.
+    """
     assert WebSearch.resolve_settings({"at": "auto", "x": 1}) == {"at": MONTH, "x": 1}
     assert WebSearch.resolve_settings({"at": "2026-10"}) == {"at": "2026-10"}
     assert is_web_search(name_web_search("serper", "2026-10", "abc"))

@@ -1,4 +1,6 @@
-"""Pages become passages: their main text, whatever their encoding, and what is left if they cannot be read."""
+"""Pages become passages: their main text, whatever their encoding, and what is left if they cannot
+be read.
+"""
 
 import hashlib
 import re
@@ -12,10 +14,15 @@ from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download
 from winnow.searchers.web.pages import PageReader, extract_text
 
-SENTENCE = "Die Brücke über den Fluss wurde im Jahr 1878 eröffnet und ist bis heute das Wahrzeichen der Stadt."
-ARTICLE = f"""<html><head><title>Die Brücke</title></head><body><nav><a href="/">Home</a> <a href="/x">Shop</a></nav>
+SENTENCE = (
+    "Die Brücke über den Fluss wurde im Jahr 1878 eröffnet und ist bis heute das Wahrzeichen der "
+    "Stadt."
+)
+ARTICLE = f"""<html><head><title>Die Brücke</title></head><body>
+<nav><a href="/">Home</a> <a href="/x">Shop</a></nav>
 <article><h1>Die Brücke</h1><p>{SENTENCE}</p><p>Sie wird jeden Tag
-von vielen Menschen benutzt, die auf der anderen Seite arbeiten.</p></article><footer>Cookies</footer></body></html>"""
+von vielen Menschen benutzt, die auf der anderen Seite arbeiten.</p></article>
+<footer>Cookies</footer></body></html>"""
 
 
 def reader(**settings: object) -> PageReader:
@@ -32,7 +39,11 @@ def test_a_page_becomes_its_main_text(web: SmallWeb) -> None:
     assert SENTENCE in passage.text
     assert "jeden Tag von vielen" in passage.text
     assert "Shop" not in passage.text
-    assert (snapshot.url, snapshot.note, snapshot.digest) == (url, "", hashlib.sha256(ARTICLE.encode()).hexdigest())
+    assert (snapshot.url, snapshot.note, snapshot.digest) == (
+        url,
+        "",
+        hashlib.sha256(ARTICLE.encode()).hexdigest(),
+    )
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", snapshot.retrieved)
 
 
@@ -42,7 +53,11 @@ def test_a_page_becomes_its_main_text(web: SmallWeb) -> None:
         ("utf-8", "utf-8", ""),
         ("windows-1252", "cp1252", ""),
         ("", "cp1252", '<meta charset="windows-1252">'),
-        ("", "iso-8859-15", '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-15">'),
+        (
+            "",
+            "iso-8859-15",
+            '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-15">',
+        ),
         ("", "utf-16", ""),
         ("", "utf-8", ""),
         ("no-such-encoding", "utf-8", ""),
@@ -50,7 +65,9 @@ def test_a_page_becomes_its_main_text(web: SmallWeb) -> None:
     ],
 )
 def test_a_page_is_decoded(header: str, encoding: str, head: str) -> None:
-    """By the header, by its own declaration, or by a guess; names that are no encoding of text are ignored."""
+    """By the header, by its own declaration, or by a guess; names that are no encoding of text are
+    ignored.
+    """
     body = ARTICLE.replace("<head>", f"<head>{head}").encode(encoding)
     title, text = extract_text(Download(body, "text/html", header))
     assert SENTENCE in text
@@ -60,13 +77,16 @@ def test_a_page_is_decoded(header: str, encoding: str, head: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"<", b"<html>", b"\x00" * 50, b"\xff" * 50, b"<!-- " * 100, b"<p>" * 5_000, b"<html><body></body></html>",
-        b"<?xml version='1.0' encoding='utf-8'?><html/>", b"<script>x</script>", b"<div" * 500, bytes(range(256)) * 20,
+        b"", b"<", b"<html>", b"\x00" * 50, b"\xff" * 50, b"<!-- " * 100, b"<p>" * 5_000,
+        b"<html><body></body></html>", b"<?xml version='1.0' encoding='utf-8'?><html/>",
+        b"<script>x</script>", b"<div" * 500, bytes(range(256)) * 20,
     ],
 )  # fmt: skip
 def test_broken_html_never_fails(web: SmallWeb, body: bytes) -> None:
     """The excerpt of the search engine takes its place, and the snapshot says so."""
-    passage, snapshot = reader().read(SearchResult(web.add("/broken", body, Content_Type="text/html"), "title", "the excerpt"))
+    passage, snapshot = reader().read(
+        SearchResult(web.add("/broken", body, Content_Type="text/html"), "title", "the excerpt")
+    )
     assert passage is not None
     assert passage.text == "the excerpt" or not snapshot.note
     assert snapshot.digest == hashlib.sha256(body).hexdigest()
@@ -94,7 +114,11 @@ def test_a_page_that_is_not_read_leaves_its_excerpt_or_nothing(web: SmallWeb) ->
     url = f"{web.url}/missing"
     passage, snapshot = reader().read(SearchResult(url, "title", "what the engine showed"))
     assert passage is not None
-    assert (passage.text, snapshot.note, snapshot.digest) == ("what the engine showed", "HTTP status 404", "")
+    assert (passage.text, snapshot.note, snapshot.digest) == (
+        "what the engine showed",
+        "HTTP status 404",
+        "",
+    )
     passage, snapshot = reader().read(SearchResult(url, "title", " "))
     assert passage is None
     assert snapshot.note == "HTTP status 404"

@@ -19,7 +19,9 @@ def serve(
     pages: Pages | Failed = Pages(()),
     reply: Callable[[Generate], str | Failed] = lambda _: "Ada",
 ) -> Callable[[Request], Any]:
-    """Texts have the given relevance scores, of which None is a failure; every search has the given result."""
+    """Texts have the given relevance scores, of which None is a failure; every search has the given
+    result.
+    """
 
     def give(request: Request) -> Any:
         match request:

@@ -44,7 +44,10 @@ def test_a_correct_retrieval_is_refined_and_nothing_is_searched() -> None:
 
 def test_an_incorrect_retrieval_is_replaced_by_a_search() -> None:
     """The passages do not reach the prompt, nor are they divided into strips."""
-    answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({TEXT: -0.95, **WEB_SCORES}, WEB))
+    answer, served = play(
+        make_crag().plan(QUESTION, [make_context(1, TEXT)]),
+        serve({TEXT: -0.95, **WEB_SCORES}, WEB),
+    )
     assert last_prompt(served) == "<Eve sang.> Q who?"
     assert answer.trace[:2] == ("action: incorrect", "external: 1 of 2 strips")
     assert [request.query for request in served if isinstance(request, Search)] == ["who?"]
@@ -52,26 +55,42 @@ def test_an_incorrect_retrieval_is_replaced_by_a_search() -> None:
 
 def test_an_ambiguous_retrieval_is_refined_and_supplemented() -> None:
     """Internal knowledge stands before external knowledge."""
-    answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({**SCORES, TEXT: 0.1, **WEB_SCORES}, WEB))
+    answer, served = play(
+        make_crag().plan(QUESTION, [make_context(1, TEXT)]),
+        serve({**SCORES, TEXT: 0.1, **WEB_SCORES}, WEB),
+    )
     assert last_prompt(served) == "<Ada wrote it.>\n<Bob read it.>\n<Eve sang.> Q who?"
-    assert answer.trace[:3] == ("action: ambiguous", "internal: 2 of 3 strips", "external: 1 of 2 strips")
+    assert answer.trace[:3] == (
+        "action: ambiguous",
+        "internal: 2 of 3 strips",
+        "external: 1 of 2 strips",
+    )
 
 
 @pytest.mark.parametrize(
-    ("pages", "note"), [(Failed("time-out"), "search failed: time-out"), (Pages(()), "search: no result")]
+    ("pages", "note"),
+    [(Failed("time-out"), "search failed: time-out"), (Pages(()), "search: no result")],
 )
-def test_a_search_that_gives_nothing_is_recorded_and_the_question_answered(pages: Pages | Failed, note: str) -> None:
+def test_a_search_that_gives_nothing_is_recorded_and_the_question_answered(
+    pages: Pages | Failed, note: str
+) -> None:
     """Without any knowledge by the question alone, and otherwise by what was retrieved."""
-    answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({TEXT: -0.95}, pages))
+    answer, served = play(
+        make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({TEXT: -0.95}, pages)
+    )
     assert last_prompt(served) == "Q who?"
     assert note in answer.trace
-    answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({**SCORES, TEXT: 0.0}, pages))
+    answer, served = play(
+        make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve({**SCORES, TEXT: 0.0}, pages)
+    )
     assert last_prompt(served) == "<Ada wrote it.>\n<Bob read it.> Q who?"
     assert note in answer.trace
 
 
 def test_the_best_strip_is_kept_if_none_passes() -> None:
-    """And the trace counts it; passages without a sentence and questions without passages give no strip."""
+    """And the trace counts it; passages without a sentence and questions without passages give no
+    strip.
+    """
     low = {**SCORES, "Ada wrote it.": -0.6, "It rained.": -0.7, "Bob read it.": -0.8}
     answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), serve(low))
     assert last_prompt(served) == "<Ada wrote it.> Q who?"
@@ -86,7 +105,11 @@ def test_the_rewriter_writes_the_query() -> None:
     """Its keywords are searched for, and the trace has them."""
     crag = make_crag(search=KnowledgeSearch(rewriting="keywords of {question}\nquery:"))
     plan = crag.plan(QUESTION, [make_context(1, TEXT)])
-    results = serve({TEXT: -0.95, **WEB_SCORES}, WEB, lambda request: "Ada, author" if request.role == "rewriter" else "Ada")
+    results = serve(
+        {TEXT: -0.95, **WEB_SCORES},
+        WEB,
+        lambda request: "Ada, author" if request.role == "rewriter" else "Ada",
+    )
     answer, served = play(plan, results)
     assert [request.query for request in served if isinstance(request, Search)] == ["Ada, author"]
     assert "query: Ada, author" in answer.trace
@@ -95,9 +118,14 @@ def test_the_rewriter_writes_the_query() -> None:
 
 def test_what_table_3_removes() -> None:
     """Without refinement whole passages, without selection whole pages."""
-    for search, web in ((KnowledgeSearch(selection=False), "Eve sang. Nobody came."), (KnowledgeSearch(), "Eve sang.")):
+    for search, web in (
+        (KnowledgeSearch(selection=False), "Eve sang. Nobody came."),
+        (KnowledgeSearch(), "Eve sang."),
+    ):
         crag = make_crag(refine=False, search=search)
-        _, served = play(crag.plan(QUESTION, [make_context(1, TEXT)]), serve({TEXT: 0.0, **WEB_SCORES}, WEB))
+        _, served = play(
+            crag.plan(QUESTION, [make_context(1, TEXT)]), serve({TEXT: 0.0, **WEB_SCORES}, WEB)
+        )
         assert last_prompt(served) == f"<{TEXT}>\n<{web}> Q who?"
 
 
@@ -108,5 +136,8 @@ def test_a_passage_without_a_score_is_irrelevant_and_counted() -> None:
     assert answer.trace[:2] == ("action: incorrect", "evaluation failed: 1 of 1 passages")
     assert last_prompt(served) == "<Eve sang.> Q who?"
     other = make_context(2, "Other.")
-    answer, _ = play(make_crag().plan(QUESTION, [make_context(1, TEXT), other]), serve({**scores, "Other.": 0.9}, WEB))
+    answer, _ = play(
+        make_crag().plan(QUESTION, [make_context(1, TEXT), other]),
+        serve({**scores, "Other.": 0.9}, WEB),
+    )
     assert "internal: 2 of 4 strips, evaluation failed: 1" in answer.trace

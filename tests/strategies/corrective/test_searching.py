@@ -16,7 +16,10 @@ REFINEMENT = Refinement(ONE_SENTENCE)
 def test_results_are_refined_or_whole() -> None:
     """Without selection every result is knowledge, and nothing is evaluated."""
     scores = {"Eve sang.": 0.7, "Nobody came.": -0.7}
-    for selection, texts, calls in ((True, ["Eve sang."], 3), (False, ["Eve sang. Nobody came."], 1)):
+    for selection, texts, calls in (
+        (True, ["Eve sang."], 3),
+        (False, ["Eve sang. Nobody came."], 1),
+    ):
         plan = KnowledgeSearch(3, selection=selection).find(QUESTION, REFINEMENT, ESTIMATED)
         findings, served = play(plan, serve(scores, Pages(PASSAGES)))
         assert [strip.text for strip in findings.knowledge.strips] == texts
@@ -27,7 +30,13 @@ def test_results_are_refined_or_whole() -> None:
 
 def test_pages_that_could_not_be_read_are_counted() -> None:
     """The others are used."""
-    pages = Pages(PASSAGES, (Snapshot("https://a.example", "now", "x"), Snapshot("https://b.example", "now", note="404")))
+    pages = Pages(
+        PASSAGES,
+        (
+            Snapshot("https://a.example", "now", "x"),
+            Snapshot("https://b.example", "now", note="404"),
+        ),
+    )
     plan = KnowledgeSearch(selection=False).find(QUESTION, REFINEMENT, ESTIMATED)
     findings, _ = play(plan, serve({}, pages))
     assert findings.trace == ("pages not read: 1 of 2",)
@@ -45,9 +54,13 @@ def test_pages_that_could_not_be_read_are_counted() -> None:
     ],
 )
 def test_the_rewriter_writes_the_query(reply: str | Failed, query: str, trace: str) -> None:
-    """The first line of its reply; where that is prose, silence or a refusal, the question is the query."""
+    """The first line of its reply; where that is prose, silence or a refusal, the question is the
+    query.
+    """
     search = KnowledgeSearch(rewriting="keywords of {question}\nquery:")
-    findings, served = play(search.find(QUESTION, REFINEMENT, ESTIMATED), serve({}, Pages(()), lambda _: reply))
+    findings, served = play(
+        search.find(QUESTION, REFINEMENT, ESTIMATED), serve({}, Pages(()), lambda _: reply)
+    )
     rewriting, request = served
     assert isinstance(rewriting, Generate)
     assert isinstance(request, Search)

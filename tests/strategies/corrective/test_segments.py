@@ -9,8 +9,16 @@ from winnow.strategies.corrective.segments import FixedWords, SentenceGroups
 
 def test_strips_lose_no_word() -> None:
     """Every segmenter keeps all words in order; blank texts give none."""
-    text = "One two three. Four? Five six seven eight nine ten! Dr. No came at 3.5 p.m. and left. " * 7
-    for segmenter in (SentenceGroups(), ONE_SENTENCE, SentenceGroups(2, 4), FixedWords(), FixedWords(7, 3)):
+    text = (
+        "One two three. Four? Five six seven eight nine ten! Dr. No came at 3.5 p.m. and left. " * 7
+    )
+    for segmenter in (
+        SentenceGroups(),
+        ONE_SENTENCE,
+        SentenceGroups(2, 4),
+        FixedWords(),
+        FixedWords(7, 3),
+    ):
         assert " ".join(segmenter.divide(text)).split() == text.split()
         assert segmenter.divide(" \n") == []
     assert ONE_SENTENCE.divide("A b. C d? E") == ["A b.", "C d?", "E"]

@@ -11,7 +11,14 @@ from winnow.testing import make_question
 
 QUESTION = make_question("Which city?", ["Paris"])
 CONTEXTS = (
-    Context(Passage("a", "A", "It is cold. Paris is large."), 1, 9.0, has_answer=True, is_gold=True, log_weight=-0.5),
+    Context(
+        Passage("a", "A", "It is cold. Paris is large."),
+        1,
+        9.0,
+        has_answer=True,
+        is_gold=True,
+        log_weight=-0.5,
+    ),
     Context(Passage("b", "B", "Nothing here."), 2, 8.0, has_answer=False, log_odds=1.5),
     Context(Passage("c", "C", ""), 3, 7.0, has_answer=False),
 )
@@ -25,33 +32,54 @@ def _process(**rules: Any) -> tuple[tuple[Context, ...], list[Any]]:
 
 
 def test_the_best_sentences_stay_in_their_order_and_passages() -> None:
-    """With id, rank, scores, weight and flags of their context; has_answer is that of what is left."""
+    """With id, rank, scores, weight and flags of their context; has_answer is that of
+    what is left.
+    """
     contexts, requests = _process(top=2)
     assert [type(request) for request in requests] == [Estimate] * 3
     assert [request.text for request in requests] == list(SCORES)
     first, second = contexts
     assert first.passage == Passage("a", "A", "Paris is large.", ("a",))
-    assert (first.rank, first.score, first.has_answer, first.is_gold, first.log_weight) == (1, 9.0, True, True, -0.5)
+    assert (first.rank, first.score, first.has_answer, first.is_gold, first.log_weight) == (
+        1,
+        9.0,
+        True,
+        True,
+        -0.5,
+    )
     assert second.passage == Passage("b", "B", "Nothing here.", ("b",))
-    assert (second.rank, second.score, second.log_odds, second.has_answer, second.is_gold) == (2, 8.0, 1.5, False, False)
+    assert (second.rank, second.score, second.log_odds, second.has_answer, second.is_gold) == (
+        2,
+        8.0,
+        1.5,
+        False,
+        False,
+    )
     (only,) = _process(top=1)[0]
     assert only.passage.text == "Paris is large."
 
 
 def test_a_filter_keeps_what_reaches_the_threshold() -> None:
-    """The best sentence stays if none does; a gold passage that lost its answer stays gold, without the answer."""
+    """The best sentence stays if none does; a gold passage that lost its answer stays gold, without
+    the answer.
+    """
     assert [one.passage.text for one in _process(threshold=0.5)[0]] == ["Paris is large."]
     assert [one.passage.text for one in _process(threshold=1.0)[0]] == ["Paris is large."]
     selection = SentenceSelection(Refinement(SentenceGroups(size=1, min_words=1), threshold=0.5))
-    (left,), _ = play(selection.process(QUESTION, CONTEXTS), lambda request: Score(1.5 if "cold" in request.text else -9.0))
+    (left,), _ = play(
+        selection.process(QUESTION, CONTEXTS),
+        lambda request: Score(1.5 if "cold" in request.text else -9.0),
+    )
     assert (left.passage.text, left.is_gold, left.has_answer) == ("It is cold.", True, False)
 
 
 def test_a_sentence_without_a_score_is_not_chosen() -> None:
     """Nothing is requested, and nothing is left, without a sentence."""
-    selection = SentenceSelection(Refinement(SentenceGroups(size=1, min_words=1), threshold=None, top=1))
-    serve = lambda request: Failed("x") if "Paris" in request.text else Score(-1.0)  # noqa: E731
-    ((left,), _) = play(selection.process(QUESTION, CONTEXTS), serve)
+    selection = SentenceSelection(
+        Refinement(SentenceGroups(size=1, min_words=1), threshold=None, top=1)
+    )
+    serve = lambda request: Failed("x") if "Paris" in request.text else Score(-1.0)
+    (left,), _ = play(selection.process(QUESTION, CONTEXTS), serve)
     assert left.passage.text == "It is cold."
     assert play(selection.process(QUESTION, CONTEXTS[2:]), serve) == ((), [])
 
@@ -59,5 +87,7 @@ def test_a_sentence_without_a_score_is_not_chosen() -> None:
 def test_joined_sentences_name_all_their_passages() -> None:
     """One context of all, gold as one of them is."""
     (only,) = _process(join="all")[0]
-    assert only.passage == Passage("a+b", "", "It is cold. Paris is large. Nothing here.", ("a", "b"))
+    assert only.passage == Passage(
+        "a+b", "", "It is cold. Paris is large. Nothing here.", ("a", "b")
+    )
     assert only.is_gold

@@ -16,7 +16,9 @@ CONTEXTS = (make_context(1, "one"), make_context(2, "two"), make_context(3, "thr
 TEMPLATE = "Q: {question} D: {contexts} S:"
 
 
-def _process(replies: list[Any], contexts: Any = CONTEXTS, **settings: Any) -> tuple[Any, list[Generate]]:
+def _process(
+    replies: list[Any], contexts: Any = CONTEXTS, **settings: Any
+) -> tuple[Any, list[Generate]]:
     served = iter(replies)
     plan = Summary(TEMPLATE, Decoding(max_new_tokens=9), **settings).process(QUESTION, contexts)
     return play(plan, lambda _: Generation(next(served)))  # type: ignore[return-value]
@@ -37,7 +39,8 @@ def test_each_context_may_have_a_summary_under_its_title() -> None:
     """All are requested at once; one whose summary is empty is left out."""
     contexts, requests = _process(["ONE", " ", "Paris"], of="each", passage="{title}: {text}")
     assert [request.messages[-1].content for request in requests] == [
-        f"Q: Which city? D: {context.passage.title}: {context.passage.text} S:" for context in CONTEXTS
+        f"Q: Which city? D: {context.passage.title}: {context.passage.text} S:"
+        for context in CONTEXTS
     ]
     assert [(one.passage.title, one.passage.text, one.rank) for one in contexts] == [
         (CONTEXTS[0].passage.title, "ONE", 1),
@@ -73,7 +76,9 @@ def test_the_lowest_ranked_contexts_are_dropped_from_a_long_prompt_and_gold_ones
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_contexts_stay_where_no_summary_could_be_written(finish: str) -> None:
-    """A reply of reasoning alone that was cut, or one that was filtered, does not say that they do not help."""
+    """A reply of reasoning alone that was cut, or one that was filtered, does not say that they do
+    not help.
+    """
     plan = Summary(TEMPLATE, Decoding()).process(QUESTION, CONTEXTS)
     assert play(plan, lambda _: Generation("<think>Hm", finish=finish))[0] == CONTEXTS
 

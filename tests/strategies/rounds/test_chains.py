@@ -9,7 +9,9 @@ from winnow.testing import make_context, make_question
 
 
 def test_a_prompt_shows_the_chain_so_far_and_loses_passages_first() -> None:
-    """Braces of what a model wrote are text; a prompt without contexts has no place for them; TooLong reaches the plan."""
+    """Braces of what a model wrote are text; a prompt without contexts has no place for them;
+    TooLong reaches the plan.
+    """
     contexts = [make_context(1, "a"), make_context(2, "b")]
     template, question = "{contexts} Q {question} A {thoughts}", make_question("Who?")
     request = build_chain_request(PROMPT, template, question, contexts, "{x}", Decoding())
@@ -33,7 +35,9 @@ def test_a_prompt_shows_the_chain_so_far_and_loses_passages_first() -> None:
         ("", ""),
     ],
 )
-def test_the_first_sentence_ends_at_no_abbreviation_and_at_no_answer(text: str, sentence: str) -> None:
+def test_the_first_sentence_ends_at_no_abbreviation_and_at_no_answer(
+    text: str, sentence: str
+) -> None:
     """And is on the first line with text."""
     assert find_first_sentence(text) == sentence
 

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.plans import PROMPT, play
-from winnow.records import BUDGET, Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, TooLong
+from winnow.records import (
+    BUDGET,
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Search,
+    TooLong,
+)
 from winnow.strategies.rounds.history import LEFT_OUT, NO_MORE, History
 
 A, B, C = (Passage(name, "", f"text {name}") for name in "abc")
@@ -56,7 +67,9 @@ def test_a_search_is_observed_whatever_it_gives() -> None:
         (Failed(BUDGET), NO_MORE, ()),
     ):
         history = History(())
-        observation, requests = play(history.search("q", 2, PROMPT), lambda _, result=result: result)
+        observation, requests = play(
+            history.search("q", 2, PROMPT), lambda _, result=result: result
+        )
         assert requests == [Search("q", 2)]
         assert history.observations == [observation]
         assert (observation.text, observation.passages) == (text, passages)

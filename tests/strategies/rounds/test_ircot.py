@@ -10,7 +10,17 @@ import pytest
 from tests.plans import PROMPT, play, run
 from winnow.driver.run import Job
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, TooLong
+from winnow.records import (
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Search,
+    TooLong,
+)
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.rounds.ircot import Ircot, write_query
 from winnow.testing import ScriptedReader, make_context, make_question
@@ -18,41 +28,69 @@ from winnow.testing import ScriptedReader, make_context, make_question
 TEMPLATE = "{contexts}\nQ: {question}\nA: {thoughts}"
 QUESTION = make_question("Which river flows through the city where X was born?")
 PLACED = [make_context(1, "X was a physicist.")]
-CHAIN = ["X was born in Vienna. He moved to Rome.", " The Danube flows through Vienna.", "So the answer is: the {Danube}."]
+CHAIN = [
+    "X was born in Vienna. He moved to Rome.",
+    " The Danube flows through Vienna.",
+    "So the answer is: the {Danube}.",
+]
 
 
-def _play(strategy: Ircot, chain: Sequence[str], found: Callable[[Search], Any] | None = None) -> tuple[Any, list[Any]]:
-    """Serve the sentences of a chain, then the answer of the reader; a search finds a passage of its number."""
+def _play(
+    strategy: Ircot, chain: Sequence[str], found: Callable[[Search], Any] | None = None
+) -> tuple[Any, list[Any]]:
+    """Serve the sentences of a chain, then the answer of the reader; a search finds a passage of
+    its number.
+    """
     replies = iter([*chain, "Danube"])
     numbers = iter(range(2, 100))
 
     def serve(request: object) -> object:
         if isinstance(request, Search):
-            return found(request) if found else Pages((Passage(f"p{(n := next(numbers))}", "", f"found {n}"),))
+            return (
+                found(request)
+                if found
+                else Pages((Passage(f"p{(n := next(numbers))}", "", f"found {n}"),))
+            )
         return Generation(next(replies))
 
     return play(strategy.plan(QUESTION, PLACED), serve)
 
 
 def test_each_sentence_is_searched_for_before_the_next_one() -> None:
-    """Exact prompts and queries: passages add up, one sentence of each reply joins the chain, the reader answers at last."""
+    """Exact prompts and queries: passages add up, one sentence of each reply joins the chain, the
+    reader answers at last.
+    """
     answer, requests = _play(Ircot(PROMPT, Decoding(5), TEMPLATE, n=3), CHAIN)
     q = QUESTION.text
     prompts = [one.messages[0].content for one in requests if isinstance(one, Generate)]
     assert prompts == [
         f"<X was a physicist.>\nQ: {q}\nA:",
         f"<X was a physicist.>\n<found 2>\nQ: {q}\nA: X was born in Vienna.",
-        f"<X was a physicist.>\n<found 2>\n<found 3>\nQ: {q}\nA: X was born in Vienna. The Danube flows through Vienna.",
+        (
+            f"<X was a physicist.>\n<found 2>\n<found 3>\nQ: {q}\nA: X was born in Vienna. The "
+            "Danube flows through Vienna."
+        ),
         f"<X was a physicist.>\n<found 2>\n<found 3> Q {q}",
     ]
     queries = [(one.query, one.n) for one in requests if isinstance(one, Search)]
     assert queries == [("X was born in Vienna.", 3), ("The Danube flows through Vienna.", 3)]
-    decodings = [(one.decoding.max_new_tokens, one.decoding.stop) for one in requests if isinstance(one, Generate)]
+    decodings = [
+        (one.decoding.max_new_tokens, one.decoding.stop)
+        for one in requests
+        if isinstance(one, Generate)
+    ]
     assert decodings == [(100, ("\n",))] * 3 + [(5, ())]
     assert (answer.text, answer.stop) == ("Danube", "answer")
     assert [passage.passage_id for passage in answer.used] == ["p1", "p2", "p3"]
-    assert "chain: X was born in Vienna. The Danube flows through Vienna. So the answer is: the {Danube}." in answer.trace
-    shown = [[passage.passage_id for passage in one.passages] for one in requests if isinstance(one, Generate)]
+    assert (
+        "chain: X was born in Vienna. The Danube flows through Vienna. So the answer is: the "
+        "{Danube}." in answer.trace
+    )
+    shown = [
+        [passage.passage_id for passage in one.passages]
+        for one in requests
+        if isinstance(one, Generate)
+    ]
     assert shown == [["p1"], ["p1", "p2"], ["p1", "p2", "p3"], ["p1", "p2", "p3"]]
 
 
@@ -73,12 +111,17 @@ def test_the_chain_names_the_passages_that_its_last_prompt_had_room_for() -> Non
     (placed,) = PLACED
     reply = Generation("So the answer is: x.", dropped=1, passages=(placed.passage,))
     more = [placed, make_context(2, "dropped")]
-    answer, _ = play(Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain").plan(QUESTION, more), lambda _: reply)
+    answer, _ = play(
+        Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain").plan(QUESTION, more),
+        lambda _: reply,
+    )
     assert answer.used == (placed.passage,)
 
 
 def test_sentence_prompts_are_those_of_the_template_alone() -> None:
-    """Without the beginning of the reply, the demonstrations and the samples of the reader's prompt; braces are texts."""
+    """Without the beginning of the reply, the demonstrations and the samples of the reader's
+    prompt; braces are texts.
+    """
     placed = PLACED[0].passage
     shots = replace(
         PROMPT,
@@ -91,11 +134,13 @@ def test_sentence_prompts_are_those_of_the_template_alone() -> None:
     )
     strategy = Ircot(shots, Decoding(temperature=1.0, samples=3), TEMPLATE)
     replies = iter(["A: X is {old}. Then", "So the answer is: y.", *"abb"])
-    serve = lambda one: Pages(()) if isinstance(one, Search) else Generation(next(replies))  # noqa: E731
+    serve = lambda one: Pages(()) if isinstance(one, Search) else Generation(next(replies))
     answer, requests = play(strategy.plan(QUESTION, PLACED), serve)
     first, second, *votes = [one for one in requests if isinstance(one, Generate)]
     assert first.messages == (Message("user", f"<{placed.text}>\nQ: {QUESTION.text}\nA:"),)
-    assert second.messages == (Message("user", f"<{placed.text}>\nQ: {QUESTION.text}\nA: X is {{old}}."),)
+    assert second.messages == (
+        Message("user", f"<{placed.text}>\nQ: {QUESTION.text}\nA: X is {{old}}."),
+    )
     assert [one.query for one in requests if isinstance(one, Search)] == ["X {old}."]
     assert [one.decoding.samples for one in (first, second, *votes)] == [1, 1, 3, 3, 3]
     assert votes[0].messages[-1] == Message("assistant", f"Sure: <{placed.text}>")
@@ -111,7 +156,9 @@ def test_a_blank_reply_ends_the_chain() -> None:
 def test_a_chain_without_end_is_bounded_and_passages_are_not_shown_twice() -> None:
     """Ten sentences, nine searches; the room for passages is kept."""
     same = Pages((Passage("p1", "Title 1", "X was a physicist."), Passage("new", "", "found")))
-    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE), ["The same again."] * 10, lambda _: same)
+    _, requests = _play(
+        Ircot(PROMPT, Decoding(), TEMPLATE), ["The same again."] * 10, lambda _: same
+    )
     assert sum(isinstance(one, Search) for one in requests) == 9
     assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1] + [2] * 10
     _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_passages=3), ["Another fact."] * 10)
@@ -121,10 +168,16 @@ def test_a_chain_without_end_is_bounded_and_passages_are_not_shown_twice() -> No
 def test_a_chain_that_is_too_long_ends() -> None:
     """The reader answers from what was found until then."""
     replies = iter([Generation("X is old."), TooLong("long"), Generation("Danube")])
-    serve = lambda request: Pages((Passage("p2", "", "found"),)) if isinstance(request, Search) else next(replies)  # noqa: E731
+    serve = lambda request: (
+        Pages((Passage("p2", "", "found"),)) if isinstance(request, Search) else next(replies)
+    )
     answer, requests = play(Ircot(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), serve)
     assert (answer.text, answer.stop) == ("Danube", "prompt too long")
-    assert [one.may_be_too_long for one in requests if isinstance(one, Generate)] == [True, True, False]
+    assert [one.may_be_too_long for one in requests if isinstance(one, Generate)] == [
+        True,
+        True,
+        False,
+    ]
     assert [passage.passage_id for passage in answer.used] == ["p1", "p2"]
 
 
@@ -144,7 +197,9 @@ def test_a_full_stop_of_an_abbreviation_ends_no_sentence(reply: str, sentence: s
     assert requests[1].query == sentence
 
 
-@pytest.mark.parametrize("text", ["J. R. R. Tolkien", "St. Louis", "Washington, D.C. 20001", "Yes! It is"])
+@pytest.mark.parametrize(
+    "text", ["J. R. R. Tolkien", "St. Louis", "Washington, D.C. 20001", "Yes! It is"]
+)
 def test_an_answer_of_the_chain_is_whole(text: str) -> None:
     """Whatever full stops it has."""
     strategy = Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain")
@@ -152,13 +207,20 @@ def test_an_answer_of_the_chain_is_whole(text: str) -> None:
     assert answer.text == text
 
 
-def test_placed_passages_keep_their_ranks_and_gold_in_a_prompt_that_is_too_long(tmp_path: Path) -> None:
-    """As in concatenation: a gold passage is dropped last, and what was found later is dropped first."""
+def test_placed_passages_keep_their_ranks_and_gold_in_a_prompt_that_is_too_long(
+    tmp_path: Path,
+) -> None:
+    """As in concatenation: a gold passage is dropped last, and what was found later is dropped
+    first.
+    """
     placed = [make_context(1, "d" * 50), make_context(2, "g" * 50, is_gold=True)]
     strategy = Ircot(PROMPT, Decoding(), TEMPLATE, max_sentences=1)
     reader = ScriptedReader(lambda _: "x", context_length=150)
     outcomes, _ = run(tmp_path, [Job(1, strategy.plan(QUESTION, placed))], reader)
-    assert [[passage.passage_id for passage in step.passages] for step in outcomes[1].steps] == [["p2"], ["p2"]]
+    assert [[passage.passage_id for passage in step.passages] for step in outcomes[1].steps] == [
+        ["p2"],
+        ["p2"],
+    ]
     _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_sentences=2), ["a.", "b."])
     shorter = requests[2].drop_passage()
     assert [passage.passage_id for passage in shorter.passages] == ["p1"]

@@ -1,4 +1,6 @@
-"""Agents are resumed from the ledger without repeating a round, and two agents with the same history share their calls."""
+"""Agents are resumed from the ledger without repeating a round, and two agents with the same
+history share their calls.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,9 @@ from winnow.strategies.rounds.react import React
 from winnow.sweeps.replay import replay_plan
 from winnow.testing import ScriptedReader, make_question, make_search
 
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts}{candidates}{question}", "{text}")
+PROMPT = Prompt(
+    "{contexts} Q {question}", "Q {question}", "{contexts}{candidates}{question}", "{text}"
+)
 AGENT = React(PROMPT, Decoding(), "{contexts}\nQuestion: {question}")
 TURNS = 7
 
@@ -41,7 +45,9 @@ def _iter_jobs(*tags: str) -> Iterator[Job[Answer]]:
 
 @pytest.mark.parametrize("killed_at", range(1, TURNS + 1))
 def test_an_agent_that_was_ended_in_any_round_goes_on_there(tmp_path: Path, killed_at: int) -> None:
-    """Both runs together make each call once; the answer and its steps are those of a run without an end."""
+    """Both runs together make each call once; the answer and its steps are those of a run without
+    an end.
+    """
     whole, queries = ScriptedReader(_reply), list[str]()
     with SqliteStore(tmp_path / "whole.sqlite") as ledger:
         (expected,) = Driver(_open(whole, queries), ledger).run(_iter_jobs("a"))
@@ -58,7 +64,11 @@ def test_an_agent_that_was_ended_in_any_round_goes_on_there(tmp_path: Path, kill
         list(Driver(_open(first, first_queries), ledger).run(_iter_jobs("a")))
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         (outcome,) = Driver(_open(second, second_queries), ledger).run(_iter_jobs("a"))
-        replay = replay_plan(AGENT.plan(make_question(), ()), {"reader": "scripted", "search": "search/revision-3"}, ledger)
+        replay = replay_plan(
+            AGENT.plan(make_question(), ()),
+            {"reader": "scripted", "search": "search/revision-3"},
+            ledger,
+        )
     assert first.prompts[: killed_at - 1] + second.prompts == whole.prompts
     assert first_queries + second_queries == queries
     assert (outcome.result, outcome.steps) == (expected.result, expected.steps)

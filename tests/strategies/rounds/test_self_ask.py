@@ -17,16 +17,20 @@ def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> No
     """What was found takes the place of the passages before; the final answer ends it."""
     replies = iter([
         Generation("Yes.\nFollow up: Where was X born?"), Generation("In Vienna."),
-        Generation("Follow up: Which river flows there?\nIntermediate"), Generation("Intermediate answer: The Danube.\nmore"),
+        Generation("Follow up: Which river flows there?\nIntermediate"),
+        Generation("Intermediate answer: The Danube.\nmore"),
         Generation("So the final answer is: the Danube.\nQuestion: another"),
     ])  # fmt: skip
-    answer, requests = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, n=2).plan(QUESTION, PLACED), serve_replies(replies))  # type: ignore[arg-type]
+    answer, requests = play(
+        SelfAsk(PROMPT, Decoding(), TEMPLATE, n=2).plan(QUESTION, PLACED), serve_replies(replies)
+    )  # type: ignore[arg-type]
     assert [one for one in requests if isinstance(one, Search)] == [
         Search("Where was X born?", 2), Search("Which river flows there?", 2),
     ]  # fmt: skip
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert [one.decoding.stop for one in prompts] == [
-        ("Intermediate answer:",), ("\n",), ("Intermediate answer:",), ("\n",), ("Intermediate answer:",),
+        ("Intermediate answer:",), ("\n",), ("Intermediate answer:",), ("\n",),
+        ("Intermediate answer:",),
     ]  # fmt: skip
     asked = f"Q {QUESTION.text} needed here:"
     first = " Yes.\nFollow up: Where was X born?\nIntermediate answer:"
@@ -56,10 +60,15 @@ def test_each_follow_up_is_searched_for_and_answered_from_what_was_found() -> No
         (["So the final answer is: x\nFollow up: a?"], "answer", "x"),
     ],
 )
-def test_it_ends_with_an_answer_without_a_marker_or_at_its_limits(replies: list[object], stop: str, text: str) -> None:
+def test_it_ends_with_an_answer_without_a_marker_or_at_its_limits(
+    replies: list[object], stop: str, text: str
+) -> None:
     """And says why; a path without an answer is unknown."""
     served = iter([Generation(one) if isinstance(one, str) else one for one in replies])
-    answer, _ = play(SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=1).plan(QUESTION, ()), serve_replies(served))  # type: ignore[arg-type]
+    answer, _ = play(
+        SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=1).plan(QUESTION, ()),
+        serve_replies(served),
+    )  # type: ignore[arg-type]
     assert (answer.stop, answer.text, answer.unknown) == (stop, text, text == "unknown")
 
 
@@ -67,7 +76,8 @@ def test_a_search_that_finds_nothing_is_told_in_the_trace() -> None:
     """The intermediate answer is written without a passage."""
     replies = iter(map(Generation, ["Follow up: a?", "", "So the final answer is: b"]))
     answer, requests = play(
-        SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), serve_replies(replies, Failed("down"))
+        SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
+        serve_replies(replies, Failed("down")),
     )  # type: ignore[arg-type]
     assert answer.trace == ("query: a? (search failed: down)",)
     assert requests[2].passages == ()  # type: ignore[union-attr]

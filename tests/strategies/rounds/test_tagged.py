@@ -11,8 +11,8 @@ from winnow.testing import make_context, make_question
 QUESTION = make_question("Which river flows through the city of X?")
 PLACED = [make_context(1, "placed")]
 TAGS = {
-    "template": "{contexts} Q {question}", "query": ["<s>", "</s>"], "result": "\n<i>{contexts}</i>\n",
-    "answer": ["<a>", "</a>"],
+    "template": "{contexts} Q {question}", "query": ["<s>", "</s>"],
+    "result": "\n<i>{contexts}</i>\n", "answer": ["<a>", "</a>"],
 }  # fmt: skip
 
 
@@ -21,10 +21,15 @@ def _agent(**settings: object) -> TaggedSearch:
 
 
 def test_the_reply_goes_on_with_what_each_query_found() -> None:
-    """As the beginning of the next part; stop strings are the tags that end a query or the answer."""
+    """As the beginning of the next part; stop strings are the tags that end a query or
+    the answer.
+    """
     replies = iter(map(Generation, ["Hm. <s> where X ", "Vienna. <s>river", "So <a> the Danube "]))
     answer, requests = play(_agent(n=2).plan(QUESTION, PLACED), serve_replies(replies))  # type: ignore[arg-type]
-    assert [one for one in requests if isinstance(one, Search)] == [Search("where X", 2), Search("river", 2)]
+    assert [one for one in requests if isinstance(one, Search)] == [
+        Search("where X", 2),
+        Search("river", 2),
+    ]
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert {one.decoding.stop for one in prompts} == {("</s>", "</a>")}
     asked = Message("user", f"<placed> Q {QUESTION.text}")
@@ -33,23 +38,44 @@ def test_the_reply_goes_on_with_what_each_query_found() -> None:
     assert [one.messages for one in prompts] == [
         (asked,), (asked, Message("assistant", first)), (asked, Message("assistant", second)),
     ]  # fmt: skip
-    assert [passage.text for passage in prompts[2].passages] == ["placed", "text of where X", "text of river"]
-    assert (answer.text, answer.stop, answer.reply) == ("the Danube", "answer", f"{second}So <a> the Danube ")
+    assert [passage.text for passage in prompts[2].passages] == [
+        "placed",
+        "text of where X",
+        "text of river",
+    ]
+    assert (answer.text, answer.stop, answer.reply) == (
+        "the Danube",
+        "answer",
+        f"{second}So <a> the Danube ",
+    )
     assert answer.trace == ("query: where X", "query: river")
     assert answer.used == prompts[2].passages
 
 
 def test_limits_start_and_unanswered_replies_of_r1_searcher() -> None:
-    """The reply begins as in its training; after the last search it has no turn, and without tags there is no answer."""
-    settings = {"max_searches": 2, "more_turns": 0, "start": "<think>", "default_answer": "I don't know."}
-    answer, requests = play(_agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("<s>a")] * 9)))  # type: ignore[arg-type]
+    """The reply begins as in its training; after the last search it has no turn, and without tags
+    there is no answer.
+    """
+    settings = {
+        "max_searches": 2,
+        "more_turns": 0,
+        "start": "<think>",
+        "default_answer": "I don't know.",
+    }
+    answer, requests = play(
+        _agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("<s>a")] * 9))
+    )  # type: ignore[arg-type]
     assert [type(one) for one in requests] == [Generate, Search, Generate, Search]
     assert requests[0].messages[-1] == Message("assistant", "<think>")  # type: ignore[union-attr]
     assert requests[2].messages[-1].content.startswith("<think><s>a</s>")  # type: ignore[union-attr]
     assert (answer.text, answer.stop) == ("I don't know.", "max rounds")
-    untagged, _ = play(_agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("Rome")])))  # type: ignore[arg-type]
+    untagged, _ = play(
+        _agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("Rome")]))
+    )  # type: ignore[arg-type]
     assert (untagged.text, untagged.stop, untagged.unknown) == ("I don't know.", "no marker", True)
-    tagged, _ = play(_agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("<a>Rome")])))  # type: ignore[arg-type]
+    tagged, _ = play(
+        _agent(**settings).plan(QUESTION, ()), serve_replies(iter([Generation("<a>Rome")]))
+    )  # type: ignore[arg-type]
     assert (tagged.text, tagged.unknown) == ("Rome", False)
 
 
@@ -63,7 +89,9 @@ def test_limits_start_and_unanswered_replies_of_r1_searcher() -> None:
         ([TooLong("9")], "prompt too long", "unknown"),
     ],
 )
-def test_it_ends_without_a_marker_or_at_its_limits(replies: list[object], stop: str, text: str) -> None:
+def test_it_ends_without_a_marker_or_at_its_limits(
+    replies: list[object], stop: str, text: str
+) -> None:
     """A query that was cut is none; after the last search, the model is told so."""
     answer, requests = play(_agent(max_searches=1).plan(QUESTION, ()), serve_replies(iter(replies)))  # type: ignore[arg-type]
     assert (answer.stop, answer.text, answer.unknown) == (stop, text, text == "unknown")
@@ -85,7 +113,10 @@ def test_the_oldest_results_are_left_out_of_a_reply_that_is_too_long() -> None:
     """And those that are left are what was shown."""
     replies = iter([Generation("<s>a"), Generation("<s>b"), TooLong("9"), Generation("<a>x")])
     answer, requests = play(_agent().plan(QUESTION, ()), serve_replies(replies))  # type: ignore[arg-type]
-    assert requests[-1].messages[-1].content == "<s>a</s>\n<i>(left out)</i>\n<s>b</s>\n<i><text of b></i>\n"  # type: ignore[union-attr]
+    assert (
+        requests[-1].messages[-1].content
+        == "<s>a</s>\n<i>(left out)</i>\n<s>b</s>\n<i><text of b></i>\n"
+    )  # type: ignore[union-attr]
     assert [passage.text for passage in answer.used] == ["text of b"]
     assert answer.trace[-1] == "left out: 1 passages"
 

@@ -1,4 +1,6 @@
-"""The agent that calls a tool: each turn, odd calls, limits, and a conversation that is too long."""
+"""The agent that calls a tool: each turn, odd calls, limits, and a conversation that is
+too long.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,7 +9,18 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Search, ToolCall, TooLong
+from winnow.records import (
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Search,
+    ToolCall,
+    TooLong,
+)
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import make_context, make_question
 
@@ -19,25 +32,36 @@ def _call(query: object, call_id: str = "c", name: str = "search") -> ToolCall:
     return ToolCall(name, query if isinstance(query, str) else json.dumps(query), call_id)
 
 
-def _serve(replies: Sequence[object], found: Callable[[str], object] | None = None) -> Callable[[object], object]:
+def _serve(
+    replies: Sequence[object], found: Callable[[str], object] | None = None
+) -> Callable[[object], object]:
     turns = iter(replies)
     find = found or (lambda query: Pages((Passage(f"id {query}", "", f"text of {query}"),)))
     return lambda request: find(request.query) if isinstance(request, Search) else next(turns)
 
 
 def test_calls_are_served_and_shown_until_a_reply_has_none() -> None:
-    """Two calls in one turn, one in the next; the prompt names what it shows, and the system message begins it."""
+    """Two calls in one turn, one in the next; the prompt names what it shows, and the system
+    message begins it.
+    """
     replies = [
-        Generation("Let me see.", tool_calls=(_call({"query": "X"}, "1"), _call({"query": "Y"}, "2"))),
+        Generation(
+            "Let me see.", tool_calls=(_call({"query": "X"}, "1"), _call({"query": "Y"}, "2"))
+        ),
         Generation("<think>hm</think>", tool_calls=(_call({"query": "Z"}, "3"),)),
         Generation("<think>so</think>the Danube"),
     ]
     agent = ToolAgent(PROMPT, Decoding(), system="S", n=2)
     answer, requests = play(agent.plan(QUESTION, PLACED), _serve(replies))
-    assert [(one.query, one.n) for one in requests if isinstance(one, Search)] == [("X", 2), ("Y", 2), ("Z", 2)]
+    assert [(one.query, one.n) for one in requests if isinstance(one, Search)] == [
+        ("X", 2),
+        ("Y", 2),
+        ("Z", 2),
+    ]
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert [[passage.text for passage in one.passages] for one in prompts] == [
-        ["placed"], ["placed", "text of X", "text of Y"], ["placed", "text of X", "text of Y", "text of Z"],
+        ["placed"], ["placed", "text of X", "text of Y"],
+        ["placed", "text of X", "text of Y", "text of Z"],
     ]  # fmt: skip
     assert prompts[2].messages == (
         Message("system", "S"),
@@ -77,9 +101,13 @@ def test_an_odd_call_is_told_so_and_searches_for_nothing(call: ToolCall) -> None
 
 
 def test_searches_are_limited_and_so_are_turns() -> None:
-    """The call after the last search is told so; an agent that calls on and on ends with "max rounds" and no answer."""
+    """The call after the last search is told so; an agent that calls on and on ends with "max
+    rounds" and no answer.
+    """
     endless = [Generation("", tool_calls=(_call({"query": str(n)}),)) for n in range(9)]
-    answer, requests = play(ToolAgent(PROMPT, Decoding(), max_searches=2).plan(QUESTION, ()), _serve(endless))
+    answer, requests = play(
+        ToolAgent(PROMPT, Decoding(), max_searches=2).plan(QUESTION, ()), _serve(endless)
+    )
     assert [one.query for one in requests if isinstance(one, Search)] == ["0", "1"]
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert len(prompts) == 4
@@ -87,13 +115,20 @@ def test_searches_are_limited_and_so_are_turns() -> None:
     assert (answer.text, answer.unknown, answer.stop) == ("unknown", True, "max rounds")
 
 
-@pytest.mark.parametrize(("found", "told"), [(Pages(()), "nothing found"), (Failed("down"), "search failed: down")])
+@pytest.mark.parametrize(
+    ("found", "told"), [(Pages(()), "nothing found"), (Failed("down"), "search failed: down")]
+)
 def test_a_search_without_a_result_is_told(found: object, told: str) -> None:
     """And an empty query, without a search."""
     calls = (_call({"query": "X"}), _call({"query": " "}))
     replies = [Generation("", tool_calls=calls), Generation("Rome")]
-    answer, requests = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies, lambda _: found))
-    assert [message.content for message in requests[-1].messages[-2:]] == [f"No result ({told}).", "No result (empty query)."]  # type: ignore[union-attr]
+    answer, requests = play(
+        ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies, lambda _: found)
+    )
+    assert [message.content for message in requests[-1].messages[-2:]] == [
+        f"No result ({told}).",
+        "No result (empty query).",
+    ]  # type: ignore[union-attr]
     assert answer.text == "Rome"
 
 
@@ -123,7 +158,9 @@ def test_samples_and_limits_below_one_are_refused() -> None:
 
 
 def test_a_call_is_repeated_as_servers_take_it() -> None:
-    """Arguments as a JSON object, with a name and an id by which its result refers to it; the trace has what was written."""
+    """Arguments as a JSON object, with a name and an id by which its result refers to it; the trace
+    has what was written.
+    """
     calls = (ToolCall("", "{x", ""), _call({"query": "X"}, ""))
     replies = [Generation("", tool_calls=calls), Generation("Rome")]
     answer, requests = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies))
@@ -140,15 +177,17 @@ def test_a_blank_query_is_no_search() -> None:
     """It does not count against the limit."""
     blank, asked = _call({"query": " "}), _call({"query": "X"})
     replies = [Generation("", tool_calls=(blank, blank, asked)), Generation("Rome")]
-    _, requests = play(ToolAgent(PROMPT, Decoding(), max_searches=1).plan(QUESTION, ()), _serve(replies))
+    _, requests = play(
+        ToolAgent(PROMPT, Decoding(), max_searches=1).plan(QUESTION, ()), _serve(replies)
+    )
     assert [one.query for one in requests if isinstance(one, Search)] == ["X"]
 
 
 def test_a_passage_that_another_search_still_shows_is_not_left_out() -> None:
     """The trace counts what no prompt shows any more."""
     replies = [
-        Generation("", tool_calls=(_call({"query": "X"}, "1"),)), Generation("", tool_calls=(_call({"query": "X"}, "2"),)),
-        TooLong("9"), Generation("Rome"),
+        Generation("", tool_calls=(_call({"query": "X"}, "1"),)),
+        Generation("", tool_calls=(_call({"query": "X"}, "2"),)), TooLong("9"), Generation("Rome"),
     ]  # fmt: skip
     answer, _ = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies))
     assert [passage.text for passage in answer.used] == ["text of X"]

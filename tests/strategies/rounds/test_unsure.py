@@ -23,11 +23,15 @@ PLACED = [make_context(1, "placed")]
         ("Austen", (), 2),
     ],
 )
-def test_an_unknown_or_unsure_answer_is_asked_for_again(reply: str, probabilities: tuple[float, ...], calls: int) -> None:
+def test_an_unknown_or_unsure_answer_is_asked_for_again(
+    reply: str, probabilities: tuple[float, ...], calls: int
+) -> None:
     """By its least probable token; without probabilities, nothing is sure."""
     first = Generation(reply, logprobs=tuple(map(math.log, probabilities)))
     replies = iter([first, Generation("Jane Austen")])
-    answer, requests = play(Unsure(PROMPT, Decoding()).plan(QUESTION, PLACED), lambda _: next(replies))
+    answer, requests = play(
+        Unsure(PROMPT, Decoding()).plan(QUESTION, PLACED), lambda _: next(replies)
+    )
     prompts = [one for one in requests if isinstance(one, Generate)]
     assert len(prompts) == calls
     assert (prompts[0].passages, prompts[0].decoding.logprobs) == ((), True)

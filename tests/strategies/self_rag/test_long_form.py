@@ -5,15 +5,32 @@ import math
 import pytest
 
 from tests.plans import play
-from tests.strategies.self_rag.replies import ALWAYS, CONTEXTS, NEVER, PROMPT, QUESTION, RELEVANCE_ONLY, beginning, reply
+from tests.strategies.self_rag.replies import (
+    ALWAYS,
+    CONTEXTS,
+    NEVER,
+    PROMPT,
+    QUESTION,
+    RELEVANCE_ONLY,
+    beginning,
+    reply,
+)
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Generate, Generation
 from winnow.strategies.self_rag.long_form import SelfRagLong
-from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS, SegmentScore, cut_segment
+from winnow.strategies.self_rag.reflection import (
+    NO_RETRIEVAL,
+    RETRIEVE,
+    TOKENS,
+    SegmentScore,
+    cut_segment,
+)
 
 
 def test_a_long_answer_is_a_beam_search() -> None:
-    """Two beams of three passages; the product of the scores decides, and a finished beam stays in the race."""
+    """Two beams of three passages; the product of the scores decides, and a finished beam stays in
+    the race.
+    """
     scores = {
         ("", "one"): ("A ends.", 0.5),
         ("", "two"): (f"B goes on.{RETRIEVE}", 0.8),
@@ -27,7 +44,9 @@ def test_a_long_answer_is_a_beam_search() -> None:
         so_far = beginning(request).partition(RETRIEVE)[0]
         return reply(*scores[so_far, request.passages[0].text])
 
-    answer, served = play(SelfRagLong(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY).plan(QUESTION, CONTEXTS), serve)
+    answer, served = play(
+        SelfRagLong(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY).plan(QUESTION, CONTEXTS), serve
+    )
     assert answer.text == "B goes on.E."
     assert answer.candidates == ("B goes on.E.", "C ends.")
     assert [passage.text for passage in answer.used] == ["two"]
@@ -50,9 +69,16 @@ def test_negative_scores_do_not_make_a_good_product() -> None:
         positions = dict.fromkeys(TOKENS, ()) | {grade: (1,), RETRIEVE: (2,)}
         logprobs = {token: tuple(values) for token, values in named.items()}
         text = f"{'good' if is_good else 'bad'}.{grade}{RETRIEVE}"
-        return Generation(text, logprobs=(-0.5,) * 3, token_logprobs=logprobs, token_positions=positions)
+        return Generation(
+            text, logprobs=(-0.5,) * 3, token_logprobs=logprobs, token_positions=positions
+        )
 
-    answer, _ = play(SelfRagLong(PROMPT, Decoding(), ALWAYS, utility, max_segments=2).plan(QUESTION, CONTEXTS[:2]), serve)
+    answer, _ = play(
+        SelfRagLong(PROMPT, Decoding(), ALWAYS, utility, max_segments=2).plan(
+            QUESTION, CONTEXTS[:2]
+        ),
+        serve,
+    )
     assert answer.text == "good. good."
     assert answer.trace[-1] == "segments: 2, score 0.062"
 
@@ -61,10 +87,15 @@ def test_a_segment_is_scored_up_to_its_cut() -> None:
     """What was written behind the token for retrieval counts in none of the parts."""
     named = {token: [-50.0] * 6 for token in TOKENS}
     for token, position, share in (
-        ("[Relevant]", 0, 0.5), ("[Irrelevant]", 0, 0.5), ("[Utility:5]", 4, 0.9), ("[Utility:1]", 4, 0.1)
+        ("[Relevant]", 0, 0.5), ("[Irrelevant]", 0, 0.5), ("[Utility:5]", 4, 0.9),
+        ("[Utility:1]", 4, 0.1)
     ):  # fmt: skip
         named[token][position] = math.log(share)
-    positions = dict.fromkeys(TOKENS, ()) | {"[Relevant]": (0,), RETRIEVE: (3,), "[Utility:5]": (4,)}
+    positions = dict.fromkeys(TOKENS, ()) | {
+        "[Relevant]": (0,),
+        RETRIEVE: (3,),
+        "[Utility:5]": (4,),
+    }
     segment = Generation(
         f"[Relevant]kept.{RETRIEVE}[Utility:5]lost",
         logprobs=(-0.5, -0.5, -0.5, -9.0, -9.0, -9.0),
@@ -79,7 +110,9 @@ def test_a_segment_is_scored_up_to_its_cut() -> None:
 
 @pytest.mark.parametrize(("probability", "text"), [(0.1, "A.B."), (0.5, "A.C.")])
 def test_adaptive_retrieval_within_a_long_answer(probability: float, text: str) -> None:
-    """Where the model would rather not retrieve, the threshold decides, and cuts the reply there."""
+    """Where the model would rather not retrieve, the threshold decides, and cuts the
+    reply there.
+    """
 
     def serve(request: Generate) -> Generation:
         if request.decoding.max_new_tokens == 1:
@@ -94,7 +127,10 @@ def test_adaptive_retrieval_within_a_long_answer(probability: float, text: str) 
 
 def test_an_empty_segment_ends_a_beam() -> None:
     """A model that only asks for retrieval does not loop."""
-    answer, served = play(SelfRagLong(PROMPT, Decoding(), ALWAYS).plan(QUESTION, CONTEXTS[:1]), lambda _: reply(RETRIEVE))
+    answer, served = play(
+        SelfRagLong(PROMPT, Decoding(), ALWAYS).plan(QUESTION, CONTEXTS[:1]),
+        lambda _: reply(RETRIEVE),
+    )
     assert (answer.text, len(served)) == ("", 1)
 
 

@@ -5,12 +5,25 @@ from typing import Any
 import pytest
 
 from tests.plans import play
-from tests.strategies.self_rag.replies import ALWAYS, CONTEXTS, NEVER, PROMPT, QUESTION, beginning, reply
+from tests.strategies.self_rag.replies import (
+    ALWAYS,
+    CONTEXTS,
+    NEVER,
+    PROMPT,
+    QUESTION,
+    beginning,
+    reply,
+)
 from winnow.errors import ConfigError, ReaderError
 from winnow.records import Decoding, Generation
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS
-from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
+from winnow.strategies.self_rag.segments import (
+    Retrieval,
+    build_segment_request,
+    build_unaided_request,
+    choose_passages,
+)
 
 
 @pytest.mark.parametrize(("probability", "is_retrieved"), [(0.2, False), (0.21, True)])
@@ -33,13 +46,17 @@ def test_fixed_decisions_need_no_call() -> None:
     """And without retrieval nothing is corrected."""
     correction = CorrectiveRetrieval()
     for retrieval, passages in ((ALWAYS, [context.passage for context in CONTEXTS]), (NEVER, [])):
-        plan = choose_passages(QUESTION, CONTEXTS, retrieval, None if passages else correction, PROMPT, Decoding())
+        plan = choose_passages(
+            QUESTION, CONTEXTS, retrieval, None if passages else correction, PROMPT, Decoding()
+        )
         (chosen, trace), served = play(plan, pytest.fail)
         assert (list(chosen), trace, served) == (passages, (f"retrieval: {retrieval.when}",), [])
 
 
 def test_a_passage_stands_behind_the_reply_so_far() -> None:
-    """In a paragraph after the token for retrieval; a first segment without passage has no message of the assistant."""
+    """In a paragraph after the token for retrieval; a first segment without passage has no message
+    of the assistant.
+    """
     passage = CONTEXTS[0].passage
     request = build_segment_request(PROMPT, QUESTION, Decoding(), reply="So far.", passage=passage)
     assert beginning(request) == f"So far.{RETRIEVE}<p>{passage.title}|one</p>"
@@ -52,7 +69,8 @@ def test_a_passage_stands_behind_the_reply_so_far() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"when": "perhaps"}, "received 'perhaps'"), ({"threshold": 2.0}, "received 2.0")]
+    ("settings", "message"),
+    [({"when": "perhaps"}, "received 'perhaps'"), ({"threshold": 2.0}, "received 2.0")],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     """With the value received."""

@@ -1,4 +1,6 @@
-"""Self-RAG with a tiny model that was taught reflection tokens, through the reader that serves any local model."""
+"""Self-RAG with a tiny model that was taught reflection tokens, through the reader that serves any
+local model.
+"""
 
 import math
 from pathlib import Path
@@ -18,7 +20,12 @@ from winnow.strategies.self_rag.segments import Retrieval, build_segment_request
 from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.testing import make_context, make_question, make_tiny_causal_lm
 
-PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "<paragraph>{text}</paragraph>")
+PROMPT = Prompt(
+    "{contexts} {question}",
+    "{question}",
+    "{contexts} {candidates} {question}",
+    "<paragraph>{text}</paragraph>",
+)
 QUESTION = make_question("capital?")
 LESSONS = {
     "no": "[Irrelevant]Rome[No support / Contradictory][Utility:1]",
@@ -33,12 +40,17 @@ DECODING = Decoding(max_new_tokens=12)
 def reader(tmp_path_factory: pytest.TempPathFactory) -> LocalReader:
     """A model that learnt by heart what to reply to each passage, and to retrieve."""
     folder = make_tiny_causal_lm(
-        tmp_path_factory.mktemp("self_rag"), [*LESSONS, "capital?", "Paris Rome Lyon"], more_tokens=TOKENS
+        tmp_path_factory.mktemp("self_rag"),
+        [*LESSONS, "capital?", "Paris Rome Lyon"],
+        more_tokens=TOKENS,
     )
     reader = LocalReader(str(folder), "tiny", "float32", "cpu")
     reader.lm.tokenizer.chat_template = None
     reader.lm.tokenizer.save_pretrained(folder)
-    requests = [build_segment_request(PROMPT, QUESTION, DECODING, passage=context.passage) for context in CONTEXTS]
+    requests = [
+        build_segment_request(PROMPT, QUESTION, DECODING, passage=context.passage)
+        for context in CONTEXTS
+    ]
     lessons = [
         *zip(requests, LESSONS.values(), strict=True),
         (build_segment_request(PROMPT, QUESTION, DECODING), "[Retrieval]"),
@@ -49,7 +61,10 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> LocalReader:
     for _ in range(150):
         for request, text in lessons:
             prompt = reader.encode(request).ids
-            target = [*reader.lm.tokenizer(text, add_special_tokens=False)["input_ids"], reader.lm.tokenizer.eos_token_id]
+            target = [
+                *reader.lm.tokenizer(text, add_special_tokens=False)["input_ids"],
+                reader.lm.tokenizer.eos_token_id,
+            ]
             labels = torch.tensor([[-100] * len(prompt) + target])
             model(input_ids=torch.tensor([[*prompt, *target]]), labels=labels).loss.backward()
         optimizer.step()
@@ -62,23 +77,39 @@ def score_by_hand(reader: LocalReader, request: Generate, reply: Generation) -> 
     """The score of a reply from the logits of a plain forward pass over prompt and reply."""
     tokenizer = reader.lm.tokenizer
     prompt = reader.encode(request).ids
-    target = [*tokenizer(reply.text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    target = [
+        *tokenizer(reply.text, add_special_tokens=False)["input_ids"],
+        tokenizer.eos_token_id,
+    ]
     with torch.inference_mode():
         logits = reader.lm.model(torch.tensor([[*prompt, *target]])).logits[0, len(prompt) - 1 : -1]
     probabilities = logits.double().softmax(dim=-1)
     parts = 0.0
-    for kind, weight, position in ((RELEVANCE, 1.0, 0), (SUPPORT, 1.0, len(target) - 3), (UTILITY, 0.5, len(target) - 2)):
+    for kind, weight, position in (
+        (RELEVANCE, 1.0, 0),
+        (SUPPORT, 1.0, len(target) - 3),
+        (UTILITY, 0.5, len(target) - 2),
+    ):
         ids = tokenizer.convert_tokens_to_ids(list(kind))
         assert target[position] in ids
         shares = probabilities[position, ids] / probabilities[position, ids].sum()
-        parts += weight * float(sum(share * value for share, value in zip(shares, kind.values(), strict=True)))
+        parts += weight * float(
+            sum(share * value for share, value in zip(shares, kind.values(), strict=True))
+        )
     chosen = [math.log(probabilities[step, token]) for step, token in enumerate(target)]
     return parts + math.exp(sum(chosen) / len(chosen))
 
 
-def test_reflection_tokens_survive_and_all_their_probabilities_are_returned(reader: LocalReader) -> None:
-    """Scores equal those from a forward pass; not only the chosen token of a kind has a probability."""
-    requests = [build_segment_request(PROMPT, QUESTION, DECODING, passage=context.passage) for context in CONTEXTS]
+def test_reflection_tokens_survive_and_all_their_probabilities_are_returned(
+    reader: LocalReader,
+) -> None:
+    """Scores equal those from a forward pass; not only the chosen token of a kind has a
+    probability.
+    """
+    requests = [
+        build_segment_request(PROMPT, QUESTION, DECODING, passage=context.passage)
+        for context in CONTEXTS
+    ]
     reader.submit(requests)
     results = dict(reader.collect(30.0))
     for request, text in zip(requests, LESSONS.values(), strict=True):
@@ -89,11 +120,15 @@ def test_reflection_tokens_survive_and_all_their_probabilities_are_returned(read
         assert reply.logprobs is not None
         assert {len(values) for values in reply.token_logprobs.values()} == {len(reply.logprobs)}
         assert all(-100 < values[0] < 0 for values in reply.token_logprobs.values())
-        assert SegmentScore().compute(reply) == pytest.approx(score_by_hand(reader, request, reply), abs=1e-4)
+        assert SegmentScore().compute(reply) == pytest.approx(
+            score_by_hand(reader, request, reply), abs=1e-4
+        )
 
 
 def test_the_right_segment_wins_and_is_replayed(reader: LocalReader, tmp_path: Path) -> None:
-    """The model decides to retrieve; its own judgment of the passages finds the answer; the ledger has all of it."""
+    """The model decides to retrieve; its own judgment of the passages finds the answer; the ledger
+    has all of it.
+    """
     answers = []
     for _ in range(2):
         with SqliteStore(tmp_path / "ledger.sqlite") as ledger:

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from tests.plans import play
-from tests.strategies.self_rag.replies import ALWAYS, CONTEXTS, NEVER, PROMPT, QUESTION, RELEVANCE_ONLY, beginning, reply
+from tests.strategies.self_rag.replies import (
+    ALWAYS,
+    CONTEXTS,
+    NEVER,
+    PROMPT,
+    QUESTION,
+    RELEVANCE_ONLY,
+    beginning,
+    reply,
+)
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Estimate, Generate, Generation, Pages, Passage, Score, Search
 from winnow.strategies.corrective.actions import Thresholds
@@ -16,14 +25,18 @@ from winnow.strategies.self_rag.short_form import SelfRag
 
 
 def test_the_segment_with_the_highest_score_wins() -> None:
-    """Each passage has a prompt of its own, which ends with its paragraph; all reflection tokens are asked for."""
+    """Each passage has a prompt of its own, which ends with its paragraph; all reflection tokens
+    are asked for.
+    """
     relevant = {"one": 0.3, "two": 0.9, "three": 0.6}
 
     def serve(request: Generate) -> Generation:
         (passage,) = request.passages
         return reply(f"[Relevant]answer {passage.text}[Utility:5]", relevant[passage.text])
 
-    answer, served = play(SelfRag(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY).plan(QUESTION, CONTEXTS), serve)
+    answer, served = play(
+        SelfRag(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY).plan(QUESTION, CONTEXTS), serve
+    )
     assert answer.text == "answer two"
     assert answer.candidates == ("answer one", "answer two", "answer three")
     assert [passage.text for passage in answer.used] == ["two"]
@@ -39,7 +52,9 @@ def test_the_segment_with_the_highest_score_wins() -> None:
 
 
 def test_scores_of_equal_answers_are_added() -> None:
-    """Two answers of 0.4 beat one of 0.7, by the rule for tasks with given choices; spelling does not matter."""
+    """Two answers of 0.4 beat one of 0.7, by the rule for tasks with given choices; spelling does
+    not matter.
+    """
     replies = {"one": ("A.", 0.4), "two": ("B", 0.7), "three": ("a", 0.45)}
 
     def serve(request: Generate) -> Generation:
@@ -85,7 +100,9 @@ def test_the_model_decides_to_retrieve(probability: float, retrieves: bool) -> N
 
 def test_self_crag_decodes_over_the_corrected_knowledge() -> None:
     """Here a search replaces what was retrieved."""
-    correction = CorrectiveRetrieval(thresholds=Thresholds(0.9, 0.8), refinement=Refinement(join="none"))
+    correction = CorrectiveRetrieval(
+        thresholds=Thresholds(0.9, 0.8), refinement=Refinement(join="none")
+    )
 
     def serve(request: Any) -> Any:
         match request:
@@ -95,7 +112,9 @@ def test_self_crag_decodes_over_the_corrected_knowledge() -> None:
                 return Pages((Passage("web", "Web", "found there"),))
         return reply(f"answer {request.passages[0].text}" if request.passages else "alone")
 
-    answer, _ = play(SelfRag(PROMPT, Decoding(), ALWAYS, correction=correction).plan(QUESTION, CONTEXTS), serve)
+    answer, _ = play(
+        SelfRag(PROMPT, Decoding(), ALWAYS, correction=correction).plan(QUESTION, CONTEXTS), serve
+    )
     assert answer.text == "answer found there"
     assert [passage.passage_id for passage in answer.used] == ["web#0"]
     assert "action: incorrect" in answer.trace

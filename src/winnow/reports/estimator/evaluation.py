@@ -1,6 +1,7 @@
 """The data of an estimator's report, which are computed once for all of its tables and plots.
 
-A score source is a way to score contexts: the scores of the retriever or those of the relevance estimator.
+A score source is a way to score contexts: the scores of the retriever or those of the relevance
+estimator.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,17 +51,25 @@ class Evaluation:
 
     @cached_property
     def sources(self) -> tuple[ScoreSource, ...]:
-        """Return the score sources, of which the first is the retriever and the last is the log-odds of the estimator."""
-        return build_score_sources(self.dev, compute_median_score(self.answered_questions or self.test, self.k))
+        """Return the score sources, of which the first is the retriever and the last is the
+        log-odds of the estimator.
+        """
+        return build_score_sources(
+            self.dev, compute_median_score(self.answered_questions or self.test, self.k)
+        )
 
     def select_top_contexts(self) -> list[Context]:
         """Return the top k contexts of every test question, as ranked by the estimator."""
-        return [context for question in self.test for context in rank_by_estimator(question)[: self.k]]
+        return [
+            context for question in self.test for context in rank_by_estimator(question)[: self.k]
+        ]
 
     def group_by_share(self) -> Iterator[tuple[str, int, Floats]]:
-        """Group the answered questions by the share of relevant contexts among their top k, for each score source.
+        """Group the answered questions by the share of relevant contexts among their top k, for
+        each score source.
 
-        The share is divided into fifths, so that fifth 0 covers the shares from 0 to 0.2. Empty fifths are skipped.
+        The share is divided into fifths, so that fifth 0 covers the shares from 0 to 0.2. Empty
+        fifths are skipped.
 
         Yields:
             Name of the score source, number of the fifth (0 to 4), and EM of each question in it.
@@ -68,9 +77,18 @@ class Evaluation:
         """
         ems = get_exact_matches(self.answered_questions)
         for source in self.sources[:-1]:  # the last has the estimator's scores again
-            name = source.name.removesuffix(", 0.5 to 0.9") if source.name.startswith("estimator") else source.name
+            name = (
+                source.name.removesuffix(", 0.5 to 0.9")
+                if source.name.startswith("estimator")
+                else source.name
+            )
             top_contexts = [source.rank(question)[: self.k] for question in self.answered_questions]
-            shares = np.array([np.mean([source.is_relevant(context) for context in contexts]) for contexts in top_contexts])
+            shares = np.array(
+                [
+                    np.mean([source.is_relevant(context) for context in contexts])
+                    for contexts in top_contexts
+                ]
+            )
             fifths = np.minimum((shares * 5).astype(int), 4)
             for fifth in range(5):
                 if (fifths == fifth).any():

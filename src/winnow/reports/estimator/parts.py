@@ -1,4 +1,6 @@
-"""The parts of an estimator's report, each of which is a table with its plots, and their selection by name."""
+"""The parts of an estimator's report, each of which is a table with its plots, and their selection
+by name.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,11 @@ from winnow.reports.cells import TableView
 from winnow.reports.estimator import tables
 from winnow.reports.estimator.calibration import build_calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
-from winnow.reports.estimator.scores import compute_probabilities, fit_calibration, get_exact_matches
+from winnow.reports.estimator.scores import (
+    compute_probabilities,
+    fit_calibration,
+    get_exact_matches,
+)
 from winnow.reports.plots import Plot, plot_curves
 
 
@@ -22,7 +28,8 @@ class Part:
     """A table of the report with its plots.
 
     Attributes:
-        names: Names by which the part is selected. Most are tables and figures of the paper that the part reproduces.
+        names: Names by which the part is selected. Most are tables and figures of the paper that
+            the part reproduces.
         table: Function that builds the table.
         plots: Functions that build the plots. They return None if there is nothing to plot.
         needs_answers: Whether the part covers only questions that have a predicted answer.
@@ -40,7 +47,10 @@ def plot_reliability(evaluation: Evaluation) -> Plot:
     contexts = evaluation.select_top_contexts()
     labels = np.array([context.has_answer for context in contexts])
     lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
-    for name, calibration in (("estimator", Calibration()), ("calibrated on dev", fit_calibration(evaluation.dev))):
+    for name, calibration in (
+        ("estimator", Calibration()),
+        ("calibrated on dev", fit_calibration(evaluation.dev)),
+    ):
         bins = compute_reliability(compute_probabilities(contexts, calibration), labels)
         lines[name] = ([point.confidence for point in bins], [point.accuracy for point in bins])
     title = f'Reliability of P("true") over the top {evaluation.k}'
@@ -48,7 +58,8 @@ def plot_reliability(evaluation: Evaluation) -> Plot:
 
 
 def plot_risk_coverage(evaluation: Evaluation) -> Plot | None:
-    """Draw the risk-coverage curves of retriever and estimator, which rank the questions by their best score.
+    """Draw the risk-coverage curves of retriever and estimator, which rank the questions by their
+    best score.
 
     Returns:
         Plot, or None if no question has a predicted answer.
@@ -57,9 +68,14 @@ def plot_risk_coverage(evaluation: Evaluation) -> Plot | None:
     if not evaluation.answered_questions:
         return None
     lines = {}
-    for name, source in (("retriever", evaluation.sources[0]), ("estimator", evaluation.sources[-1])):
+    for name, source in (
+        ("retriever", evaluation.sources[0]),
+        ("estimator", evaluation.sources[-1]),
+    ):
         best_scores, _ = source.score_sets(evaluation.answered_questions, evaluation.k)
-        coverage, risk = compute_risk_coverage(best_scores, get_exact_matches(evaluation.answered_questions))
+        coverage, risk = compute_risk_coverage(
+            best_scores, get_exact_matches(evaluation.answered_questions)
+        )
         lines[name] = (coverage.tolist(), risk.tolist())
     return plot_curves("Risk against coverage", "coverage", "risk (1 - EM)", lines)
 
@@ -71,7 +87,12 @@ def plot_em_by_share(evaluation: Evaluation) -> Plot:
         x, y = lines.setdefault(name, ([], []))
         x.append(0.2 * fifth + 0.1)
         y.append(compute_mean_interval(ems, seed=evaluation.seed).mean)
-    return plot_curves(f"EM by the share of relevant contexts among {evaluation.k}", "share of relevant contexts", "EM", lines)
+    return plot_curves(
+        f"EM by the share of relevant contexts among {evaluation.k}",
+        "share of relevant contexts",
+        "EM",
+        lines,
+    )
 
 
 PARTS = (
@@ -105,16 +126,19 @@ def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Pa
         if name not in PART_NAMES:
             choices = ", ".join(PART_NAMES)
             raise ConfigError(
-                f"evaluate_estimator.show={name!r} is unknown. Choose from {choices}." + suggest_name(name, PART_NAMES)
+                f"evaluate_estimator.show={name!r} is unknown. Choose from {choices}."
+                + suggest_name(name, PART_NAMES)
             )
     parts = [
         part
         for part in PARTS
-        if set(part.names) & set(requested) and (evaluation.answered_questions or not part.needs_answers)
+        if set(part.names) & set(requested)
+        and (evaluation.answered_questions or not part.needs_answers)
     ]
     if not parts:
         raise ConfigError(
-            f"evaluate_estimator.show=[{', '.join(requested)}] needs answers, and the cell of these settings is missing. "
-            "First run `python -m flows.sweep` with the same settings, rank_by=estimator and k set to evaluate_estimator.k."
+            f"evaluate_estimator.show=[{', '.join(requested)}] needs answers, and the cell of "
+            "these settings is missing. First run `python -m flows.sweep` with the same "
+            "settings, rank_by=estimator and k set to evaluate_estimator.k."
         )
     return parts

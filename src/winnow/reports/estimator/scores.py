@@ -1,7 +1,7 @@
 """Score sources, which are the ways to score contexts that an estimator's report compares.
 
-A threshold on the scores decides whether a question can be answered from its top k contexts, which are called its set. The
-scores of the retriever are the baseline of every table.
+A threshold on the scores decides whether a question can be answered from its top k contexts, which
+are called its set. The scores of the retriever are the baseline of every table.
 """
 
 import math
@@ -20,7 +20,9 @@ PAPER_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _MAX_COSINE = 1.001
 """Largest score of a retriever that computes cosines, with its rounding."""
 _MIN_BEST_COSINE = 0.3
-"""Smallest value that the best cosine of many contexts may have. Reciprocal ranks, as of hybrid retrieval, are smaller."""
+"""Smallest value that the best cosine of many contexts may have. Reciprocal ranks, as of hybrid
+retrieval, are smaller.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class ScoreSource:
         name: Name of the source in the tables.
         score: Function that scores a context, on the scale of the thresholds.
         rank: Function that ranks the contexts of a question, best first.
-        propose_thresholds: Function that returns the thresholds to try, given the best score of each development question.
+        propose_thresholds: Function that returns the thresholds to try, given the best score of
+            each development question.
         format_threshold: Function that formats a threshold as text.
         is_relevant: Function that returns whether a context counts as relevant in figures 3 and 4.
 
@@ -69,12 +72,19 @@ class ScoreSource:
 
         """
         sets = [self.rank(question)[:k] for question in questions]
-        best_scores = np.array([max(self.score(context) for context in contexts) for contexts in sets], dtype=np.float64)
-        answerable = np.array([any(context.has_answer for context in contexts) for contexts in sets])
+        best_scores = np.array(
+            [max(self.score(context) for context in contexts) for contexts in sets],
+            dtype=np.float64,
+        )
+        answerable = np.array(
+            [any(context.has_answer for context in contexts) for contexts in sets]
+        )
         return best_scores, answerable
 
     def choose_threshold(self, dev: Sequence[ScoredQuestion], k: int) -> float:
-        """Choose the candidate threshold with the best F1 on the sets of the development questions."""
+        """Choose the candidate threshold with the best F1 on the sets of the
+        development questions.
+        """
         best_scores, answerable = self.score_sets(dev, k)
         return select_threshold(best_scores, answerable, self.propose_thresholds(best_scores))
 
@@ -107,14 +117,15 @@ def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[S
 
     A retriever whose scores are cosines is a second source, with the thresholds of the paper.
 
-    The thresholds of the estimator are the probabilities of the paper, the same probabilities after calibration, and
-    quantiles of the log-odds. The loss of RE-RAG only compares the contexts of one question, so it does not determine the
-    offset that all log-odds share. If the offset is far from 0, the probabilities from 0.5 to 0.9 are useful thresholds only
-    after calibration.
+    The thresholds of the estimator are the probabilities of the paper, the same probabilities after
+    calibration, and quantiles of the log-odds. The loss of RE-RAG only compares the contexts of one
+    question, so it does not determine the offset that all log-odds share. If the offset is far from
+    0, the probabilities from 0.5 to 0.9 are useful thresholds only after calibration.
 
     Args:
         dev: Questions on which the calibration is fitted.
-        median: Median score of the retriever. A context counts as relevant for the retriever if its score is higher.
+        median: Median score of the retriever. A context counts as relevant for the retriever if its
+            score is higher.
 
     """
     calibration = fit_calibration(dev)
@@ -131,7 +142,9 @@ def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[S
         lambda context: context.get_retriever_score() > PAPER_THRESHOLDS[0],
     )
     scores = [context.get_retriever_score() for question in dev for context in question.contexts]
-    is_cosine = bool(scores) and max(map(abs, scores)) <= _MAX_COSINE and max(scores) >= _MIN_BEST_COSINE
+    is_cosine = (
+        bool(scores) and max(map(abs, scores)) <= _MAX_COSINE and max(scores) >= _MIN_BEST_COSINE
+    )
     return (
         ScoreSource(
             "retriever",
@@ -171,12 +184,22 @@ def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[S
 
 def compute_median_score(questions: Sequence[ScoredQuestion], k: int) -> float:
     """Compute the median retriever score over the retriever's top k contexts of all questions."""
-    return float(np.median([context.get_retriever_score() for question in questions for context in question.contexts[:k]]))
+    return float(
+        np.median(
+            [
+                context.get_retriever_score()
+                for question in questions
+                for context in question.contexts[:k]
+            ]
+        )
+    )
 
 
 def compute_probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floats:
     """Compute P("true") of contexts from their calibrated log-odds."""
-    calibrated_log_odds: NDArray[np.float64] = calibration(np.array([get_log_odds(context) for context in contexts]))
+    calibrated_log_odds: NDArray[np.float64] = calibration(
+        np.array([get_log_odds(context) for context in contexts])
+    )
     return compute_probability(calibrated_log_odds.astype(np.float32)).astype(np.float64)
 
 
@@ -192,7 +215,9 @@ def select_answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]
     return [question for question in questions if question.em is not None]
 
 
-def _paper_thresholds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (signature of ScoreSource.propose_thresholds)
+def _paper_thresholds(
+    best_scores: Floats,  # noqa: ARG001 (signature of ScoreSource.propose_thresholds)
+) -> Sequence[float]:
     """Return the probabilities that RE-RAG tries as thresholds, as log-odds."""
     return [math.log(p / (1 - p)) for p in PAPER_THRESHOLDS]
 

@@ -1,7 +1,8 @@
 """Cases: how a cell answered one question, replayed from the ledger and encoded for the page.
 
-Prompts repeat each other, within a question and between cells. The page therefore holds each text and each passage once, and
-a prompt is a list of numbers: n is the text n, and -1 - n the text of the passage n.
+Prompts repeat each other, within a question and between cells. The page therefore holds each text
+and each passage once, and a prompt is a list of numbers: n is the text n, and -1 - n the text of
+the passage n.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,9 @@ class Texts:
         """Return a text as numbers, in which the texts of the passages are numbers of passages."""
         parts: list[str | int] = [text]
         for passage in passages:
-            if len(passage.text) >= _SHORTEST_SHARED and any(isinstance(part, str) and passage.text in part for part in parts):
+            if len(passage.text) >= _SHORTEST_SHARED and any(
+                isinstance(part, str) and passage.text in part for part in parts
+            ):
                 parts = self._replace(parts, passage)
         return [part if isinstance(part, int) else self.add(part) for part in parts if part != ""]
 
@@ -91,12 +94,14 @@ class Case:
     """How a cell answered one question.
 
     Attributes:
-        contexts: [passage, rank, score, log-odds, log-weight, is gold, has answer] of each context in prompt order.
+        contexts: [passage, rank, score, log-odds, log-weight, is gold, has answer] of each context
+            in prompt order.
         rounds: Calls of each round, as mappings (see `_encode_call`).
         tally: What each passage contributed, if the strategy prompts with each alone.
         trace: Record of what the strategy did.
         normalized: Answer after normalization.
-        note: What the page has to say about the replay, such as that calls are missing; "" if nothing.
+        note: What the page has to say about the replay, such as that calls are missing; "" if
+            nothing.
 
     """
 
@@ -119,7 +124,8 @@ def build_case(
 ) -> Case:
     """Replay how a cell answered a question, and check the result against the stored prediction.
 
-    If the calls cannot be replayed, the case has the recorded steps instead, which lack the replies.
+    If the calls cannot be replayed, the case has the recorded steps instead, which lack the
+    replies.
 
     Args:
         cell: Cell with its strategy and rankings.
@@ -136,14 +142,24 @@ def build_case(
     encoded = [_encode_context(context, texts) for context in contexts]
     normalized = normalize(prediction.answer)
     try:
-        replayed = replay_plan(cell.plan(question, contexts), identities, ledger, steps.steps if steps else ())
+        replayed = replay_plan(
+            cell.plan(question, contexts), identities, ledger, steps.steps if steps else ()
+        )
         processed = replay_plan(cell.process(question, contexts), identities, ledger)
     except LedgerError as error:
-        return Case(encoded, recorded, None, prediction.trace, normalized, f"The calls cannot be shown. {error}")
+        return Case(
+            encoded,
+            recorded,
+            None,
+            prediction.trace,
+            normalized,
+            f"The calls cannot be shown. {error}",
+        )
     if not is_same_answer(replayed.result, prediction):
         note = (
             "The calls cannot be shown: with them, the strategy now answers "
-            f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
+            f"{replayed.result.text!r}. Its code has changed since this answer was stored; run "
+            "`python -m flows.sweep` again."
         )
         return Case(encoded, recorded, None, prediction.trace, normalized, note)
     passages = [context.passage for context in (*processed.result, *contexts)]
@@ -155,14 +171,24 @@ def build_case(
 
 
 def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:
-    """Return the recorded steps of each round as mappings, as `_encode_call` returns calls, without prompts and replies."""
+    """Return the recorded steps of each round as mappings, as `_encode_call` returns calls, without
+    prompts and replies.
+    """
     rounds: dict[int, list[dict[str, Any]]] = {}
     for step in steps.steps if steps else ():
         shown = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in step.passages)
         prompt = [("query", texts.encode(step.query, ()))] if step.query else []
         prompt += [("passages", texts.encode(shown, step.passages))] if shown else []
-        end = f"({step.calls} of this kind; {step.finish or 'scored'}; the text is in the ledger alone)"
-        call = {"kind": step.kind.capitalize(), "role": step.role, "prompt": prompt, "reply": texts.encode(end, ())}
+        end = (
+            f"({step.calls} of this kind; {step.finish or 'scored'}; the text is in the ledger "
+            "alone)"
+        )
+        call = {
+            "kind": step.kind.capitalize(),
+            "role": step.role,
+            "prompt": prompt,
+            "reply": texts.encode(end, ()),
+        }
         rounds.setdefault(step.round, []).append(call)
     return list(rounds.values())
 
@@ -175,7 +201,9 @@ def _encode_context(context: Context, texts: Texts) -> list[Any]:
 
 
 def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[str, Any]:
-    """Return a call as a mapping with its kind, role, prompt (pairs of a name and numbers), result and what is notable."""
+    """Return a call as a mapping with its kind, role, prompt (pairs of a name and numbers), result
+    and what is notable.
+    """
     request = call.request
     prompt_passages = [*passages, *(request.passages if isinstance(request, Generate) else ())]
     match request:
@@ -188,7 +216,10 @@ def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[
             ]
         case Estimate():
             passage = "\n".join(filter(None, [request.title, request.text]))
-            prompt = [("question", texts.encode(request.question, ())), ("passage", texts.encode(passage, prompt_passages))]
+            prompt = [
+                ("question", texts.encode(request.question, ())),
+                ("passage", texts.encode(passage, prompt_passages)),
+            ]
         case Search():
             prompt = [("query", texts.encode(request.query, ()))]
     encoded = {
@@ -200,7 +231,9 @@ def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[
     return {**encoded, "dropped": call.dropped} if call.dropped else encoded
 
 
-def _encode_messages(messages: Sequence[Message], shown: Sequence[Passage], texts: Texts) -> list[tuple[str, list[int]]]:
+def _encode_messages(
+    messages: Sequence[Message], shown: Sequence[Passage], texts: Texts
+) -> list[tuple[str, list[int]]]:
     return [(message.role, texts.encode(format_message(message), shown)) for message in messages]
 
 

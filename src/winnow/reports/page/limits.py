@@ -1,4 +1,6 @@
-"""What bounds the numbers of a sweep: its metric, its questions, and gold passages that are text."""
+"""What bounds the numbers of a sweep: its metric, its questions, and gold passages that
+are text.
+"""
 
 from collections.abc import Iterator
 
@@ -15,26 +17,33 @@ _CONTAINED_SHARE = 0.1
 
 
 def describe_limits(family: Family, best: Best) -> Iterator[str]:
-    """Say what bounds the metric: answers in other words, questions without a stored one, and gold passages that are text."""
+    """Say what bounds the metric: answers in other words, questions without a stored one, and gold
+    passages that are text.
+    """
     cell, metric = family.cells[best.index], family.metric
     num_contained = _count_contained(cell) if isinstance(metric, ExactMatch) else 0
     if num_contained >= _CONTAINED_SHARE * cell.num_questions > 0:
         yield (
-            f"{num_contained} of {cell.num_questions} answers of the best setting contain an accepted one among other words, "
-            f"and are no exact match. metric=[accuracy] counts them as right; a reader that is fine-tuned answers in short "
-            "(reader=smollm2_tuned)."
+            f"{num_contained} of {cell.num_questions} answers of the best setting contain an "
+            "accepted one among other words, and are no exact match. metric=[accuracy] counts "
+            "them as right; a reader that is fine-tuned answers in short (reader=smollm2_tuned)."
         )
     if difference := describe_difference(metric).strip():
         yield difference.replace("A - B", "A difference", 1)
     if num_dropped := sum(cell.columns.truncated):
         yield (
-            f"{num_dropped} passages were dropped from prompts of the best setting that were too long. Gold passages are "
-            "dropped last, so that these prompts rest on their labels."
+            f"{num_dropped} passages were dropped from prompts of the best setting that were too "
+            "long. Gold passages are dropped last, so that these prompts rest on their labels."
         )
     ranked = [sample for sample in cell.samples if sample.ranking]
-    answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
+    answerable = {
+        s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)
+    }
     if ranked and len(answerable) < len(ranked):
-        text = f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context that holds an answer."
+        text = (
+            f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context "
+            "that holds an answer."
+        )
         if answerable:
             value = cell.select_questions(answerable).format_metric(metric.name, family.seed)
             text += f" On the other {len(answerable)}, the best setting has {value}."
@@ -42,8 +51,9 @@ def describe_limits(family: Family, best: Best) -> Iterator[str]:
     distant = sum(provenance == "distant" for provenance in cell.columns.provenances)
     if distant:
         yield (
-            f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
-            "because the data set names none. Some contain it by chance, and do not answer the question."
+            f"The gold passages of {distant} questions are the first stored contexts that contain "
+            "an accepted answer as text, because the data set names none. Some contain it by "
+            "chance, and do not answer the question."
         )
 
 

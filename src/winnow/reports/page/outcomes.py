@@ -27,21 +27,32 @@ class Outcome:
 
 
 OUTCOMES = (
-    Outcome("no_answers", "no accepted answer", "The data set has no accepted answer for this question."),
+    Outcome(
+        "no_answers",
+        "no accepted answer",
+        "The data set has no accepted answer for this question.",
+    ),
     Outcome("right", "right", "The answer equals an accepted one after normalization."),
     Outcome(
         "lost_vote",
         "candidate not chosen",
-        "An accepted answer was among the candidates, but the vote, or the reader in the last round, chose another.",
+        "An accepted answer was among the candidates, but the vote, or the reader in the last "
+        "round, chose another.",
     ),
     Outcome(
         "shares_words",
         "shares words",
-        "The answer is not an accepted one, but shares words with one (F1 of at least 0.5). Some of these are right in other "
-        "words, others name something else.",
+        "The answer is not an accepted one, but shares words with one (F1 of at least 0.5). Some "
+        "of these are right in other words, others name something else.",
     ),
-    Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
-    Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),
+    Outcome(
+        "closed_book_unknown",
+        "unknown, no passages",
+        'Without passages, the answer was "unknown".',
+    ),
+    Outcome(
+        "closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."
+    ),
     Outcome(
         "not_retrieved_unknown",
         "unknown, not retrieved",
@@ -52,15 +63,31 @@ OUTCOMES = (
         "wrong, not retrieved",
         "The answer is wrong, and no stored context of this question holds an accepted one.",
     ),
-    Outcome("beyond_k", "beyond k", "A stored context holds an accepted answer, but none of those in the prompt does."),
     Outcome(
-        "prompt_cut", "prompt cut", "An accepted answer was among the contexts, but passages were dropped from the prompt."
+        "beyond_k",
+        "beyond k",
+        "A stored context holds an accepted answer, but none of those in the prompt does.",
     ),
-    Outcome("reply_cut", "reply cut", "A reply ended at its maximum length before the answer was complete."),
     Outcome(
-        "unknown", "unknown, answer shown", 'A context in the prompt holds an accepted answer, but the answer was "unknown".'
+        "prompt_cut",
+        "prompt cut",
+        "An accepted answer was among the contexts, but passages were dropped from the prompt.",
     ),
-    Outcome("wrong", "wrong, answer shown", "A context in the prompt holds an accepted answer, but another answer was given."),
+    Outcome(
+        "reply_cut",
+        "reply cut",
+        "A reply ended at its maximum length before the answer was complete.",
+    ),
+    Outcome(
+        "unknown",
+        "unknown, answer shown",
+        'A context in the prompt holds an accepted answer, but the answer was "unknown".',
+    ),
+    Outcome(
+        "wrong",
+        "wrong, answer shown",
+        "A context in the prompt holds an accepted answer, but another answer was given.",
+    ),
 )
 """All outcomes. The first that applies to a question is its outcome."""
 
@@ -69,8 +96,8 @@ def classify(sample: Sample) -> str:
     """Return the name of the outcome of a question, which is the first of `OUTCOMES` that applies.
 
     Args:
-        sample: Question with its prediction, ranking, placed contexts and what was shown. Where that was not recorded, the
-            placed contexts stand for it, and the page says so.
+        sample: Question with its prediction, ranking, placed contexts and what was shown. Where
+            that was not recorded, the placed contexts stand for it, and the page says so.
 
     """
     prediction, answers = sample.prediction, sample.question.answers

@@ -1,4 +1,6 @@
-"""The page of a sweep: one HTML file with its answer, charts, tables, questions, prompts and votes, without a network."""
+"""The page of a sweep: one HTML file with its answer, charts, tables, questions, prompts and votes,
+without a network.
+"""
 
 import base64
 import gzip
@@ -48,7 +50,9 @@ _SCRIPTS = (
 )
 """Parts of the script, in the order in which they are joined."""
 _MOST_PAIRS = 400
-"""Number of tests up to which the page holds the difference of every pair of cells; above, those that its tables show."""
+"""Number of tests up to which the page holds the difference of every pair of cells; above, those
+that its tables show.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,9 @@ class Page:
         texts: Texts and passages of the cases.
         cases: Replayed cases by the index of their cell and the id of their question.
         cost: Name of the metric of the cost in charts.
-        selection: What the selection of the questions does to cells without passages, such as "low by selection, because ...";
-            "" if the questions were not selected by answers without passages.
+        selection: What the selection of the questions does to cells without passages, such as "low
+            by selection, because ..."; "" if the questions were not selected by answers without
+            passages.
         keys: Keys of the cells, by which a page that `flows.ui` serves leads to their MLflow runs.
         curves: Curves of the trainings behind the cells, by the names of the trained models.
 
@@ -83,15 +88,21 @@ class Page:
         return build_story(self.family, self.cost, self.selection)
 
     def render(self) -> str:
-        """Render the page as HTML. The data and the chart library are embedded in compressed form."""
+        """Render the page as HTML. The data and the chart library are embedded in
+        compressed form.
+        """
         from jinja2 import Environment, FileSystemLoader
 
         data = orjson.dumps(self._build_data(), option=orjson.OPT_NON_STR_KEYS)
-        environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True)
+        environment = Environment(
+            loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True
+        )
         return environment.get_template("page.html").render(
             title=self.report.title,
             style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
-            script="\n".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+            script="\n".join(
+                (_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS
+            ),
             library=_compress_library(),
             data=_compress(data),
         )
@@ -100,10 +111,17 @@ class Page:
         """Build what the script reads. Questions and answers are referred to by their numbers."""
         cells, report = self.family.cells, self.report
         names, metrics = name_cells(cells), self._list_metrics(cells[0])
-        questions = {(cell.labels.questions, s.question.question_id): s.question for cell in cells for s in cell.samples}
+        questions = {
+            (cell.labels.questions, s.question.question_id): s.question
+            for cell in cells
+            for s in cell.samples
+        }
         numbers = {key: number for number, key in enumerate(questions)}
         answers = Texts()
-        entries = [self._build_cell(cell, name, numbers, answers) for cell, name in zip(cells, names, strict=True)]
+        entries = [
+            self._build_cell(cell, name, numbers, answers)
+            for cell, name in zip(cells, names, strict=True)
+        ]
         cases: dict[int, dict[int, Case]] = {}
         for (index, question_id), case in self.cases.items():
             cases.setdefault(index, {})[numbers[cells[index].labels.questions, question_id]] = case
@@ -113,7 +131,9 @@ class Page:
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
             "curves": self.curves,
-            "numGold": max(sum(one != "none" for one in cell.columns.provenances) for cell in cells),
+            "numGold": max(
+                sum(one != "none" for one in cell.columns.provenances) for cell in cells
+            ),
             "numQuestions": max(cell.num_questions for cell in cells),
             "numTests": self.family.num_tests,
             "selection": self.selection,
@@ -122,7 +142,12 @@ class Page:
             "glossary": dict(report.glossary),
             "howToRead": report.how_to_read,
             "tables": [
-                {"title": t.title, "caption": t.caption, "columns": list(t.columns), "rows": [list(row) for row in t.rows]}
+                {
+                    "title": t.title,
+                    "caption": t.caption,
+                    "columns": list(t.columns),
+                    "rows": [list(row) for row in t.rows],
+                }
                 for t in report.shortened_tables
             ],
             "colors": COLORS,
@@ -136,7 +161,13 @@ class Page:
             ),
             "outcomes": OUTCOMES,
             "metrics": [
-                {"name": m.name, "title": m.heading, "unit": m.unit, "digits": m.digits, "lower": m.lower_is_better}
+                {
+                    "name": m.name,
+                    "title": m.heading,
+                    "unit": m.unit,
+                    "digits": m.digits,
+                    "lower": m.lower_is_better,
+                }
                 for m in metrics
             ],
             "questions": [
@@ -152,7 +183,9 @@ class Page:
             "answers": answers.texts,
             "cells": [
                 {**entry, "first": first, "key": key}
-                for entry, first, key in zip(entries, self.family.first_equal, self.keys or [""] * len(cells), strict=True)
+                for entry, first, key in zip(
+                    entries, self.family.first_equal, self.keys or [""] * len(cells), strict=True
+                )
             ],
             "texts": self.texts.texts,
             "passages": self.texts.passages,
@@ -160,31 +193,47 @@ class Page:
         }
 
     def _build_frontier(self) -> list[list[float]]:
-        """Return [cost, best value, low, high] of the first metric, over the cells that use no gold labels."""
+        """Return [cost, best value, low, high] of the first metric, over the cells that use no gold
+        labels.
+        """
         family = self.family
         name, seed = family.metric.name, family.seed
         cells = [
             cell
             for cell in family.cells
             if not cell.labels.uses_gold
-            and all(cell.find_metric(one) and cell.compute_interval(one, seed).n for one in (name, self.cost))
+            and all(
+                cell.find_metric(one) and cell.compute_interval(one, seed).n
+                for one in (name, self.cost)
+            )
         ]
         costs = [cell.compute_interval(self.cost, seed).mean for cell in cells]
         frontier = None if name == self.cost else find_frontier(cells, name, costs, seed)
         if frontier is None:
             return []
         scale = get_unit_scale(family.metric)
-        rows = zip(frontier.costs, scale * frontier.best, scale * frontier.low, scale * frontier.high, strict=True)
+        rows = zip(
+            frontier.costs,
+            scale * frontier.best,
+            scale * frontier.low,
+            scale * frontier.high,
+            strict=True,
+        )
         return [[_round(value) for value in row] for row in rows]
 
     def _list_pairs(self) -> list[list[float]]:
-        """Return [first, second, difference, low, high, p, corrected p, questions] of pairs with different results."""
+        """Return [first, second, difference, low, high, p, corrected p, questions] of pairs with
+        different results.
+        """
         family, scale = self.family, get_unit_scale(self.family.metric)
         if family.num_tests <= _MOST_PAIRS:
             family.compare_all()
         return [
-            [first, second, *(_round(scale * value) for value in (one.difference, one.low, one.high)),
-             _round(one.p_value), _round(adjusted), one.n]
+            [
+                first, second,
+                *(_round(scale * value) for value in (one.difference, one.low, one.high)),
+                _round(one.p_value), _round(adjusted), one.n,
+            ]
             for (first, second), (one, adjusted) in family.compared.items()
         ]  # fmt: skip
 
@@ -192,7 +241,10 @@ class Page:
         self, cell: CellResult, name: str, numbers: Mapping[tuple[str, str], int], answers: Texts
     ) -> dict[str, Any]:
         labels, seed = cell.labels, self.family.seed
-        intervals = {metric.name: cell.compute_interval(metric.name, seed) for metric in self._list_metrics(cell)}
+        intervals = {
+            metric.name: cell.compute_interval(metric.name, seed)
+            for metric in self._list_metrics(cell)
+        }
         return {
             "name": name,
             "words": labels.words,
@@ -205,21 +257,32 @@ class Page:
                 **({"strategy and settings": labels.line} if labels.varying else {}),
                 "strategy": labels.strategy,
                 "k": labels.k,
-                "placement": (labels.placed or labels.gold) if labels.shows_passages else "without passages",
+                "placement": (
+                    (labels.placed or labels.gold) if labels.shows_passages else "without passages"
+                ),
                 **dict(labels.varying),
                 **({"seed": labels.seed} if labels.seed else {}),
             },
             "selection": labels.questions,
             "intervals": {
-                key: [_round(value.mean), _round(value.low), _round(value.high), value.n] if value.n else None
+                key: (
+                    [_round(value.mean), _round(value.low), _round(value.high), value.n]
+                    if value.n
+                    else None
+                )
                 for key, value in intervals.items()
             },
-            "questions": [numbers[labels.questions, question_id] for question_id in cell.columns.question_ids],
+            "questions": [
+                numbers[labels.questions, question_id] for question_id in cell.columns.question_ids
+            ],
             "answers": [answers.add(answer) for answer in cell.columns.answers],
             "outcomes": classify_all(cell.samples),
             "positions": [sample.prediction.gold_position for sample in cell.samples],
             "confidences": _list_confidences(cell),
-            "values": {metric.name: self._list_values(cell, metric.name) for metric in self._list_metrics(cell)},
+            "values": {
+                metric.name: self._list_values(cell, metric.name)
+                for metric in self._list_metrics(cell)
+            },
         }
 
     def _list_metrics(self, cell: CellResult) -> list[Metric]:
@@ -227,16 +290,22 @@ class Page:
         return [*cell.metrics, *(metric for metric in cell.hidden if metric.name == self.cost)]
 
     def _list_values(self, cell: CellResult, name: str) -> list[float | None]:
-        return [None if math.isnan(value) else _round(value) for value in cell.compute_values(name).tolist()]
+        return [
+            None if math.isnan(value) else _round(value)
+            for value in cell.compute_values(name).tolist()
+        ]
 
 
 def _list_confidences(cell: CellResult) -> list[float | None]:
-    """Return the confidence of each answer, None for "unknown": the agreement of several replies, or else the stated one.
+    """Return the confidence of each answer, None for "unknown": the agreement of several replies,
+    or else the stated one.
 
     The list is empty if no answer of the cell has a confidence.
     """
     for by in get_args(Confidence):
-        is_single = [by == "agreement" and one.prediction.calls < 2 for one in cell.samples]  # which agrees with itself
+        is_single = [
+            by == "agreement" and one.prediction.calls < 2 for one in cell.samples
+        ]  # which agrees with itself
         values = [
             None if one.prediction.unknown or is_alone else compute_confidence(one, by)
             for one, is_alone in zip(cell.samples, is_single, strict=True)
@@ -258,7 +327,8 @@ def _compress(data: bytes) -> str:
 def _compress_library() -> str:
     """Return Vega-Lite with what embeds it, as vl-convert has it, so that a page needs no network.
 
-    vl-convert takes two seconds to put it together, so that it is kept in the user's cache, for each version of vl-convert.
+    vl-convert takes two seconds to put it together, so that it is kept in the user's cache, for
+    each version of vl-convert.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "winnow"
     file = folder / f"vega-{version('vl-convert-python')}.txt"
@@ -273,7 +343,8 @@ def _compress_library() -> str:
 
 
 def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[str]:
-    """Choose the questions whose prompts the page holds: disagreements between cells first, then errors, then the others.
+    """Choose the questions whose prompts the page holds: disagreements between cells first, then
+    errors, then the others.
 
     Args:
         cells: Cells of the sweep.
@@ -292,5 +363,9 @@ def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[
             correct.setdefault(sample.question.question_id, set()).add(is_right)
     ids = sorted(correct)
     random.Random(seed).shuffle(ids)
-    ids.sort(key=lambda question_id: 0 if len(correct[question_id]) > 1 else 1 if False in correct[question_id] else 2)
+    ids.sort(
+        key=lambda question_id: (
+            0 if len(correct[question_id]) > 1 else 1 if False in correct[question_id] else 2
+        )
+    )
     return ids[:most]

@@ -1,8 +1,10 @@
-"""Tallies: what each passage contributed to an answer, so that the page can compute the answer without some passages.
+"""Tallies: what each passage contributed to an answer, so that the page can compute the answer
+without some passages.
 
-Post-Fusion and marginalization prompt with each passage alone. Without a passage, their other replies stay the same, and the
-answer follows from the rest. Only where the passage that gave an answer its spelling is left out, marginalization would score
-another spelling of that answer; its stored likelihoods are those of the first spelling.
+Post-Fusion and marginalization prompt with each passage alone. Without a passage, their other
+replies stay the same, and the answer follows from the rest. Only where the passage that gave an
+answer its spelling is left out, marginalization would score another spelling of that answer; its
+stored likelihoods are those of the first spelling.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,8 @@ class Ballot:
         context: Index of the passage in the prompt order of the contexts.
         key: Normalized answer.
         text: Answer as it is spelled.
-        amount: Weight of the vote, or log of the weighted probability of the answer under this passage.
+        amount: Weight of the vote, or log of the weighted probability of the answer under this
+            passage.
         source: Whether the passage's own reply is this answer. Only such answers are candidates.
 
     """
@@ -46,7 +49,8 @@ class Tally:
     Attributes:
         rule: "votes" if the amounts are added, "log-probabilities" if their exponentials are.
         draws: Whether ties are broken by a random draw, which the page does not repeat.
-        ballots: Ballots, each answer's sources first. Answers that do not count, such as "unknown", are left out.
+        ballots: Ballots, each answer's sources first. Answers that do not count, such as "unknown",
+            are left out.
 
     """
 
@@ -55,8 +59,11 @@ class Tally:
     ballots: Sequence[Ballot]
 
 
-def build_tally(strategy: Strategy, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]) -> Tally | None:
-    """Build the tally of a replayed plan, or return None if the strategy does not prompt with each passage alone.
+def build_tally(
+    strategy: Strategy, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]
+) -> Tally | None:
+    """Build the tally of a replayed plan, or return None if the strategy does not prompt with each
+    passage alone.
 
     Args:
         strategy: Strategy of the plan.
@@ -85,11 +92,15 @@ def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Seque
             if unknown and not strategy.vote.unknown_votes:
                 continue
             text = UNKNOWN if unknown else answer
-            ballots.append(Ballot(index, UNKNOWN if unknown else normalize(answer), text, weights[index]))
+            ballots.append(
+                Ballot(index, UNKNOWN if unknown else normalize(answer), text, weights[index])
+            )
     return Tally("votes", strategy.vote.ties == "random", ballots)
 
 
-def _tally_probabilities(strategy: Marginal, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]) -> Tally:
+def _tally_probabilities(
+    strategy: Marginal, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]
+) -> Tally:
     """Build one ballot for each pair of an answer and a context whose likelihood was computed."""
     replies = [_get_reply(call) for call in rounds[0]]
     own = [strategy.resolve_unknown(extract_answer(reply.text)) for reply in replies]

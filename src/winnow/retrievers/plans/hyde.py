@@ -1,4 +1,6 @@
-"""HyDE (Gao et al., 2023): the passages nearest to the average of the question and of passages that a model makes up."""
+"""HyDE (Gao et al., 2023): the passages nearest to the average of the question and of passages that
+a model makes up.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +14,12 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True, slots=True)
 class Hyde:
-    """A plan that has passages made up that would answer the question, and searches with the average of all vectors.
+    """A plan that has passages made up that would answer the question, and searches with the
+    average of all vectors.
 
-    The made-up passages are encoded as passages are, the question as questions are. One without text is left out. Their number
-    and length, temperature and stop string are in the decoding; the published ones are in conf/retriever/hyde.yaml.
+    The made-up passages are encoded as passages are, the question as questions are. One without
+    text is left out. Their number and length, temperature and stop string are in the decoding; the
+    published ones are in conf/retriever/hyde.yaml.
 
     Args:
         template: Prompt with {question}.
@@ -36,7 +40,9 @@ class Hyde:
         """Request the passages, and search with them and the question."""
         message = Message("user", self.template.format(question=question.text))
         numbers = range(self.decoding.samples)
-        replies = yield [Generate((message,), self.decoding, number, role="rewriter") for number in numbers]
+        replies = yield [
+            Generate((message,), self.decoding, number, role="rewriter") for number in numbers
+        ]
         texts = [extract_final_text(reply.text).strip() for reply in replies]
         (found,) = yield [Search(question.text, depth, tuple(filter(None, texts)), role="corpus")]
         return list_hits(found)

@@ -1,4 +1,6 @@
-"""Queries that a model writes: one in place of the question, or several whose rankings are fused."""
+"""Queries that a model writes: one in place of the question, or several whose rankings
+are fused.
+"""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +16,8 @@ from winnow.retrievers.plans.results import list_hits
 from winnow.text.final import extract_final_text
 
 _MARK = re.compile(
-    r"^(?:[-*•]|\W*\(?\d{1,2}[.):]\W*(?=\s))\s+|^\W*(?:(?:sub-?)?(?:queries|query|questions?))(?: \d{1,2})?:\W*(?=\s|$)\s*",
+    r"^(?:[-*•]|\W*\(?\d{1,2}[.):]\W*(?=\s))\s+|^\W*(?:(?:sub-?)?(?:queries|query|"
+    r"questions?))(?: \d{1,2})?:\W*(?=\s|$)\s*",
     re.IGNORECASE,
 )
 """Number, bullet or label before a query, possibly in bold."""
@@ -22,17 +25,20 @@ _MARK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class WrittenQueries:
-    """A plan that searches for queries that a model writes, one a line, and fuses their rankings by reciprocal ranks.
+    """A plan that searches for queries that a model writes, one a line, and fuses their rankings by
+    reciprocal ranks.
 
-    One query in place of the question is the rewriting of Ma et al. (2023), several beside it RAG-Fusion, and the questions of
-    which it consists its decomposition; conf/retriever has a prompt for each. A reply without a query leaves the question.
+    One query in place of the question is the rewriting of Ma et al. (2023), several beside it
+    RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
+    prompt for each. A reply without a query leaves the question.
 
     Args:
         template: Prompt with {question}, and {n} if the number of queries is to be named.
         decoding: Generation settings.
         n: Largest number of queries; further lines of the reply are not searched for.
         with_question: Whether the question is searched for too.
-        rrf_k: Constant that is added to the ranks in the fusion. A larger value reduces the influence of the top ranks.
+        rrf_k: Constant that is added to the ranks in the fusion. A larger value reduces the
+            influence of the top ranks.
 
     """
 
@@ -45,11 +51,14 @@ class WrittenQueries:
     rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, a number below 1, and samples, which have lines of their own."""
+        """Raise ConfigError for a template without its field, a number below 1, and samples, which
+        have lines of their own.
+        """
         check_fields("retriever.plan.template", self.template, {"question"}, {"n"})
         if self.n < 1 or self.decoding.samples > 1:
             raise ConfigError(
-                f"retriever.plan: n must be at least 1 and decoding.samples 1; received {self.n} and {self.decoding.samples}."
+                f"retriever.plan: n must be at least 1 and decoding.samples 1; received {self.n} "
+                f"and {self.decoding.samples}."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)
@@ -57,19 +66,29 @@ class WrittenQueries:
         message = Message("user", self.template.format(question=question.text, n=self.n))
         (reply,) = yield [Generate((message,), self.decoding, role="rewriter")]
         written = list_queries(reply.text)[: self.n]
-        queries = list(dict.fromkeys([*([question.text] if self.with_question or not written else []), *written]))
+        queries = list(
+            dict.fromkeys(
+                [*([question.text] if self.with_question or not written else []), *written]
+            )
+        )
         found = yield [Search(query, depth, role="corpus") for query in queries]
         rankings = [list_hits(result) for result in found]
         return rankings[0] if len(rankings) == 1 else fuse_rankings(rankings, self.rrf_k)[:depth]
 
 
 def list_queries(reply: str) -> list[str]:
-    """Return the queries of a reply, one a line, without numbers, bullets, labels and quotation marks, each once.
+    """Return the queries of a reply, one a line, without numbers, bullets, labels and quotation
+    marks, each once.
 
-    A line that announces a list ("Here are four queries:") and a line without a letter or digit are no queries.
+    A line that announces a list ("Here are four queries:") and a line without a letter or digit are
+    no queries.
     """
     lines = [_clean(line) for line in extract_final_text(reply).splitlines()]
-    return list(dict.fromkeys(line for line in lines if any(map(str.isalnum, line)) and not line.endswith(":")))
+    return list(
+        dict.fromkeys(
+            line for line in lines if any(map(str.isalnum, line)) and not line.endswith(":")
+        )
+    )
 
 
 def _clean(line: str) -> str:

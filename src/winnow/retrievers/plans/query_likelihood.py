@@ -13,9 +13,11 @@ from winnow.retrievers.plans.results import cut
 
 @dataclass(frozen=True, slots=True)
 class QueryLikelihood:
-    """A plan that orders a ranking by log P(question | passage) of a language model, which is the score of each hit.
+    """A plan that orders a ranking by log P(question | passage) of a language model, which is the
+    score of each hit.
 
-    The paper divides by the number of the question's tokens, which is the same for all passages and leaves the order as it is.
+    The paper divides by the number of the question's tokens, which is the same for all passages and
+    leaves the order as it is.
 
     Args:
         template: Prompt with {text}, and {title} if it is to be shown.
@@ -34,16 +36,34 @@ class QueryLikelihood:
         """Raise ConfigError for a template without its field, and a number below 1."""
         check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
         if min(self.top, self.max_words) < 1:
-            raise ConfigError(f"retriever.plan: top={self.top} and max_words={self.max_words} must be at least 1.")
+            raise ConfigError(
+                f"retriever.plan: top={self.top} and max_words={self.max_words} must be at least 1."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
-        """Request the likelihood of the question given each passage. Passages with equal ones stay in their order."""
-        scored, rest = [cut(context.passage, self.max_words) for context in contexts[: self.top]], contexts[self.top :]
-        prompts = [self.template.format(title=passage.title, text=passage.text) for passage in scored]
+        """Request the likelihood of the question given each passage. Passages with equal ones stay
+        in their order.
+        """
+        scored, rest = (
+            [cut(context.passage, self.max_words) for context in contexts[: self.top]],
+            contexts[self.top :],
+        )
+        prompts = [
+            self.template.format(title=passage.title, text=passage.text) for passage in scored
+        ]
         scores = yield [
-            Likelihood((Message("user", prompt),), question.text, include_eos=False, role="reranker", passages=(passage,))
+            Likelihood(
+                (Message("user", prompt),),
+                question.text,
+                include_eos=False,
+                role="reranker",
+                passages=(passage,),
+            )
             for prompt, passage in zip(prompts, scored, strict=True)
         ]
-        hits = [Hit(passage.passage_id, score.value) for passage, score in zip(scored, scores, strict=True)]
+        hits = [
+            Hit(passage.passage_id, score.value)
+            for passage, score in zip(scored, scores, strict=True)
+        ]
         hits.sort(key=lambda hit: -(hit.score or 0.0))
         return [*hits, *(Hit(context.passage.passage_id, None) for context in rest)][:depth]

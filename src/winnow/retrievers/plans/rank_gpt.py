@@ -1,4 +1,6 @@
-"""RankGPT (Sun et al., 2023): a language model orders windows of passages, from the end of a ranking to its beginning."""
+"""RankGPT (Sun et al., 2023): a language model orders windows of passages, from the end of a
+ranking to its beginning.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,22 +10,36 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Context, Decoding, Generate, Hit, Message, Passage, Plan, Question, TooLong
+from winnow.records import (
+    Context,
+    Decoding,
+    Generate,
+    Hit,
+    Message,
+    Passage,
+    Plan,
+    Question,
+    TooLong,
+)
 from winnow.retrievers.plans.results import cut
 from winnow.text.final import extract_final_text
 
 _SHORTER = 0.9
-"""Share of the words that is left of each passage if a prompt is too long; the authors' code takes one word away."""
+"""Share of the words that is left of each passage if a prompt is too long; the authors' code takes
+one word away.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RankGpt:
-    """A plan that has a language model order the passages of a ranking, by windows that slide from its end to its beginning.
+    """A plan that has a language model order the passages of a ranking, by windows that slide from
+    its end to its beginning.
 
-    Windows, the rule that reads a reply (numbers that are missing follow in their former order, others and repeated ones do
-    not count) and the form of a conversation with a message per passage are those of the authors' code. There, a window that
-    would reach beyond the first passage is left out; here, the last one begins at the first passage, so that all are ordered.
-    The hits have no scores, because an order has none.
+    Windows, the rule that reads a reply (numbers that are missing follow in their former order,
+    others and repeated ones do not count) and the form of a conversation with a message per passage
+    are those of the authors' code. There, a window that would reach beyond the first passage is
+    left out; here, the last one begins at the first passage, so that all are ordered. The hits have
+    no scores, because an order has none.
 
     Args:
         system: System message.
@@ -55,15 +71,21 @@ class RankGpt:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, a step beyond the window, and samples."""
-        for name, fields in (("beginning", {"number", "question"}), ("request", {"number", "question"})):
+        """Raise ConfigError for templates without their fields, a step beyond the window, and
+        samples.
+        """
+        for name, fields in (
+            ("beginning", {"number", "question"}),
+            ("request", {"number", "question"}),
+        ):
             check_fields(f"retriever.plan.{name}", getattr(self, name), fields)
         check_fields("retriever.plan.passage", self.passage, {"number", "text"}, {"title"})
         check_fields("retriever.plan.received", self.received, {"number"})
         if not 1 <= self.step < self.window or self.top < 1 or self.decoding.samples > 1:
             raise ConfigError(
-                f"retriever.plan: step={self.step} must be at least 1 and less than window={self.window}, top={self.top} at "
-                f"least 1, and decoding.samples={self.decoding.samples} 1, because an order has no votes."
+                f"retriever.plan: step={self.step} must be at least 1 and less than "
+                f"window={self.window}, top={self.top} at least 1, and "
+                f"decoding.samples={self.decoding.samples} 1, because an order has no votes."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
@@ -95,16 +117,24 @@ class RankGpt:
 
     def _render(self, question: Question, passages: Sequence[Passage]) -> tuple[Message, ...]:
         fields = {"number": len(passages), "question": question.text}
-        turns = [Message("user", self.beginning.format_map(fields)), Message("assistant", self.welcome)]
+        turns = [
+            Message("user", self.beginning.format_map(fields)),
+            Message("assistant", self.welcome),
+        ]
         for number, passage in enumerate(passages, start=1):
             shown = self.passage.format(number=number, title=passage.title, text=passage.text)
-            turns += [Message("user", shown), Message("assistant", self.received.format(number=number))]
+            turns += [
+                Message("user", shown),
+                Message("assistant", self.received.format(number=number)),
+            ]
         system = [Message("system", self.system)] if self.system else []
         return (*system, *turns, Message("user", self.request.format_map(fields)))
 
 
 def list_windows(count: int, window: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield the first index and the end of each window of a ranking, the last window first; the final one begins at 0."""
+    """Yield the first index and the end of each window of a ranking, the last window first; the
+    final one begins at 0.
+    """
     end = count
     while end > 0:
         start = max(end - window, 0)
@@ -117,7 +147,8 @@ def list_windows(count: int, window: int, step: int) -> Iterator[tuple[int, int]
 def read_order(reply: str, count: int) -> list[int]:
     """Return the order of `count` passages that a reply names by numbers from 1, as indices.
 
-    The first mention of a number counts, and numbers of no passage do not. Passages that are not named follow in their order.
+    The first mention of a number counts, and numbers of no passage do not. Passages that are not
+    named follow in their order.
     """
     named = [int(number) - 1 for number in re.findall(r"\d+", extract_final_text(reply), re.ASCII)]
     return list(dict.fromkeys([*(index for index in named if 0 <= index < count), *range(count)]))

@@ -1,4 +1,6 @@
-"""Guard against requests to private addresses, to which a page on the web could otherwise redirect."""
+"""Guard against requests to private addresses, to which a page on the web could
+otherwise redirect.
+"""
 
 import ipaddress
 import socket
@@ -10,14 +12,17 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressError(Exception):
-    """Raised for an address that must not be requested: of another scheme than http(s), or of a private network."""
+    """Raised for an address that must not be requested: of another scheme than http(s), or of a
+    private network.
+    """
 
 
 class GuardedTransport(httpx.BaseTransport):
     """A transport of httpx that connects to public addresses only.
 
-    The host name is resolved once and the connection is made to the address that was checked, so that a name that resolves
-    to another address a moment later (DNS rebinding) does not pass. Connections are not reused.
+    The host name is resolved once and the connection is made to the address that was checked, so
+    that a name that resolves to another address a moment later (DNS rebinding) does not pass.
+    Connections are not reused.
 
     Args:
         allow_private: Whether addresses of private networks and of this machine are allowed.
@@ -27,13 +32,16 @@ class GuardedTransport(httpx.BaseTransport):
     def __init__(self, *, allow_private: bool = False) -> None:
         """Create the transport."""
         self.allow_private = allow_private
-        self._inner = httpx.HTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+        self._inner = httpx.HTTPTransport(
+            trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+        )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request to the checked address of its host.
 
         Raises:
-            AddressError: If the scheme is not http(s), or if the host has an address that is not public.
+            AddressError: If the scheme is not http(s), or if the host has an address that is not
+                public.
 
         """
         check_scheme(request.url)
@@ -60,7 +68,8 @@ def check_scheme(url: httpx.URL) -> None:
 
 
 def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
-    """Return an IP address of a host. All its addresses must be public, unless private ones are allowed.
+    """Return an IP address of a host. All its addresses must be public, unless private ones are
+    allowed.
 
     Raises:
         AddressError: If the host has an address that is not public, or none.
@@ -81,10 +90,16 @@ def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is on the public internet, also if it is an IPv4 address inside an IPv6 one."""
+    """Return whether an IP address is on the public internet, also if it is an IPv4 address inside
+    an IPv6 one.
+    """
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
-        if embedded := parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None):
+        if (
+            embedded := parsed.ipv4_mapped
+            or parsed.sixtofour
+            or (parsed.teredo[1] if parsed.teredo else None)
+        ):
             return is_public(str(embedded))
         if parsed in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))

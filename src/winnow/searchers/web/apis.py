@@ -19,7 +19,9 @@ from winnow.identity.markers import SpeedOnly
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A result of a search: the address of a page, its title, and the excerpt that the search engine shows."""
+    """A result of a search: the address of a page, its title, and the excerpt that the search
+    engine shows.
+    """
 
     url: str
     title: str
@@ -38,7 +40,9 @@ class SearchApi(Protocol):
         ...
 
     def parse_reply(self, body: Any) -> Sequence[SearchResult]:
-        """Parse the JSON of a reply, best result first; raise ValueError if it is not one of this API."""
+        """Parse the JSON of a reply, best result first; raise ValueError if it is not one of this
+        API.
+        """
         ...
 
     def mask_key(self, text: str) -> str:
@@ -69,28 +73,39 @@ class JsonSearchApi:
         """Raise ConfigError if the address is none, or contains a secret."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"search.engine.api.url must be an http(s) address; received {parts.scheme}://{parts.hostname}.")
+            raise ConfigError(
+                "search.engine.api.url must be an http(s) address; received "
+                f"{parts.scheme}://{parts.hostname}."
+            )
         if parts.username or parts.password or parts.query:
             raise ConfigError(
-                "search.engine.api.url must not contain a user name, password or query; a key comes from an environment "
-                "variable (api_key_variable), other parameters from search.engine.api.parameters."
+                "search.engine.api.url must not contain a user name, password or query; a key "
+                "comes from an environment variable (api_key_variable), other parameters from "
+                "search.engine.api.parameters."
             )
 
     def check(self) -> None:
         """Raise ConfigError if the key is missing."""
         if self.api_key_variable and not os.environ.get(self.api_key_variable):
             raise ConfigError(
-                f"{self.url} needs an API key: set the environment variable {self.api_key_variable}. A key can be had from "
-                f"{self.key_source}. Without a key: search=searxng, or search=local, which searches a corpus."
+                f"{self.url} needs an API key: set the environment variable "
+                f"{self.api_key_variable}. A key can be had from {self.key_source}. Without a "
+                "key: search=searxng, or search=local, which searches a corpus."
             )
 
     def mask_key(self, text: str) -> str:
         """Replace the key and pieces of it in a text by "[key]"."""
-        return mask_secret(text, os.environ.get(self.api_key_variable, "") if self.api_key_variable else "")
+        return mask_secret(
+            text, os.environ.get(self.api_key_variable, "") if self.api_key_variable else ""
+        )
 
     def build_headers(self) -> dict[str, str]:
         """Return the header with the key."""
-        return {self.key_header: os.environ.get(self.api_key_variable, "")} if self.api_key_variable else {}
+        return (
+            {self.key_header: os.environ.get(self.api_key_variable, "")}
+            if self.api_key_variable
+            else {}
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,12 @@ class Serper(JsonSearchApi):
 
     def build_request(self, query: str, n: int) -> httpx.Request:
         """Build the request."""
-        return httpx.Request("POST", self.url, json={**self.parameters, "q": query, "num": n}, headers=self.build_headers())
+        return httpx.Request(
+            "POST",
+            self.url,
+            json={**self.parameters, "q": query, "num": n},
+            headers=self.build_headers(),
+        )
 
     def parse_reply(self, body: Any) -> Sequence[SearchResult]:
         """Parse `organic`."""
@@ -127,7 +147,9 @@ class Serper(JsonSearchApi):
 
 @dataclass(frozen=True)
 class GoogleCustomSearch(JsonSearchApi):
-    """Google's Custom Search JSON API. `parameters.cx` is the id of the search engine; a reply has at most ten results."""
+    """Google's Custom Search JSON API. `parameters.cx` is the id of the search engine; a reply has
+    at most ten results.
+    """
 
     revision: ClassVar[int] = 1
     key_header: ClassVar[str] = "X-Goog-Api-Key"
@@ -139,8 +161,9 @@ class GoogleCustomSearch(JsonSearchApi):
         super().check()
         if not self.parameters.get("cx"):
             raise ConfigError(
-                "search=google needs the id of a Programmable Search Engine: set search.engine.api.parameters.cx; it is shown "
-                "at https://programmablesearchengine.google.com."
+                "search=google needs the id of a Programmable Search Engine: set "
+                "search.engine.api.parameters.cx; it is shown at "
+                "https://programmablesearchengine.google.com."
             )
 
     def build_request(self, query: str, n: int) -> httpx.Request:
@@ -154,14 +177,23 @@ class GoogleCustomSearch(JsonSearchApi):
 
 
 def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[SearchResult]:
-    """Parse the results under a name. Results without an address, and repeated addresses, are left out."""
+    """Parse the results under a name. Results without an address, and repeated addresses, are left
+    out.
+    """
     results = body.get(name, []) if isinstance(body, Mapping) else None
     if not isinstance(results, list):
-        raise ValueError(f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}")
+        raise ValueError(
+            f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}"
+        )
     by_address: dict[str, SearchResult] = {}
     for result in results:
         if isinstance(result, Mapping) and isinstance(result.get(url), str) and result[url].strip():
             address = result[url].strip()
-            texts = [value if isinstance(value := result.get(part), str) else "" for part in ("title", excerpt)]
-            by_address.setdefault(address, SearchResult(address, *(" ".join(text.split()) for text in texts)))
+            texts = [
+                value if isinstance(value := result.get(part), str) else ""
+                for part in ("title", excerpt)
+            ]
+            by_address.setdefault(
+                address, SearchResult(address, *(" ".join(text.split()) for text in texts))
+            )
     return list(by_address.values())

@@ -1,4 +1,6 @@
-"""Download of web pages within limits: of time, size and redirects, and as the robots.txt of each site allows."""
+"""Download of web pages within limits: of time, size and redirects, and as the robots.txt of each
+site allows.
+"""
 
 import threading
 import time
@@ -44,8 +46,8 @@ class Downloader:
         user_agent: Name under which pages are requested, and which robots.txt may name.
         timeout: Time for a page, with its redirects, in seconds.
         max_bytes: Maximum size of a page in bytes, after decompression.
-        respect_robots: Whether pages that robots.txt disallows are not read. If robots.txt cannot be had because of an error
-            of the server, the site is not read (RFC 9309).
+        respect_robots: Whether pages that robots.txt disallows are not read. If robots.txt cannot
+            be had because of an error of the server, the site is not read (RFC 9309).
         allow_private: Whether pages on private networks and on this machine are read.
 
     """
@@ -57,7 +59,8 @@ class Downloader:
     allow_private: bool
     _robots: dict[str, "protego.Protego"] = field(default_factory=dict, repr=False)
     _host_slots: dict[str, threading.Semaphore] = field(
-        default_factory=lambda: defaultdict(lambda: threading.Semaphore(_CONNECTIONS_PER_HOST)), repr=False
+        default_factory=lambda: defaultdict(lambda: threading.Semaphore(_CONNECTIONS_PER_HOST)),
+        repr=False,
     )
 
     def __post_init__(self) -> None:
@@ -74,7 +77,8 @@ class Downloader:
         self._client.close()
 
     def download(self, url: str) -> Download:
-        """Download a page, and follow its redirects; each of them is checked as the first address is.
+        """Download a page, and follow its redirects; each of them is checked as the first address
+        is.
 
         Raises:
             UnreadableError: If the page cannot be had, is not text, or exceeds a limit.
@@ -85,19 +89,25 @@ class Downloader:
             with self._host_slots[target.host]:
                 start = time.monotonic()
                 deadline = start + seconds_left
-                if self.respect_robots and not self._get_robots(target, deadline).can_fetch(str(target), self.user_agent):
+                if self.respect_robots and not self._get_robots(target, deadline).can_fetch(
+                    str(target), self.user_agent
+                ):
                     raise UnreadableError("disallowed by robots.txt")
                 with self._open(target, deadline) as response:
                     if not response.has_redirect_location:
                         return self._read_page(response, deadline)
                     location = response.headers["location"]
-                seconds_left -= time.monotonic() - start  # waiting for a host's other downloads does not count
+                seconds_left -= (
+                    time.monotonic() - start
+                )  # waiting for a host's other downloads does not count
             target = _parse_url(location, target)
         raise UnreadableError(f"more than {_MAX_REDIRECTS} redirects")
 
     @contextmanager
     def _open(self, url: httpx.URL, deadline: float) -> Iterator[httpx.Response]:
-        """Open a URL; failures, also those while the response is read, become an UnreadableError."""
+        """Open a URL; failures, also those while the response is read, become an
+        UnreadableError.
+        """
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise UnreadableError(f"not received in {self.timeout:g} s")
@@ -118,10 +128,16 @@ class Downloader:
         """Read the body of a response that is a page."""
         if response.status_code != httpx.codes.OK:
             raise UnreadableError(f"HTTP status {response.status_code}")
-        media_type = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
+        media_type = (
+            response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
+        )
         if media_type not in _TYPES:
             raise UnreadableError(f"no text, but {media_type[:100]!r}")
-        return Download(self._read_bytes(response, self.max_bytes, deadline), media_type, response.charset_encoding or "")
+        return Download(
+            self._read_bytes(response, self.max_bytes, deadline),
+            media_type,
+            response.charset_encoding or "",
+        )
 
     def _read_bytes(self, response: httpx.Response, limit: int, deadline: float) -> bytes:
         """Read a body of at most `limit` bytes before the deadline."""
@@ -147,7 +163,8 @@ class Downloader:
         """Download a robots.txt; it is empty, which allows everything, if there is none.
 
         Raises:
-            UnreadableError: If it cannot be had because of a failure, so that the site must not be read.
+            UnreadableError: If it cannot be had because of a failure, so that the site must not be
+                read.
 
         """
         target = _parse_url(f"{site}/robots.txt")
@@ -157,7 +174,9 @@ class Downloader:
                     if response.has_redirect_location:
                         target = _parse_url(response.headers["location"], target)
                     elif response.is_success:
-                        return self._read_bytes(response, _MAX_ROBOTS_BYTES, deadline).decode(errors="replace")
+                        return self._read_bytes(response, _MAX_ROBOTS_BYTES, deadline).decode(
+                            errors="replace"
+                        )
                     elif response.is_client_error:
                         return ""
                     else:

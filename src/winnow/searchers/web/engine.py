@@ -24,7 +24,9 @@ _TIMEOUT = 20.0
 """Time for a reply of the API in seconds."""
 _MAX_ATTEMPTS = 4
 _MAX_WAIT = 60.0
-"""Longest wait before another attempt in seconds. If the API asks for a longer one, the search has failed."""
+"""Longest wait before another attempt in seconds. If the API asks for a longer one, the search has
+failed.
+"""
 _MIN_RESULTS = 10
 """Number of results that are requested at least, if pages of some domains are preferred."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
@@ -33,7 +35,9 @@ _REJECTED = (400, 401, 403, 404)
 
 
 class _RetryError(Exception):
-    """Raised when a search failed and another attempt may succeed. `after` is the time to wait, as the API says."""
+    """Raised when a search failed and another attempt may succeed. `after` is the time to wait, as
+    the API says.
+    """
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
         """Store the reason and the time to wait in seconds."""
@@ -43,11 +47,13 @@ class _RetryError(Exception):
 
 @dataclass
 class WebSearch:
-    """An engine that searches the web by the API of a search engine and reads the pages that it finds.
+    """An engine that searches the web by the API of a search engine and reads the pages that it
+    finds.
 
-    The ledger keeps the texts, so that a run is repeated without the web. A search has an age: it is stored under the month in
-    which it was made, and searches of a past month are only replayed. A search that fails is stored too, and the strategy goes
-    on without it; `winnow ledger prune --failed` deletes such searches, so that they are repeated.
+    The ledger keeps the texts, so that a run is repeated without the web. A search has an age: it
+    is stored under the month in which it was made, and searches of a past month are only replayed.
+    A search that fails is stored too, and the strategy goes on without it; `winnow ledger prune
+    --failed` deletes such searches, so that they are repeated.
 
     Args:
         identity: Name under which the ledger stores the searches (see `name_web_search`).
@@ -56,7 +62,8 @@ class WebSearch:
         at: Month of the searches as "2026-11"; "auto" is the current month in UTC.
         prefer: Domains whose pages come first among the results, such as "wikipedia.org".
         max_concurrency: Number of searches at once.
-        max_failures: Number of successive failures after which the run stops, since the quota or the network seems to be gone.
+        max_failures: Number of successive failures after which the run stops, since the quota or
+            the network seems to be gone.
 
     Raises:
         ConfigError: If the month is none, or in the future.
@@ -74,16 +81,22 @@ class WebSearch:
     at: str = "auto"
     prefer: Sequence[str] = ()
     max_concurrency: Annotated[int, SpeedOnly("searches do not affect one another")] = 8
-    max_failures: Annotated[int, SpeedOnly("it determines when a run stops, not what a search finds")] = 20
+    max_failures: Annotated[
+        int, SpeedOnly("it determines when a run stops, not what a search finds")
+    ] = 20
     _running: dict[Future[Result], Search] = field(default_factory=dict, repr=False)
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the settings. What is the past is decided once, so that a run may continue beyond the end of a month."""
+        """Check the settings. What is the past is decided once, so that a run may continue beyond
+        the end of a month.
+        """
         now = get_current_month()
         self.at = now if self.at == "auto" else self.at
         if not _MONTH.fullmatch(self.at) or self.at > now:
-            raise ConfigError(f"search.at must be auto or a month up to now, as in {now}; received {self.at!r}.")
+            raise ConfigError(
+                f"search.at must be auto or a month up to now, as in {now}; received {self.at!r}."
+            )
         if self.max_concurrency < 1 or self.max_failures < 1:
             raise ConfigError("search.engine.max_concurrency and max_failures must be at least 1.")
         self._is_past = self.at < now
@@ -92,7 +105,10 @@ class WebSearch:
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the settings with the month in place of "auto"."""
-        return {**settings, "at": get_current_month() if settings.get("at", "auto") == "auto" else settings["at"]}
+        return {
+            **settings,
+            "at": get_current_month() if settings.get("at", "auto") == "auto" else settings["at"],
+        }
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
@@ -115,11 +131,15 @@ class WebSearch:
     def explain_refusal(self, request: Request) -> str | None:
         """Return why a request that the ledger lacks cannot be served, or None if it can be."""
         if not isinstance(request, Search) or not request.query.strip() or request.n < 1:
-            return f"a search needs a query that is not empty and an n of at least 1; received {request!r}."
+            return (
+                "a search needs a query that is not empty and an n of at least 1; received "
+                f"{request!r}."
+            )
         if self._is_past:
             return (
-                f"searches of {self.at} can only be replayed, and the ledger has none for {request.query!r} (n={request.n}). "
-                "Import its calls (`winnow ledger import`), or search now with search.at=auto."
+                f"searches of {self.at} can only be replayed, and the ledger has none for "
+                f"{request.query!r} (n={request.n}). Import its calls (`winnow ledger import`), "
+                "or search now with search.at=auto."
             )
         return None
 
@@ -202,14 +222,17 @@ class WebSearch:
             self._failures += 1
             if self._failures >= self.max_failures:
                 self._error = ServerUnavailableError(
-                    f"{self.max_failures} successive searches of {self.identity} failed, the last one because of: {reason}. "
-                    "Run the same command again once the search engine answers: finished searches are kept. To make those "
-                    "again that failed, delete them with `winnow ledger prune --failed`."
+                    f"{self.max_failures} successive searches of {self.identity} failed, the last "
+                    f"one because of: {reason}. Run the same command again once the search engine "
+                    "answers: finished searches are kept. To make those again that failed, "
+                    "delete them with `winnow ledger prune --failed`."
                 )
         return Failed(reason)
 
     def _find(self, search: Search) -> Sequence[SearchResult]:
-        """Ask the API, several times if it is worth it, and return the `n` best results, those of preferred domains first."""
+        """Ask the API, several times if it is worth it, and return the `n` best results, those of
+        preferred domains first.
+        """
         number = max(search.n, _MIN_RESULTS) if self.prefer else search.n
         retrying = Retrying(
             retry=retry_if_exception_type(_RetryError),
@@ -236,12 +259,15 @@ class WebSearch:
             raise _RetryError(f"{type(error).__name__}: {error}") from error
         if reply.status_code in _REJECTED and not _is_quota(reply):
             raise ReaderError(
-                f"The search engine {self.identity} rejects searches with HTTP status {reply.status_code}: "
-                f"{self.api.mask_key(reply.text)[:300]!r}. Check the key and the settings in search.engine.api."
+                f"The search engine {self.identity} rejects searches with HTTP status "
+                f"{reply.status_code}: {self.api.mask_key(reply.text)[:300]!r}. Check the key and "
+                "the settings in search.engine.api."
             )
         if not reply.is_success:
             reason = "quota exceeded: " if _is_quota(reply) else ""
-            raise _RetryError(f"{reason}HTTP status {reply.status_code}", parse_retry_after(reply.headers) or 0.0)
+            raise _RetryError(
+                f"{reason}HTTP status {reply.status_code}", parse_retry_after(reply.headers) or 0.0
+            )
         try:
             return self.api.parse_reply(reply.json())
         except ValueError as error:
@@ -269,10 +295,14 @@ def _get_told_wait(state: RetryCallState) -> float:
 
 
 def _is_hopeless(state: RetryCallState) -> bool:
-    """Return whether a search has failed: after several attempts, or if the API asks for a long wait."""
+    """Return whether a search has failed: after several attempts, or if the API asks for a long
+    wait.
+    """
     return state.attempt_number >= _MAX_ATTEMPTS or _get_told_wait(state) > _MAX_WAIT
 
 
 def _wait_as_told(state: RetryCallState) -> float:
-    """Return the time to wait before the next attempt: what the API says, or a random time that grows."""
+    """Return the time to wait before the next attempt: what the API says, or a random time that
+    grows.
+    """
     return max(_get_told_wait(state), wait_random_exponential(multiplier=0.5, max=_MAX_WAIT)(state))

@@ -1,4 +1,6 @@
-"""Web pages as passages: the main text of a page, without navigation, advertisements and mark-up."""
+"""Web pages as passages: the main text of a page, without navigation, advertisements
+and mark-up.
+"""
 
 import codecs
 import hashlib
@@ -23,7 +25,8 @@ _META_BYTES = 4096
 
 @dataclass
 class PageReader:
-    """Reads the pages that a search found. trafilatura extracts their text, and protego interprets robots.txt.
+    """Reads the pages that a search found. trafilatura extracts their text, and protego interprets
+    robots.txt.
 
     Args:
         timeout: Time for the download of a page, with its redirects, in seconds.
@@ -57,7 +60,9 @@ class PageReader:
     @cached_property
     def downloader(self) -> Downloader:
         """Return the downloader, which is created on first use."""
-        return Downloader(self.user_agent, self.timeout, self.max_bytes, self.respect_robots, self.allow_private)
+        return Downloader(
+            self.user_agent, self.timeout, self.max_bytes, self.respect_robots, self.allow_private
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -68,8 +73,9 @@ class PageReader:
         """Read the page of a search result.
 
         Returns:
-            The page as a passage whose id is its URL, and a snapshot. If the page cannot be read, the passage has the excerpt
-            that the search engine showed, or is None if there is none, and the note of the snapshot says why.
+            The page as a passage whose id is its URL, and a snapshot. If the page cannot be read,
+            the passage has the excerpt that the search engine showed, or is None if there is none,
+            and the note of the snapshot says why.
 
         """
         retrieved = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -91,15 +97,17 @@ class PageReader:
 def extract_text(download: Download) -> tuple[str, str]:
     """Extract the title and the main text of a page; both are empty if it has none.
 
-    A page is decoded by its HTTP header, by its own declaration, or by a guess, in this order. Broken HTML is repaired as far
-    as it can be.
+    A page is decoded by its HTTP header, by its own declaration, or by a guess, in this order.
+    Broken HTML is repaired as far as it can be.
     """
     text = _decode(download)
     if download.media_type == "text/plain":
         return "", _normalize(text)
     from trafilatura import bare_extraction
 
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # the snapshot says what it could not read
+    logging.getLogger("trafilatura").setLevel(
+        logging.CRITICAL
+    )  # the snapshot says what it could not read
     document = bare_extraction(text, include_comments=False, favor_recall=True, with_metadata=True)
     if document is None or isinstance(document, dict):
         return "", ""

@@ -1,4 +1,6 @@
-"""The action trigger of CRAG: what to do with the retrieved passages, by their relevance scores and two thresholds."""
+"""The action trigger of CRAG: what to do with the retrieved passages, by their relevance scores and
+two thresholds.
+"""
 
 import enum
 import math
@@ -28,9 +30,11 @@ class Thresholds:
 
     Args:
         upper: Smallest score that makes the action "correct".
-        lower: Smallest score that makes the action "ambiguous" if no passage reaches the upper threshold.
-        removed: Action that never occurs (table 2): instead of "correct" or "incorrect" it is "ambiguous", and instead of
-            "ambiguous" it is the one whose threshold is nearer to the best score. "" removes none.
+        lower: Smallest score that makes the action "ambiguous" if no passage reaches the upper
+            threshold.
+        removed: Action that never occurs (table 2): instead of "correct" or "incorrect" it is
+            "ambiguous", and instead of "ambiguous" it is the one whose threshold is nearer to the
+            best score. "" removes none.
 
     Raises:
         ConfigError: If the lower threshold is above the upper one.
@@ -47,11 +51,13 @@ class Thresholds:
         """Raise ConfigError for thresholds in the wrong order and for an unknown action."""
         if not self.lower <= self.upper:
             raise ConfigError(
-                f"correction.thresholds: lower must not exceed upper; received lower={self.lower} and upper={self.upper}."
+                f"correction.thresholds: lower must not exceed upper; received lower={self.lower} "
+                f"and upper={self.upper}."
             )
         if self.removed not in ("", *Action):
             raise ConfigError(
-                f"correction.thresholds.removed must be empty or one of {', '.join(Action)}; received {self.removed!r}."
+                f"correction.thresholds.removed must be empty or one of {', '.join(Action)}; "
+                f"received {self.removed!r}."
             )
 
     def choose(self, scores: Sequence[float]) -> Action:
@@ -62,7 +68,13 @@ class Thresholds:
 
         """
         best = max(scores, default=-math.inf)
-        action = Action.CORRECT if best >= self.upper else Action.AMBIGUOUS if best >= self.lower else Action.INCORRECT
+        action = (
+            Action.CORRECT
+            if best >= self.upper
+            else Action.AMBIGUOUS
+            if best >= self.lower
+            else Action.INCORRECT
+        )
         if action != self.removed:
             return action
         if action is not Action.AMBIGUOUS:
@@ -71,15 +83,22 @@ class Thresholds:
 
 
 def compute_relevance_score(log_odds: float) -> float:
-    """Convert log-odds of relevance to the scale of CRAG's evaluator, from -1 (irrelevant) to 1: 2 sigmoid(log_odds) - 1."""
+    """Convert log-odds of relevance to the scale of CRAG's evaluator, from -1 (irrelevant) to 1: 2
+    sigmoid(log_odds) - 1.
+    """
     return math.tanh(log_odds / 2)
 
 
 Scale = Literal["tanh", "none"]
-"""How an estimator's score becomes a relevance score: log-odds by tanh(x / 2), or not at all for a regression on -1 and 1."""
+"""How an estimator's score becomes a relevance score: log-odds by tanh(x / 2), or not at all for a
+regression on -1 and 1.
+"""
 
 
 def check_scale(scale: str) -> None:
     """Raise ConfigError for an unknown scale."""
     if scale not in get_args(Scale):
-        raise ConfigError(f"The scale of an evaluator must be one of {', '.join(get_args(Scale))}; received {scale!r}.")
+        raise ConfigError(
+            f"The scale of an evaluator must be one of {', '.join(get_args(Scale))}; received "
+            f"{scale!r}."
+        )

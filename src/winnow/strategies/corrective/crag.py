@@ -1,4 +1,6 @@
-"""CRAG, corrective retrieval-augmented generation (Yan et al. 2024), as a strategy over any reader."""
+"""CRAG, corrective retrieval-augmented generation (Yan et al. 2024), as a strategy over
+any reader.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +18,16 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class CorrectiveRetrieval:
-    """The correction of retrieved passages: evaluate them, refine the relevant ones and search for what is missing.
+    """The correction of retrieved passages: evaluate them, refine the relevant ones and search for
+    what is missing.
 
     Args:
         evaluator: Evaluator of passages and strips.
         thresholds: Thresholds of the action.
         refinement: Selection of strips.
-        refine: Whether the retrieved passages are refined; otherwise they are shown whole (table 3, without refinement). What
-            a search gave is refined in both cases, if `search.selection` says so.
+        refine: Whether the retrieved passages are refined; otherwise they are shown whole (table 3,
+            without refinement). What a search gave is refined in both cases, if `search.selection`
+            says so.
         search: Search for external knowledge.
 
     """
@@ -36,8 +40,12 @@ class CorrectiveRetrieval:
     refine: bool = True
     search: KnowledgeSearch = KnowledgeSearch()
 
-    def correct(self, question: Question, passages: Sequence[Passage]) -> Plan[tuple[tuple[Passage, ...], tuple[str, ...]]]:
-        """Return the knowledge for a question, internal before external, and a trace of the action and of what was kept."""
+    def correct(
+        self, question: Question, passages: Sequence[Passage]
+    ) -> Plan[tuple[tuple[Passage, ...], tuple[str, ...]]]:
+        """Return the knowledge for a question, internal before external, and a trace of the action
+        and of what was kept.
+        """
         evaluation = yield from self.evaluator.evaluate(question, passages)
         action = self.thresholds.choose(evaluation.scores)
         internal, external, trace = Knowledge(), Knowledge(), [f"action: {action}"]
@@ -82,9 +90,16 @@ class Crag:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the correction and then the answer. The trace records the action."""
-        knowledge, trace = yield from self.correction.correct(question, [context.passage for context in contexts])
-        strips = [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(knowledge, start=1)]
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, strips)
+        knowledge, trace = yield from self.correction.correct(
+            question, [context.passage for context in contexts]
+        )
+        strips = [
+            Context(passage, rank, None, has_answer=False)
+            for rank, passage in enumerate(knowledge, start=1)
+        ]
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
+            question, strips
+        )
         return replace(answer, trace=(*trace, *answer.trace))
 
 

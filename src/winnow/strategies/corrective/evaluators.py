@@ -1,4 +1,6 @@
-"""Retrieval evaluators of CRAG, which give passages relevance scores from -1 (irrelevant) to 1 (relevant)."""
+"""Retrieval evaluators of CRAG, which give passages relevance scores from -1 (irrelevant) to 1
+(relevant).
+"""
 
 import re
 from collections.abc import Sequence
@@ -20,9 +22,10 @@ class Evaluation:
     """The relevance scores of passages.
 
     Attributes:
-        scores: Score of each passage from -1 to 1, in the order of the passages. It is -1 for a passage whose evaluation
-            failed.
-        failed: Number of passages whose evaluation failed: the estimator gave no number, or the judge no verdict.
+        scores: Score of each passage from -1 to 1, in the order of the passages. It is -1 for a
+            passage whose evaluation failed.
+        failed: Number of passages whose evaluation failed: the estimator gave no number, or the
+            judge no verdict.
 
     """
 
@@ -43,8 +46,8 @@ class EstimatedRelevance:
     """An evaluator that takes the scores of the configured relevance estimator.
 
     Args:
-        scale: "tanh" scales log-odds to [-1, 1], by tanh(log-odds / 2). "none" takes scores as they are, those of a
-            regression on -1 and 1, which may exceed these bounds.
+        scale: "tanh" scales log-odds to [-1, 1], by tanh(log-odds / 2). "none" takes scores as they
+            are, those of a regression on -1 and 1, which may exceed these bounds.
 
     """
 
@@ -58,23 +61,30 @@ class EstimatedRelevance:
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
         """Request an estimate of every passage."""
-        results = yield [Estimate(question.text, passage.text, passage.title, may_fail=True) for passage in passages]
+        results = yield [
+            Estimate(question.text, passage.text, passage.title, may_fail=True)
+            for passage in passages
+        ]
         convert = compute_relevance_score if self.scale == "tanh" else float
-        scores = [-1.0 if isinstance(result, Failed) else convert(result.value) for result in results]
+        scores = [
+            -1.0 if isinstance(result, Failed) else convert(result.value) for result in results
+        ]
         return Evaluation(tuple(scores), sum(isinstance(result, Failed) for result in results))
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRelevance:
-    """An evaluator that asks a language model, the role "judge", whether a passage helps to answer the question (table 4).
+    """An evaluator that asks a language model, the role "judge", whether a passage helps to answer
+    the question (table 4).
 
-    The first "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed evaluation.
+    The first "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed
+    evaluation.
 
     Args:
         template: Template of the prompt, with the fields {question}, {title} and {text}.
         max_new_tokens: Maximum number of tokens in a reply.
-        reasons: Whether the judge reasons before its verdict. The last "yes" or "no" is then the verdict, and a reply that was
-            cut at `max_new_tokens` has none.
+        reasons: Whether the judge reasons before its verdict. The last "yes" or "no" is then the
+            verdict, and a reply that was cut at `max_new_tokens` has none.
 
     """
 
@@ -92,21 +102,32 @@ class JudgedRelevance:
         """Request a verdict on every passage."""
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
         prompts = [
-            self.template.format(question=question.text, title=passage.title, text=passage.text).strip()
+            self.template.format(
+                question=question.text, title=passage.title, text=passage.text
+            ).strip()
             for passage in passages
         ]
-        replies = yield [Generate((Message("user", prompt),), decoding, role="judge", may_fail=True) for prompt in prompts]
+        replies = yield [
+            Generate((Message("user", prompt),), decoding, role="judge", may_fail=True)
+            for prompt in prompts
+        ]
         verdicts = [
-            None
-            if isinstance(reply, Failed) or (self.reasons and reply.finish == "length")
-            else parse_verdict(reply.text, last=self.reasons)
+            (
+                None
+                if isinstance(reply, Failed) or (self.reasons and reply.finish == "length")
+                else parse_verdict(reply.text, last=self.reasons)
+            )
             for reply in replies
         ]
-        return Evaluation(tuple(-1.0 if verdict is None else verdict for verdict in verdicts), verdicts.count(None))
+        return Evaluation(
+            tuple(-1.0 if verdict is None else verdict for verdict in verdicts),
+            verdicts.count(None),
+        )
 
 
 def parse_verdict(reply: str, *, last: bool = False) -> float | None:
-    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or None if there is none.
+    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or
+    None if there is none.
 
     The verdict stands behind the reasoning of a model that reasons before its reply.
     """

@@ -1,4 +1,6 @@
-"""Knowledge refinement of CRAG: divide passages into strips, score each by the evaluator and keep the relevant ones."""
+"""Knowledge refinement of CRAG: divide passages into strips, score each by the evaluator and keep
+the relevant ones.
+"""
 
 import itertools
 from collections.abc import Sequence
@@ -19,11 +21,13 @@ class Knowledge:
     """What refinement kept.
 
     Attributes:
-        strips: Kept strips, joined or not, as passages. The id of a strip is that of its passage, "#" and the strip's number;
-            joined strips have the id of the first one. `sources` names the passages of the strips.
+        strips: Kept strips, joined or not, as passages. The id of a strip is that of its passage,
+            "#" and the strip's number; joined strips have the id of the first one. `sources` names
+            the passages of the strips.
         total: Number of strips before the selection.
         kept: Number of strips after the selection.
-        is_fallback: Whether no strip passed the filter, so that the best one was kept in spite of its score.
+        is_fallback: Whether no strip passed the filter, so that the best one was kept in spite of
+            its score.
         failed: Number of strips whose evaluation failed.
 
     """
@@ -46,12 +50,14 @@ class Refinement:
 
     Args:
         segmenter: Divides the text of a passage.
-        threshold: Smallest relevance score, in [-1, 1], of a strip that is kept; null keeps all scores. If no strip passes,
-            the best one is kept.
+        threshold: Smallest relevance score, in [-1, 1], of a strip that is kept; null keeps all
+            scores. If no strip passes, the best one is kept.
         top: Maximum number of strips.
-        order: "original" keeps the order of the passages and of the strips in them; "score" puts the best strip first.
-        join: Which kept strips become one passage: "passage" joins successive strips of one passage, under its title; "all"
-            joins all strips into one passage without a title; "none" keeps them apart.
+        order: "original" keeps the order of the passages and of the strips in them; "score" puts
+            the best strip first.
+        join: Which kept strips become one passage: "passage" joins successive strips of one
+            passage, under its title; "all" joins all strips into one passage without a title;
+            "none" keeps them apart.
         separator: Text between joined strips.
         min_words: Strips with fewer words have the score -1, without an evaluation.
 
@@ -68,30 +74,55 @@ class Refinement:
     min_words: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a selection of no strip, and for an unknown order or kind of joining."""
+        """Raise ConfigError for a selection of no strip, and for an unknown order or kind of
+        joining.
+        """
         if self.top < 1:
             raise ConfigError(f"refinement.top must be at least 1; received {self.top}.")
         if self.order not in ("original", "score"):
-            raise ConfigError(f"refinement.order must be original or score; received {self.order!r}.")
+            raise ConfigError(
+                f"refinement.order must be original or score; received {self.order!r}."
+            )
         if self.join not in ("none", "passage", "all"):
-            raise ConfigError(f"refinement.join must be none, passage or all; received {self.join!r}.")
+            raise ConfigError(
+                f"refinement.join must be none, passage or all; received {self.join!r}."
+            )
 
-    def refine(self, question: Question, passages: Sequence[Passage], evaluator: Evaluator) -> Plan[Knowledge]:
-        """Request the evaluation of every strip, and return the selected ones. Passages without text give no strip."""
+    def refine(
+        self, question: Question, passages: Sequence[Passage], evaluator: Evaluator
+    ) -> Plan[Knowledge]:
+        """Request the evaluation of every strip, and return the selected ones. Passages without
+        text give no strip.
+        """
         strips = [
-            (position, Passage(f"{passage.passage_id}#{number}", passage.title, text, (passage.passage_id,)))
+            (
+                position,
+                Passage(
+                    f"{passage.passage_id}#{number}", passage.title, text, (passage.passage_id,)
+                ),
+            )
             for position, passage in enumerate(passages)
             for number, text in enumerate(self.segmenter.divide(passage.text))
         ]
         if not strips:
             return Knowledge()
-        long_enough = [number for number, (_, strip) in enumerate(strips) if len(strip.text.split()) >= self.min_words]
-        evaluation = yield from evaluator.evaluate(question, [strips[number][1] for number in long_enough])
+        long_enough = [
+            number
+            for number, (_, strip) in enumerate(strips)
+            if len(strip.text.split()) >= self.min_words
+        ]
+        evaluation = yield from evaluator.evaluate(
+            question, [strips[number][1] for number in long_enough]
+        )
         scores = [-1.0] * len(strips)
         for number, score in zip(long_enough, evaluation.scores, strict=True):
             scores[number] = score
         best_first = sorted(range(len(strips)), key=lambda number: (-scores[number], number))
-        passing = [number for number in best_first if self.threshold is None or scores[number] >= self.threshold]
+        passing = [
+            number
+            for number in best_first
+            if self.threshold is None or scores[number] >= self.threshold
+        ]
         selection = passing[: self.top] or best_first[:1]
         if self.order == "original":
             selection.sort()
@@ -103,7 +134,9 @@ class Refinement:
         if self.join == "none":
             return tuple(strip for _, strip in strips)
         joined = []
-        for _, group in itertools.groupby(strips, key=lambda strip: strip[0] if self.join == "passage" else 0):
+        for _, group in itertools.groupby(
+            strips, key=lambda strip: strip[0] if self.join == "passage" else 0
+        ):
             members = [strip for _, strip in group]
             title = members[0].title if self.join == "passage" else ""
             text = self.separator.join(strip.text for strip in members)

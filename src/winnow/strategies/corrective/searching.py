@@ -1,4 +1,6 @@
-"""Knowledge searching of CRAG: rewrite the question into keywords, search for them and refine the results."""
+"""Knowledge searching of CRAG: rewrite the question into keywords, search for them and refine the
+results.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +12,9 @@ from winnow.strategies.corrective.refinement import Knowledge, Refinement
 from winnow.text.final import extract_final_text
 
 _MAX_QUERY_WORDS = 30
-"""A rewritten question with more words is prose instead of keywords, and the question is searched for instead."""
+"""A rewritten question with more words is prose instead of keywords, and the question is searched
+for instead.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,11 @@ class KnowledgeSearch:
 
     Args:
         n: Number of results (slides: 5).
-        rewriting: Prompt that asks the rewriter for keywords, with the field "{question}"; "" searches for the question.
+        rewriting: Prompt that asks the rewriter for keywords, with the field "{question}"; ""
+            searches for the question.
         decoding: Generation settings of the rewriter.
-        selection: Whether the results are refined; otherwise their whole text is used (table 3, without selection).
+        selection: Whether the results are refined; otherwise their whole text is used (table 3,
+            without selection).
 
     """
 
@@ -53,8 +59,12 @@ class KnowledgeSearch:
         if self.rewriting and "{question}" not in self.rewriting:
             raise ConfigError("correction.search.rewriting must have the field {question}.")
 
-    def find(self, question: Question, refinement: Refinement, evaluator: Evaluator) -> Plan[Findings]:
-        """Search for a question. A search that fails or finds nothing gives no knowledge, and the trace says so."""
+    def find(
+        self, question: Question, refinement: Refinement, evaluator: Evaluator
+    ) -> Plan[Findings]:
+        """Search for a question. A search that fails or finds nothing gives no knowledge, and the
+        trace says so.
+        """
         query, trace = yield from self._write_query(question)
         (result,) = yield [Search(query, self.n)]
         if isinstance(result, Failed):
@@ -74,10 +84,14 @@ class KnowledgeSearch:
         if not self.rewriting:
             return question.text, ()
         prompt = self.rewriting.replace("{question}", question.text).strip()
-        (reply,) = yield [Generate((Message("user", prompt),), self.decoding, role="rewriter", may_fail=True)]
+        (reply,) = yield [
+            Generate((Message("user", prompt),), self.decoding, role="rewriter", may_fail=True)
+        ]
         if isinstance(reply, Failed):
             return question.text, (f"rewriting failed: {reply.reason[:100]}",)
-        lines = [line.strip() for line in extract_final_text(reply.text).splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in extract_final_text(reply.text).splitlines() if line.strip()
+        ]
         query = lines[0].removeprefix("query:").strip() if lines else ""
         if not query or len(query.split()) > _MAX_QUERY_WORDS:
             return question.text, ("rewriting: no keywords",)

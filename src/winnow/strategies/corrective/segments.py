@@ -1,6 +1,8 @@
-"""Segmenters, which divide a text into strips: pieces of a few sentences that are relevant or not (knowledge refinement).
+"""Segmenters, which divide a text into strips: pieces of a few sentences that are relevant or not
+(knowledge refinement).
 
-Sentences end at ".", "?" or "!" followed by white space. Abbreviations divide too often, which the groups make up for.
+Sentences end at ".", "?" or "!" followed by white space. Abbreviations divide too often, which the
+groups make up for.
 """
 
 import re
@@ -26,7 +28,8 @@ class SentenceGroups:
 
     Args:
         size: Number of sentences in a strip.
-        min_words: Sentences with fewer words are joined to the previous one, or the first one to the next.
+        min_words: Sentences with fewer words are joined to the previous one, or the first one to
+            the next.
 
     """
 
@@ -44,11 +47,17 @@ class SentenceGroups:
         """Return groups of `size` sentences."""
         sentences: list[str] = []
         for sentence in filter(None, _SENTENCE_END.split(text.strip())):
-            if sentences and min(len(sentence.split()), len(sentences[-1].split())) < self.min_words:
+            if (
+                sentences
+                and min(len(sentence.split()), len(sentences[-1].split())) < self.min_words
+            ):
                 sentences[-1] = f"{sentences[-1]} {sentence}"
             else:
                 sentences.append(sentence)
-        return [" ".join(sentences[start : start + self.size]) for start in range(0, len(sentences), self.size)]
+        return [
+            " ".join(sentences[start : start + self.size])
+            for start in range(0, len(sentences), self.size)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,3 @@
-"""Context processors, which change the placed contexts before a strategy shows them: a choice of conf/context each."""
+"""Context processors, which change the placed contexts before a strategy shows them: a choice of
+conf/context each.
+"""

@@ -6,11 +6,13 @@ from winnow.records import Context, Passage, Question
 from winnow.text.containment import has_answers
 
 
-def derive_context(question: Question, contexts: Sequence[Context], text: str, title: str = "") -> Context:
+def derive_context(
+    question: Question, contexts: Sequence[Context], text: str, title: str = ""
+) -> Context:
     """Return a context with a text that was made of other contexts.
 
-    It has the scores and the weight of the first of them, names all as its sources, and is gold if one of them is. A text of
-    one context keeps its id.
+    It has the scores and the weight of the first of them, names all as its sources, and is gold if
+    one of them is. A text of one context keeps its id.
 
     Args:
         question: Question, for whose answers the text is searched.

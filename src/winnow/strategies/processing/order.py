@@ -1,4 +1,6 @@
-"""Order of contexts: the best ones at both ends, where models read best (Liu et al. 2024), or the best one last."""
+"""Order of contexts: the best ones at both ends, where models read best (Liu et al. 2024), or the
+best one last.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ class Reordering:
     """A context processor that changes the order of the contexts alone.
 
     Args:
-        by: "ends" puts the first context first, the second one last, the third one second, and so on; "reversed" puts the
-            first one last.
+        by: "ends" puts the first context first, the second one last, the third one second, and so
+            on; "reversed" puts the first one last.
 
     """
 

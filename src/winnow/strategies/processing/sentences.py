@@ -1,4 +1,6 @@
-"""Selection of sentences: RECOMP's extractive compression (Xu et al. 2024) and filters by relevance."""
+"""Selection of sentences: RECOMP's extractive compression (Xu et al. 2024) and filters by
+relevance.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from winnow.strategies.processing.derived import derive_context
 
 @dataclass(frozen=True, slots=True)
 class SentenceSelection:
-    """A context processor that keeps the sentences that are most relevant to the question, by the rules of CRAG's refinement.
+    """A context processor that keeps the sentences that are most relevant to the question, by the
+    rules of CRAG's refinement.
 
     A context of which no sentence is kept is left out.
 
@@ -29,10 +32,16 @@ class SentenceSelection:
     evaluator: Evaluator = EstimatedRelevance()
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Request the relevance of every sentence, and return the contexts with those that are kept."""
-        knowledge = yield from self.refinement.refine(question, [context.passage for context in contexts], self.evaluator)
+        """Request the relevance of every sentence, and return the contexts with those that are
+        kept.
+        """
+        knowledge = yield from self.refinement.refine(
+            question, [context.passage for context in contexts], self.evaluator
+        )
         by_id = {context.passage.passage_id: context for context in contexts}
         return tuple(
-            derive_context(question, [by_id[source] for source in strip.sources], strip.text, strip.title)
+            derive_context(
+                question, [by_id[source] for source in strip.sources], strip.text, strip.title
+            )
             for strip in knowledge.strips
         )

@@ -17,14 +17,15 @@ Of = Literal["all", "each"]
 class Summary:
     """A context processor that replaces the contexts by what the rewriter writes about them.
 
-    An empty summary leaves its contexts out, as in RECOMP, whose model writes nothing where they do not help; one that is
-    empty because it was cut or filtered keeps them as they are.
+    An empty summary leaves its contexts out, as in RECOMP, whose model writes nothing where they do
+    not help; one that is empty because it was cut or filtered keeps them as they are.
 
     Args:
         template: Template of the prompt, with the fields {contexts} and {question}.
         decoding: Generation settings.
         of: "all" writes one summary of all contexts, "each" one of each context, under its title.
-        passage: Template of a context in the prompt, with the field {text}, and {title} if it is to be shown.
+        passage: Template of a context in the prompt, with the field {text}, and {title} if it is to
+            be shown.
 
     """
 
@@ -36,13 +37,18 @@ class Summary:
     passage: str = "{text}"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, for an unknown `of`, and for several samples."""
+        """Raise ConfigError for a template without its fields, for an unknown `of`, and for several
+        samples.
+        """
         check_fields("context.plan.template", self.template, {"contexts", "question"})
         check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
         if self.of not in ("all", "each"):
             raise ConfigError(f"context.plan.of must be all or each; received {self.of!r}.")
         if self.decoding.samples > 1:
-            raise ConfigError(f"context.plan.decoding.samples={self.decoding.samples}: a summary is one text; set it to 1.")
+            raise ConfigError(
+                f"context.plan.decoding.samples={self.decoding.samples}: a summary is one text; "
+                "set it to 1."
+            )
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
         """Request the summaries, and return those that are not empty."""
@@ -51,26 +57,44 @@ class Summary:
         parts: list[tuple[Context, ...]] = [tuple(contexts)]
         if self.of == "each":
             parts = [(context,) for context in contexts]
-        replies: Sequence[Generation] = yield [self._build_request(question, part) for part in parts]
+        replies: Sequence[Generation] = yield [
+            self._build_request(question, part) for part in parts
+        ]
         summaries: list[Context] = []
         for part, reply in zip(parts, replies, strict=True):
             text = extract_final_text(reply.text).strip()
             if text:
-                read = [one for one in part if one.passage in reply.passages] if reply.dropped else part
-                summaries.append(derive_context(question, read, text, part[0].passage.title if self.of == "each" else ""))
+                read = (
+                    [one for one in part if one.passage in reply.passages]
+                    if reply.dropped
+                    else part
+                )
+                summaries.append(
+                    derive_context(
+                        question, read, text, part[0].passage.title if self.of == "each" else ""
+                    )
+                )
             elif reply.finish in ("length", "content_filter"):
                 summaries += part
         return tuple(summaries)
 
     def _build_request(self, question: Question, contexts: Sequence[Context]) -> Generate:
-        """Build the request for the summary of contexts, which loses the lowest-ranked first, gold passages last."""
+        """Build the request for the summary of contexts, which loses the lowest-ranked first, gold
+        passages last.
+        """
         passages = tuple(context.passage for context in contexts)
-        shown = "\n".join(self.passage.format(title=passage.title, text=passage.text) for passage in passages)
+        shown = "\n".join(
+            self.passage.format(title=passage.title, text=passage.text) for passage in passages
+        )
         prompt = self.template.format(contexts=shown, question=question.text)
         return Generate(
             (Message("user", prompt),),
             self.decoding,
             role="rewriter",
             passages=passages,
-            shorter=(lambda: self._build_request(question, drop_lowest(contexts))) if len(contexts) > 1 else None,
+            shorter=(
+                (lambda: self._build_request(question, drop_lowest(contexts)))
+                if len(contexts) > 1
+                else None
+            ),
         )

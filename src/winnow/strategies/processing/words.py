@@ -1,4 +1,6 @@
-"""Selection of words by their information: Selective Context (Li et al. 2023) and LongLLMLingua (Jiang et al. 2024)."""
+"""Selection of words by their information: Selective Context (Li et al. 2023) and LongLLMLingua
+(Jiang et al. 2024).
+"""
 
 import math
 import re
@@ -22,11 +24,12 @@ _PIECES = FixedWords(size=300, min_words=50)
 class WordSelection:
     """A context processor that keeps the most informative words of each context.
 
-    The information of a word is the sum of -log p(token | instruction, tokens before it) over its tokens, as in Selective
-    Context. With `conditional`, it is the sum of log p(token | conditional, ...) - log p(token | instruction, ...): what the
-    question makes more likely, as in LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases,
-    tokens of segments that were compressed before), and divide the budget over documents; here each context keeps the same
-    share, and one of more than 350 words is read in pieces.
+    The information of a word is the sum of -log p(token | instruction, tokens before it) over its
+    tokens, as in Selective Context. With `conditional`, it is the sum of log p(token | conditional,
+    ...) - log p(token | instruction, ...): what the question makes more likely, as in
+    LongLLMLingua's contrastive perplexity (eq. 3). Both papers select other units (phrases, tokens
+    of segments that were compressed before), and divide the budget over documents; here each
+    context keeps the same share, and one of more than 350 words is read in pieces.
 
     Args:
         instruction: Text before a context, which the model reads in either case.
@@ -44,14 +47,25 @@ class WordSelection:
     def __post_init__(self) -> None:
         """Raise ConfigError for a share outside of (0, 1] and for a template without its field."""
         if not 0 < self.rate <= 1:
-            raise ConfigError(f"context.plan.rate must be above 0 and at most 1; received {self.rate}.")
+            raise ConfigError(
+                f"context.plan.rate must be above 0 and at most 1; received {self.rate}."
+            )
         if self.conditional:
             check_fields("context.plan.conditional", self.conditional, {"question"})
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Request the likelihood of every context, once or twice, and return the contexts with the words that are kept."""
-        prompts = [self.instruction, *([self.conditional.format(question=question.text)] if self.conditional else [])]
-        pieces = [(context, piece) for context in contexts for piece in _PIECES.divide(context.passage.text)]
+        """Request the likelihood of every context, once or twice, and return the contexts with the
+        words that are kept.
+        """
+        prompts = [
+            self.instruction,
+            *([self.conditional.format(question=question.text)] if self.conditional else []),
+        ]
+        pieces = [
+            (context, piece)
+            for context in contexts
+            for piece in _PIECES.divide(context.passage.text)
+        ]
         if not pieces:
             return ()
         scores: Sequence[Score] = yield [
@@ -71,7 +85,12 @@ class WordSelection:
             of_piece = scores[number * len(prompts) : (number + 1) * len(prompts)]
             values.setdefault(context, []).extend(_measure_words(piece, of_piece))
         return tuple(
-            derive_context(question, [context], self._select(context.passage.text, of_words), context.passage.title)
+            derive_context(
+                question,
+                [context],
+                self._select(context.passage.text, of_words),
+                context.passage.title,
+            )
             for context, of_words in values.items()
         )
 
@@ -79,15 +98,20 @@ class WordSelection:
         """Return the words of a text that have the largest values, in their order."""
         words = text.split()
         best = sorted(range(len(words)), key=lambda number: (-values[number], number))
-        return " ".join(words[number] for number in sorted(best[: math.ceil(self.rate * len(words))]))
+        return " ".join(
+            words[number] for number in sorted(best[: math.ceil(self.rate * len(words))])
+        )
 
 
 def _measure_words(text: str, scores: Sequence[Score]) -> list[float]:
-    """Return the information of each word of a text, from its score alone or from that and the one given the question."""
+    """Return the information of each word of a text, from its score alone or from that and the one
+    given the question.
+    """
     if any(not score.tokens for score in scores):
         raise ReaderError(
-            "context.plan reads the log-probabilities of a passage's tokens, but the rewriter returned none. Use a model on "
-            "this machine with reader.engine.runtime=torch, or vLLM."
+            "context.plan reads the log-probabilities of a passage's tokens, but the rewriter "
+            "returned none. Use a model on this machine with reader.engine.runtime=torch, or "
+            "vLLM."
         )
     base = _sum_by_word(text, scores[0])
     if len(scores) == 1:
@@ -98,8 +122,8 @@ def _measure_words(text: str, scores: Sequence[Score]) -> list[float]:
 def _sum_by_word(text: str, score: Score) -> list[float]:
     """Return the sum of the log-probabilities of each word's tokens.
 
-    A token belongs to the word in which its first letter is. Tokens that do not spell the text, such as parts of a letter, are
-    placed by their share of its length.
+    A token belongs to the word in which its first letter is. Tokens that do not spell the text,
+    such as parts of a letter, are placed by their share of its length.
     """
     spelled = "".join(score.tokens)
     spells = len(spelled.strip()) == len(text)

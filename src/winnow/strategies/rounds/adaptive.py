@@ -1,4 +1,6 @@
-"""Adaptive-RAG (Jeong et al. 2024): no passage, the placed ones or many rounds of retrieval, by a class of the question."""
+"""Adaptive-RAG (Jeong et al. 2024): no passage, the placed ones or many rounds of retrieval, by a
+class of the question.
+"""
 
 import re
 from collections.abc import Sequence
@@ -23,10 +25,12 @@ _REPLY_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """A strategy that has a question classified, and answers it closed book, by concatenation or by IRCoT.
+    """A strategy that has a question classified, and answers it closed book, by concatenation or by
+    IRCoT.
 
-    Classes and what they lead to are the paper's. The class is the most likely label, as with the paper's T5 that was trained
-    to classify, or the first one in a reply, for servers that score no texts. A reply without a label takes the middle class.
+    Classes and what they lead to are the paper's. The class is the most likely label, as with the
+    paper's T5 that was trained to classify, or the first one in a reply, for servers that score no
+    texts. A reply without a label takes the middle class.
 
     Args:
         prompt: Templates of the prompts that answer.
@@ -36,7 +40,8 @@ class Adaptive:
         labels: Names of the classes: no passage, the placed passages, many rounds.
         by: "likelihood" or "reply".
         n: Number of passages that each search of IRCoT gives.
-        classifier: Role of the model that classifies: "reader", or "verifier" for one that was trained for it.
+        classifier: Role of the model that classifies: "reader", or "verifier" for one that was
+            trained for it.
 
     """
 
@@ -52,14 +57,28 @@ class Adaptive:
     classifier: Classifier = "reader"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, labels that are not three, and an unknown `by`."""
+        """Raise ConfigError for a template without its field, labels that are not three, and an
+        unknown `by`.
+        """
         check_fields("strategy.plan.template", self.template, {"question"})
-        if len(self.labels) != 3 or len({label.lower() for label in self.labels}) != 3 or not all(self.labels):
-            raise ConfigError(f"strategy.plan.labels must be three different names; received {list(self.labels)!r}.")
+        if (
+            len(self.labels) != 3
+            or len({label.lower() for label in self.labels}) != 3
+            or not all(self.labels)
+        ):
+            raise ConfigError(
+                "strategy.plan.labels must be three different names; received "
+                f"{list(self.labels)!r}."
+            )
         if self.classifier not in get_args(Classifier):
-            raise ConfigError(f"strategy.plan.classifier must be reader or verifier; received {self.classifier!r}.")
+            raise ConfigError(
+                "strategy.plan.classifier must be reader or verifier; received "
+                f"{self.classifier!r}."
+            )
         if self.by not in get_args(By):
-            raise ConfigError(f"strategy.plan.by must be likelihood or reply; received {self.by!r}.")
+            raise ConfigError(
+                f"strategy.plan.by must be likelihood or reply; received {self.by!r}."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the class of the question, and then what its strategy does."""
@@ -73,13 +92,22 @@ class Adaptive:
         return replace(answer, trace=(f"class: {self.labels[number]}", *answer.trace))
 
     def _classify(self, question: Question) -> Plan[int]:
-        """Return the index of the class of a question; of equally likely labels, the first counts."""
+        """Return the index of the class of a question; of equally likely labels, the
+        first counts.
+        """
         messages = (Message("user", self.template.format(question=question.text).strip()),)
         if self.by == "likelihood":
-            scores = yield [Likelihood(messages, label, include_eos=False, role=self.classifier) for label in self.labels]
+            scores = yield [
+                Likelihood(messages, label, include_eos=False, role=self.classifier)
+                for label in self.labels
+            ]
             values = [score.value for score in scores]
             return values.index(max(values))
-        (reply,) = yield [Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS), role=self.classifier)]
+        (reply,) = yield [
+            Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS), role=self.classifier)
+        ]
         names = "|".join(map(re.escape, self.labels))
-        found = re.search(rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE)
+        found = re.search(
+            rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE
+        )
         return [label.lower() for label in self.labels].index(found[0].lower()) if found else 1

@@ -1,4 +1,6 @@
-"""Chains of thought that are written in several rounds: the prompt that shows one, its sentences and its answer."""
+"""Chains of thought that are written in several rounds: the prompt that shows one, its sentences
+and its answer.
+"""
 
 import re
 from collections.abc import Sequence
@@ -18,9 +20,15 @@ _ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
 
 
 def build_chain_request(
-    prompt: Prompt, template: str, question: Question, contexts: Sequence[Context], thoughts: str, decoding: Decoding
+    prompt: Prompt,
+    template: str,
+    question: Question,
+    contexts: Sequence[Context],
+    thoughts: str,
+    decoding: Decoding,
 ) -> Generate:
-    """Build the request that goes on with a chain, without demonstrations and without a beginning of the reply.
+    """Build the request that goes on with a chain, without demonstrations and without a beginning
+    of the reply.
 
     The plan receives TooLong if the prompt does not fit with one passage.
 
@@ -34,23 +42,30 @@ def build_chain_request(
 
     """
     filled = fill_template(prompt, template, thoughts=thoughts)
-    return structs.replace(build_request(filled, question, contexts, decoding), may_be_too_long=True)
+    return structs.replace(
+        build_request(filled, question, contexts, decoding), may_be_too_long=True
+    )
 
 
 def find_first_sentence(text: str) -> str:
-    """Return the first sentence of the first line that is not blank, or the whole line from one that gives the answer."""
+    """Return the first sentence of the first line that is not blank, or the whole line from one
+    that gives the answer.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     line = lines[0].removeprefix("A:").strip() if lines else ""
     for end in _SENTENCE_END.finditer(line):
         sentence = line[: end.start()]
         if find_answer(sentence) is not None:
-            break  # an answer may have full stops, as "J. R. R. Tolkien" and "Washington, D.C. 20001"
+            # an answer may have full stops, as "J. R. R. Tolkien" and "Washington, D.C. 20001"
+            break
         if not _ABBREVIATION.search(sentence):
             return sentence
     return line
 
 
 def find_answer(sentence: str) -> str | None:
-    """Return what follows "answer is" in a sentence, without the full stop at its end, or None without it."""
+    """Return what follows "answer is" in a sentence, without the full stop at its end, or None
+    without it.
+    """
     match = _ANSWER.search(sentence)
     return match[1].removesuffix(".").strip() if match else None

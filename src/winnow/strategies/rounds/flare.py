@@ -1,4 +1,6 @@
-"""FLARE (Jiang et al. 2023): a sentence of which the model is not sure is searched for, and written again."""
+"""FLARE (Jiang et al. 2023): a sentence of which the model is not sure is searched for, and written
+again.
+"""
 
 import itertools
 import math
@@ -21,18 +23,20 @@ from winnow.text.normalization import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Flare:
-    """A strategy that writes a chain of thought by sentences, and searches where a token of the next one is improbable.
+    """A strategy that writes a chain of thought by sentences, and searches where a token of the
+    next one is improbable.
 
-    The query is the sentence without its improbable tokens (the paper's implicit query); the sentence is then written again
-    with what was found. Threshold, look-ahead, limits and rules are those of FlashRAG: a sentence without a probable token is
-    not searched for, and what was found serves that sentence alone. A reply ends here at a line break, and the chain with
-    "answer is" or an empty sentence, where FlashRAG writes on.
+    The query is the sentence without its improbable tokens (the paper's implicit query); the
+    sentence is then written again with what was found. Threshold, look-ahead, limits and rules are
+    those of FlashRAG: a sentence without a probable token is not searched for, and what was found
+    serves that sentence alone. A reply ends here at a line break, and the chain with "answer is" or
+    an empty sentence, where FlashRAG writes on.
 
     Args:
         prompt: Templates of a passage and of the system.
         decoding: Generation settings.
-        template: Prompt of a sentence, with the fields {contexts}, which are the placed ones or those found, {question} and
-            {thoughts}, the chain so far.
+        template: Prompt of a sentence, with the fields {contexts}, which are the placed ones or
+            those found, {question} and {thoughts}, the chain so far.
         n: Number of passages that each search gives.
         threshold: Probability at or below which a token is improbable.
         look_ahead: Number of tokens from which the next sentence is taken.
@@ -53,18 +57,26 @@ class Flare:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, numbers out of range, and samples, on which nothing votes."""
+        """Raise ConfigError for a template without its fields, numbers out of range, and samples,
+        on which nothing votes.
+        """
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
-        if min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1 or not 0 <= self.threshold < 1:
+        if (
+            min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1
+            or not 0 <= self.threshold < 1
+        ):
             raise ConfigError(
-                "strategy.plan: n, look_ahead, max_sentences and max_new_tokens must be at least 1, and threshold in [0, 1); "
-                f"received {self.n}, {self.look_ahead}, {self.max_sentences}, {self.max_new_tokens} and {self.threshold}. n "
-                "is that of k unless it is set, as strategy.plan.n=5 does with k=0."
+                "strategy.plan: n, look_ahead, max_sentences and max_new_tokens must be at least "
+                f"1, and threshold in [0, 1); received {self.n}, {self.look_ahead}, "
+                f"{self.max_sentences}, {self.max_new_tokens} and {self.threshold}. n is that of "
+                "k unless it is set, as strategy.plan.n=5 does with k=0."
             )
         check_one_path("flare", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a sentence in each round; search for one with an improbable token, and request it again."""
+        """Request a sentence in each round; search for one with an improbable token, and request it
+        again.
+        """
         chain, trace = list[str](), list[str]()
         shown: tuple[Passage, ...] = ()
         num_tokens, stop = 0, ""
@@ -80,28 +92,49 @@ class Flare:
                 trace.append(f"query: {query}")
                 found = yield from search(query, self.n)
                 if found.passages:
-                    reply, shown = yield from self._ask(question, build_contexts(found.passages), chain, shown)
+                    reply, shown = yield from self._ask(
+                        question, build_contexts(found.passages), chain, shown
+                    )
                     sentence = "" if reply is None else _divide(reply)[0]
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain), num_tokens) if reply else "prompt too long"
         text = " ".join(chain)
-        answer = (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text) or UNKNOWN
-        return Answer(answer, is_unknown(answer), used=shown, reply=text, trace=tuple(trace), stop=stop)
+        answer = (
+            (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text) or UNKNOWN
+        )
+        return Answer(
+            answer, is_unknown(answer), used=shown, reply=text, trace=tuple(trace), stop=stop
+        )
 
     def _ask(
-        self, question: Question, contexts: Sequence[Context], chain: Sequence[str], shown: tuple[Passage, ...]
+        self,
+        question: Question,
+        contexts: Sequence[Context],
+        chain: Sequence[str],
+        shown: tuple[Passage, ...],
     ) -> Plan[tuple[Generation | None, tuple[Passage, ...]]]:
-        """Request the next tokens; return the reply, or None if the prompt is too long, and what was shown last."""
-        decoding = replace(self.decoding, max_new_tokens=self.look_ahead, logprobs=True, top_logprobs=1, stop=("\n",))
-        request = build_chain_request(self.prompt, self.template, question, contexts, " ".join(chain), decoding)
+        """Request the next tokens; return the reply, or None if the prompt is too long, and what
+        was shown last.
+        """
+        decoding = replace(
+            self.decoding,
+            max_new_tokens=self.look_ahead,
+            logprobs=True,
+            top_logprobs=1,
+            stop=("\n",),
+        )
+        request = build_chain_request(
+            self.prompt, self.template, question, contexts, " ".join(chain), decoding
+        )
         reply: Generation | TooLong
         (reply,) = yield [request]
         if isinstance(reply, TooLong):
             return None, shown
         if reply.text.strip() and not (reply.logprobs and reply.tokens):
             raise ReaderError(
-                "strategy=flare reads the log-probabilities of the reply's tokens, but the reader returned none. Use a server "
-                "that supports `top_logprobs`, or a model on this machine with reader.engine.runtime=torch."
+                "strategy=flare reads the log-probabilities of the reply's tokens, but the reader "
+                "returned none. Use a server that supports `top_logprobs`, or a model on this "
+                "machine with reader.engine.runtime=torch."
             )
         return reply, get_shown(request, reply)
 
@@ -117,13 +150,18 @@ class Flare:
             return "empty reply"
         if find_answer(sentence) is not None:
             return "answer"
-        return "max rounds" if num_sentences == self.max_sentences or num_tokens >= self.max_new_tokens else ""
+        return (
+            "max rounds"
+            if num_sentences == self.max_sentences or num_tokens >= self.max_new_tokens
+            else ""
+        )
 
 
 def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:
     """Return the first sentence of a reply, and its tokens with their log-probabilities.
 
-    Tokens before the sentence, such as those of reasoning, are left out. If texts and tokens do not agree, all tokens count.
+    Tokens before the sentence, such as those of reasoning, are left out. If texts and tokens do not
+    agree, all tokens count.
     """
     final = extract_final_text(reply.text)
     sentence, whole = find_first_sentence(final), "".join(reply.tokens)
@@ -132,7 +170,9 @@ def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:
     spans = itertools.pairwise(itertools.accumulate(map(len, reply.tokens), initial=0))
     tokens = [
         (token, logprob)
-        for token, logprob, (begin, end) in zip(reply.tokens, reply.logprobs or (), spans, strict=False)
+        for token, logprob, (begin, end) in zip(
+            reply.tokens, reply.logprobs or (), spans, strict=False
+        )
         if start < 0 or (end > start and begin < start + len(sentence))
     ]
     return sentence, tokens if sentence else []

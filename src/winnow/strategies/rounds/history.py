@@ -1,4 +1,6 @@
-"""The history of an agent: what its searches gave, what its prompts showed, and what was left out of them."""
+"""The history of an agent: what its searches gave, what its prompts showed, and what was left out
+of them.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -52,21 +54,27 @@ class History:
         return self.observe(prompt.format_passages(found.passages) or problem, found.passages)
 
     def ask(self, build: Callable[[tuple[Passage, ...]], Generate]) -> Plan[Generation | None]:
-        """Request a reply; leave out the oldest passages until the prompt fits, and return None if it never does.
+        """Request a reply; leave out the oldest passages until the prompt fits, and return None if
+        it never does.
 
         Args:
-            build: Function that builds the request from the observations as they are, with the passages that they show.
+            build: Function that builds the request from the observations as they are, with the
+                passages that they show.
 
         """
         while True:
-            observed = (passage for observation in self.observations for passage in observation.passages)
+            observed = (
+                passage for observation in self.observations for passage in observation.passages
+            )
             passages = tuple(dict.fromkeys((*self.placed, *observed)))
             reply: Generation | TooLong
             (reply,) = yield [build(passages)]
             if isinstance(reply, Generation):
                 self.shown = passages
                 return reply
-            oldest = next((observation for observation in self.observations if observation.passages), None)
+            oldest = next(
+                (observation for observation in self.observations if observation.passages), None
+            )
             if oldest is None:
                 return None
             self.left_out |= dict.fromkeys(oldest.passages)
@@ -77,4 +85,11 @@ class History:
         text = text or UNKNOWN
         num_left_out = len(self.left_out.keys() - set(self.shown))
         left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
-        return Answer(text, is_unknown(text), used=self.shown, reply=reply, trace=(*trace, *left_out), stop=stop)
+        return Answer(
+            text,
+            is_unknown(text),
+            used=self.shown,
+            reply=reply,
+            trace=(*trace, *left_out),
+            stop=stop,
+        )

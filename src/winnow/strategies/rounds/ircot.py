@@ -1,4 +1,6 @@
-"""IRCoT (Trivedi et al. 2023): a chain of thought whose every sentence is searched for before the next one is written."""
+"""IRCoT (Trivedi et al. 2023): a chain of thought whose every sentence is searched for before the
+next one is written.
+"""
 
 import re
 from collections.abc import Sequence
@@ -29,23 +31,27 @@ _QUESTION_WORDS = frozenset({"who", "what", "when", "where", "why", "which", "ho
 
 @dataclass(frozen=True, slots=True)
 class Ircot:
-    """A strategy that writes a chain of thought sentence by sentence, and searches for each sentence.
+    """A strategy that writes a chain of thought sentence by sentence, and searches for each
+    sentence.
 
-    The prompt of a round shows all passages so far. Of its reply, the first sentence joins the chain. Rules and limits are
-    those of the authors' code: a sentence is searched for without question words, one that concludes or computes is skipped,
-    and the chain ends with "answer is". It also ends where its prompt exceeds the context length with a single passage.
-    Sentences are divided by a rule, not by spaCy, and passages are not cut to 350 words.
+    The prompt of a round shows all passages so far. Of its reply, the first sentence joins the
+    chain. Rules and limits are those of the authors' code: a sentence is searched for without
+    question words, one that concludes or computes is skipped, and the chain ends with "answer is".
+    It also ends where its prompt exceeds the context length with a single passage. Sentences are
+    divided by a rule, not by spaCy, and passages are not cut to 350 words.
 
     Args:
         prompt: Templates of the prompt of the final reader, and of a passage.
-        decoding: Generation settings of the final reader; those of the sentences have its temperature and seed.
-        template: Prompt of a sentence, with the fields {contexts}, {question} and {thoughts}, the chain so far.
+        decoding: Generation settings of the final reader; those of the sentences have its
+            temperature and seed.
+        template: Prompt of a sentence, with the fields {contexts}, {question} and {thoughts}, the
+            chain so far.
         n: Number of passages that each search gives.
         max_sentences: Maximum number of sentences.
         max_passages: Maximum number of passages in a prompt. Further ones are not added.
         max_new_tokens: Maximum number of tokens of a sentence.
-        answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper, section 3.2); "chain" takes
-            what follows "answer is".
+        answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper,
+            section 3.2); "chain" takes what follows "answer is".
         vote: Majority vote of the reader, if the decoding draws several samples.
 
     """
@@ -63,34 +69,48 @@ class Ircot:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, a limit below 1, and samples that nothing votes on."""
-        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set())
+        """Raise ConfigError for a template without its fields, a limit below 1, and samples that
+        nothing votes on.
+        """
+        check_fields(
+            "strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set()
+        )
         if min(self.n, self.max_sentences, self.max_passages) < 1:
             raise ConfigError(
                 "strategy.plan: n, max_sentences and max_passages must be at least 1; received "
-                f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless it is set, as "
-                "strategy.plan.n=5 does with k=0."
+                f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless "
+                "it is set, as strategy.plan.n=5 does with k=0."
             )
         if self.answer_by not in get_args(AnswerBy):
-            raise ConfigError(f"strategy.plan.answer_by must be reader or chain; received {self.answer_by!r}.")
+            raise ConfigError(
+                f"strategy.plan.answer_by must be reader or chain; received {self.answer_by!r}."
+            )
         if self.answer_by == "chain" and self.decoding.samples > 1:
             raise ConfigError(
-                f"strategy.plan.answer_by=chain has one chain, on which samples cannot vote; received decoding.samples="
-                f"{self.decoding.samples}. Use answer_by=reader or decoding.samples=1."
+                "strategy.plan.answer_by=chain has one chain, on which samples cannot vote; "
+                f"received decoding.samples={self.decoding.samples}. Use answer_by=reader or "
+                "decoding.samples=1."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
         shown: tuple[Passage, ...] = ()
         known = {context.passage.passage_id: context for context in contexts}
-        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
+        decoding = replace(
+            self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",)
+        )
         chain: list[str] = []
         trace: list[str] = []
         stop = ""
         while not stop:
             reply: Generation | TooLong
             request = build_chain_request(
-                self.prompt, self.template, question, list(known.values()), " ".join(chain), decoding
+                self.prompt,
+                self.template,
+                question,
+                list(known.values()),
+                " ".join(chain),
+                decoding,
             )
             (reply,) = yield [request]
             if isinstance(reply, TooLong):
@@ -107,8 +127,12 @@ class Ircot:
                 self._add(known, found.passages)
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, list(known.values()))
-        return replace(answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop)
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
+            question, list(known.values())
+        )
+        return replace(
+            answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop
+        )
 
     def _find_stop(self, sentence: str, num_sentences: int) -> str:
         """Return why the chain ends with a sentence, or "" if it goes on."""
@@ -119,19 +143,29 @@ class Ircot:
         return "max rounds" if num_sentences == self.max_sentences else ""
 
     def _add(self, known: dict[str, Context], found: Sequence[Passage]) -> None:
-        """Add passages that are new, as far as there is room, ranked behind those that are known."""
-        new = [passage for passage in found if passage.passage_id not in known][: max(0, self.max_passages - len(known))]
+        """Add passages that are new, as far as there is room, ranked behind those that
+        are known.
+        """
+        new = [passage for passage in found if passage.passage_id not in known][
+            : max(0, self.max_passages - len(known))
+        ]
         last = max([len(known), *(context.rank for context in known.values())])
         known |= {context.passage.passage_id: context for context in build_contexts(new, last + 1)}
 
-    def _answer_by_chain(self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
+    def _answer_by_chain(
+        self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str
+    ) -> Answer:
         reply = " ".join(chain)
         text = (find_answer(chain[-1]) if chain else None) or UNKNOWN
-        return Answer(text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop)
+        return Answer(
+            text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop
+        )
 
 
 def write_query(question: Question, chain: Sequence[str]) -> str:
-    """Return the last sentence of a chain that states a fact, or the question, without question words."""
+    """Return the last sentence of a chain that states a fact, or the question, without question
+    words.
+    """
     facts = [sentence for sentence in chain if not _is_conclusion(sentence)]
     words = (facts[-1] if facts else question.text).split()
     return " ".join(word for word in words if word.lower() not in _QUESTION_WORDS) or question.text

@@ -16,17 +16,19 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class IterRetGen:
-    """A strategy that answers from what was placed, searches for question and reply, and answers again from what it found.
+    """A strategy that answers from what was placed, searches for question and reply, and answers
+    again from what it found.
 
-    Each round shows the passages of its own search alone. The last reply gives the answer. The default number of rounds is
-    FlashRAG's.
+    Each round shows the passages of its own search alone. The last reply gives the answer. The
+    default number of rounds is FlashRAG's.
 
     Args:
         prompt: Templates of the prompt.
         decoding: Generation settings.
         rounds: Number of rounds, of which the first shows the placed contexts.
         n: Number of passages that each search gives.
-        vote: Majority vote, if the decoding draws several samples. The reply that it chooses is searched for.
+        vote: Majority vote, if the decoding draws several samples. The reply that it chooses is
+            searched for.
 
     """
 
@@ -42,12 +44,14 @@ class IterRetGen:
         """Raise ConfigError for a number of rounds or passages below 1."""
         if min(self.rounds, self.n) < 1:
             raise ConfigError(
-                f"strategy.plan: rounds and n must be at least 1; received {self.rounds} and {self.n}. n is that of k unless "
-                "it is set, as strategy.plan.n=5 does with k=0."
+                f"strategy.plan: rounds and n must be at least 1; received {self.rounds} and "
+                f"{self.n}. n is that of k unless it is set, as strategy.plan.n=5 does with k=0."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer in each round. A search that finds nothing ends the rounds, and the last answer counts."""
+        """Request an answer in each round. A search that finds nothing ends the rounds, and the
+        last answer counts.
+        """
         reader = Concatenation(self.prompt, self.decoding, self.vote)
         answer = yield from reader.plan(question, contexts)
         for _ in range(self.rounds - 1):

@@ -1,4 +1,6 @@
-"""ReAct (Yao et al. 2023): an agent that thinks, acts and observes in turn, and searches when it chooses to."""
+"""ReAct (Yao et al. 2023): an agent that thinks, acts and observes in turn, and searches when it
+chooses to.
+"""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +33,10 @@ class _Turn:
     def format(self, number: int) -> str:
         """Return the lines of the turn in a prompt."""
         observed = self.observation.text
-        return f"Thought {number}: {self.thought}\nAction {number}: {self.action}\nObservation {number}: {observed}\n"
+        return (
+            f"Thought {number}: {self.thought}\nAction {number}: {self.action}\nObservation "
+            f"{number}: {observed}\n"
+        )
 
 
 @dataclass(slots=True)
@@ -48,17 +53,20 @@ class _Episode:
 
 @dataclass(frozen=True, slots=True)
 class React:
-    """A strategy that lets the reader choose between Search[query], Lookup[word] and Finish[answer].
+    """A strategy that lets the reader choose between Search[query], Lookup[word] and
+    Finish[answer].
 
-    Rules and limits are those of the authors' code: seven turns of 100 tokens, a second request for the action if a reply has
-    none, and no answer without Finish. Search gives passages in place of the beginning of a page of Wikipedia, and Lookup the
-    next sentence with a word in the passages that were found last. If a prompt exceeds the context length, the oldest
-    passages are left out of it.
+    Rules and limits are those of the authors' code: seven turns of 100 tokens, a second request for
+    the action if a reply has none, and no answer without Finish. Search gives passages in place of
+    the beginning of a page of Wikipedia, and Lookup the next sentence with a word in the passages
+    that were found last. If a prompt exceeds the context length, the oldest passages are left out
+    of it.
 
     Args:
         prompt: Template of a passage. The other templates are not used.
         decoding: Generation settings.
-        template: Beginning of the prompt, with the fields {contexts}, which are the placed ones, and {question}.
+        template: Beginning of the prompt, with the fields {contexts}, which are the placed ones,
+            and {question}.
         n: Number of passages that each search gives.
         max_turns: Maximum number of turns.
         max_new_tokens: Maximum number of tokens of a reply.
@@ -75,16 +83,23 @@ class React:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, a limit below 1, and samples, on which nothing votes."""
+        """Raise ConfigError for a template without its fields, a limit below 1, and samples, on
+        which nothing votes.
+        """
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         if min(self.n, self.max_turns) < 1:
-            raise ConfigError(f"strategy.plan: n and max_turns must be at least 1; received {self.n} and {self.max_turns}.")
+            raise ConfigError(
+                f"strategy.plan: n and max_turns must be at least 1; received {self.n} and "
+                f"{self.max_turns}."
+            )
         check_one_path("react", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a thought and an action in each round, and search if the action says so."""
         placed = tuple(context.passage for context in contexts)
-        beginning = self.template.format(question=question.text, contexts=self.prompt.format_passages(placed))
+        beginning = self.template.format(
+            question=question.text, contexts=self.prompt.format_passages(placed)
+        )
         episode, trace = _Episode(beginning.rstrip(), History(placed)), list[str]()
         end = episode.history.build_answer
         for number in range(1, self.max_turns + 1):
@@ -93,10 +108,16 @@ class React:
                 return end(UNKNOWN, "", trace, "prompt too long")
             thought, action = _divide(reply, number)
             if not action:
-                second = yield from self._ask(episode, f"Thought {number}: {thought}\nAction {number}:", "\n")
+                second = yield from self._ask(
+                    episode, f"Thought {number}: {thought}\nAction {number}:", "\n"
+                )
                 if second is None:
                     return end(UNKNOWN, reply, trace, "prompt too long")
-                action = _ACTION_LABEL.sub("", second, count=1) if _ACTION_LABEL.match(second) else second
+                action = (
+                    _ACTION_LABEL.sub("", second, count=1)
+                    if _ACTION_LABEL.match(second)
+                    else second
+                )
             trace.append(f"action: {action[:200]}")
             match = _ACTION.match(action)
             if match and match[1].lower() == "finish":
@@ -106,11 +127,15 @@ class React:
         return end(UNKNOWN, reply or "", trace, "max rounds")
 
     def _ask(self, episode: _Episode, label: str, stop: str) -> Plan[str | None]:
-        """Request what follows a label; return None if the prompt is too long even without passages."""
+        """Request what follows a label; return None if the prompt is too long even without
+        passages.
+        """
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(stop,))
 
         def build(passages: tuple[Passage, ...]) -> Generate:
-            turns = "".join(turn.format(number) for number, turn in enumerate(episode.turns, start=1))
+            turns = "".join(
+                turn.format(number) for number, turn in enumerate(episode.turns, start=1)
+            )
             message = Message("user", f"{episode.beginning}\n{turns}{label}")
             return Generate((message,), decoding, passages=passages, may_be_too_long=True)
 
@@ -123,17 +148,23 @@ class React:
         if kind == "lookup":
             return episode.history.observe(_look_up(episode, argument))
         if kind != "search":
-            return episode.history.observe("This is no action. Use Search[query], Lookup[word] or Finish[answer].")
+            return episode.history.observe(
+                "This is no action. Use Search[query], Lookup[word] or Finish[answer]."
+            )
         found = yield from episode.history.search(argument, self.n, self.prompt)
         if found.passages:
             texts = [passage.text.strip() for passage in found.passages]
-            episode.sentences = tuple(sentence for text in texts for sentence in _SENTENCE_END.split(text))
+            episode.sentences = tuple(
+                sentence for text in texts for sentence in _SENTENCE_END.split(text)
+            )
             episode.keyword, episode.matches = "", []
         return found
 
 
 def _divide(reply: str, number: int) -> tuple[str, str]:
-    """Return the thought of a reply and its action, one line each; without an action, the first line is the thought."""
+    """Return the thought of a reply and its action, one line each; without an action, the first
+    line is the thought.
+    """
     match = re.search(rf"^\s*Action(?: {number})?: *", reply, re.MULTILINE)
     if match is None:
         lines = reply.strip().splitlines()
@@ -147,6 +178,10 @@ def _look_up(episode: _Episode, keyword: str) -> str:
     """Return the next sentence of the last search that contains a word."""
     if keyword.lower() != episode.keyword:
         episode.keyword = keyword.lower()
-        episode.matches = [sentence for sentence in episode.sentences if keyword and keyword.lower() in sentence.lower()]
+        episode.matches = [
+            sentence
+            for sentence in episode.sentences
+            if keyword and keyword.lower() in sentence.lower()
+        ]
         episode.matches.reverse()
     return episode.matches.pop() if episode.matches else "No more results."

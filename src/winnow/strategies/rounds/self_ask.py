@@ -1,4 +1,6 @@
-"""Self-Ask with a search engine (Press et al. 2023): the model asks itself follow-up questions, which are searched for."""
+"""Self-Ask with a search engine (Press et al. 2023): the model asks itself follow-up questions,
+which are searched for.
+"""
 
 import re
 from collections.abc import Sequence
@@ -24,16 +26,19 @@ _INTERMEDIATE = "Intermediate answer:"
 
 @dataclass(frozen=True, slots=True)
 class SelfAsk:
-    """A strategy in which the model writes follow-up questions, answers each from what a search finds, and then the question.
+    """A strategy in which the model writes follow-up questions, answers each from what a search
+    finds, and then the question.
 
-    Markers and stop strings are those of the paper and of FlashRAG: a reply ends before "Intermediate answer:", the follow-up
-    question is searched for, and what was found takes the place of the passages before. "So the final answer is" ends it. A
-    reply without a marker is the answer.
+    Markers and stop strings are those of the paper and of FlashRAG: a reply ends before
+    "Intermediate answer:", the follow-up question is searched for, and what was found takes the
+    place of the passages before. "So the final answer is" ends it. A reply without a marker is the
+    answer.
 
     Args:
         prompt: Templates of a passage and of the system.
         decoding: Generation settings.
-        template: Prompt with the fields {contexts}, {question} and {thoughts}, what the model wrote so far.
+        template: Prompt with the fields {contexts}, {question} and {thoughts}, what the model wrote
+            so far.
         n: Number of passages that each search gives.
         max_follow_ups: Largest number of follow-up questions.
         max_new_tokens: Maximum number of tokens of a reply.
@@ -50,18 +55,22 @@ class SelfAsk:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, limits below 1, and samples, on which nothing votes."""
+        """Raise ConfigError for a template without its fields, limits below 1, and samples, on
+        which nothing votes.
+        """
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if min(self.n, self.max_follow_ups, self.max_new_tokens) < 1:
             raise ConfigError(
-                f"strategy.plan: n, max_follow_ups and max_new_tokens must be at least 1; received {self.n}, "
-                f"{self.max_follow_ups} and {self.max_new_tokens}. n is that of k unless it is set, as strategy.plan.n=5 does "
-                "with k=0."
+                "strategy.plan: n, max_follow_ups and max_new_tokens must be at least 1; received "
+                f"{self.n}, {self.max_follow_ups} and {self.max_new_tokens}. n is that of k "
+                "unless it is set, as strategy.plan.n=5 does with k=0."
             )
         check_one_path("self_ask", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a follow-up question or the answer in each round, search, and request the intermediate answer."""
+        """Request a follow-up question or the answer in each round, search, and request the
+        intermediate answer.
+        """
         thoughts, trace = "", list[str]()
         shown: tuple[Passage, ...] = ()
         text, reply = UNKNOWN, ""
@@ -89,15 +98,32 @@ class SelfAsk:
         return self._end(text, reply, shown, trace, "max rounds")
 
     def _ask(
-        self, question: Question, contexts: Sequence[Context], thoughts: str, stop: str, shown: tuple[Passage, ...]
+        self,
+        question: Question,
+        contexts: Sequence[Context],
+        thoughts: str,
+        stop: str,
+        shown: tuple[Passage, ...],
     ) -> Plan[tuple[str | None, tuple[Passage, ...]]]:
-        """Request what follows; return it, or None if the prompt is too long, and what was shown last."""
+        """Request what follows; return it, or None if the prompt is too long, and what was shown
+        last.
+        """
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(stop,))
-        request = build_chain_request(self.prompt, self.template, question, contexts, thoughts, decoding)
+        request = build_chain_request(
+            self.prompt, self.template, question, contexts, thoughts, decoding
+        )
         reply: Generation | TooLong
         (reply,) = yield [request]
-        return (None, shown) if isinstance(reply, TooLong) else (extract_final_text(reply.text), get_shown(request, reply))
+        return (
+            (None, shown)
+            if isinstance(reply, TooLong)
+            else (extract_final_text(reply.text), get_shown(request, reply))
+        )
 
-    def _end(self, text: str, reply: str, shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
+    def _end(
+        self, text: str, reply: str, shown: tuple[Passage, ...], trace: Sequence[str], stop: str
+    ) -> Answer:
         text = text or UNKNOWN
-        return Answer(text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop)
+        return Answer(
+            text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop
+        )

@@ -1,4 +1,6 @@
-"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which goes on with what was found."""
+"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which goes on with what
+was found.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,26 +25,31 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TaggedSearch:
-    """A strategy for models that reason and write queries between tags, into whose reply the results are inserted.
+    """A strategy for models that reason and write queries between tags, into whose reply the
+    results are inserted.
 
-    The reader goes on with its own reply, so that it has to be one that continues replies (on this machine, or vLLM). Tags,
-    numbers of passages and limits of the published models are in conf/strategy: search_r1, r1_searcher, search_o1. A query
-    after the last search that is allowed is told so; one that was cut is none. If the prompt exceeds the context length, the
-    oldest results are left out.
+    The reader goes on with its own reply, so that it has to be one that continues replies (on this
+    machine, or vLLM). Tags, numbers of passages and limits of the published models are in
+    conf/strategy: search_r1, r1_searcher, search_o1. A query after the last search that is allowed
+    is told so; one that was cut is none. If the prompt exceeds the context length, the oldest
+    results are left out.
 
     Args:
         prompt: Template of a passage and the system message.
         decoding: Generation settings.
-        template: First message, with the fields {contexts}, which are the placed ones, and {question}.
+        template: First message, with the fields {contexts}, which are the placed ones, and
+            {question}.
         query: Tags before and behind a query.
         result: Template of what is inserted behind a query, with {contexts}.
-        answer: Tags before and behind the answer. A reply without them is read by the rules for all replies.
+        answer: Tags before and behind the answer. A reply without them is read by the rules for all
+            replies.
         n: Number of passages that each search gives.
         max_searches: Largest number of searches.
         more_turns: Number of further turns in which the model may answer.
         max_new_tokens: Maximum number of tokens of each part of the reply.
         start: Text with which the reply begins, such as the tag of a model's reasoning.
-        default_answer: Answer of a reply without tags of an answer; by default, the rules for all replies read it.
+        default_answer: Answer of a reply without tags of an answer; by default, the rules for all
+            replies read it.
 
     """
 
@@ -62,33 +69,51 @@ class TaggedSearch:
     default_answer: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, tags that are no pairs, limits below 1, and samples."""
+        """Raise ConfigError for templates without their fields, tags that are no pairs, limits
+        below 1, and samples.
+        """
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         check_fields("strategy.plan.result", self.result, {"contexts"})
         if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):
             raise ConfigError(
-                f"strategy.plan: query and answer must be two tags each; received {self.query!r} and {self.answer!r}."
+                f"strategy.plan: query and answer must be two tags each; received {self.query!r} "
+                f"and {self.answer!r}."
             )
-        if min(self.n, self.max_searches, self.max_new_tokens, self.more_turns + 1) < 1 or self.decoding.samples > 1:
+        if (
+            min(self.n, self.max_searches, self.max_new_tokens, self.more_turns + 1) < 1
+            or self.decoding.samples > 1
+        ):
             raise ConfigError(
-                f"strategy.plan: n={self.n}, max_searches={self.max_searches} and max_new_tokens={self.max_new_tokens} must "
-                f"be at least 1, more_turns={self.more_turns} at least 0, and decoding.samples={self.decoding.samples} 1, "
-                "because samples cannot vote on one path."
+                f"strategy.plan: n={self.n}, max_searches={self.max_searches} and "
+                f"max_new_tokens={self.max_new_tokens} must be at least 1, "
+                f"more_turns={self.more_turns} at least 0, and "
+                f"decoding.samples={self.decoding.samples} 1, because samples cannot vote on one "
+                "path."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the reply up to its next query or its answer, and search."""
         placed = tuple(context.passage for context in contexts)
-        first = self.template.format(question=question.text, contexts=self.prompt.format_passages(placed)).strip()
+        first = self.template.format(
+            question=question.text, contexts=self.prompt.format_passages(placed)
+        ).strip()
         history, parts, trace = History(placed), list[_Part](), list[str]()
         for num_searches in range(self.max_searches + self.more_turns):
-            reply = yield from history.ask(lambda passages: self._build_request(first, parts, passages))
+            reply = yield from history.ask(
+                lambda passages: self._build_request(first, parts, passages)
+            )
             if reply is None:
                 return self._end(history, parts, "", trace, "prompt too long")
             text = reply.text
             query = _find_open(text, *self.query) if reply.finish != "length" else None
             if query is None or self.answer[0] in query:  # the last tag is that of the answer
-                return self._end(history, parts, text, trace, "answer" if self.answer[0] in text else "no marker")
+                return self._end(
+                    history,
+                    parts,
+                    text,
+                    trace,
+                    "answer" if self.answer[0] in text else "no marker",
+                )
             trace.append(f"query: {query[:200]}")
             if num_searches < self.max_searches:
                 found = yield from history.search(query, self.n, self.prompt)
@@ -97,9 +122,13 @@ class TaggedSearch:
             parts.append(_Part(text + self.query[1], found))
         return self._end(history, parts, "", trace, "max rounds")
 
-    def _build_request(self, first: str, parts: Sequence[_Part], passages: tuple[Passage, ...]) -> Generate:
+    def _build_request(
+        self, first: str, parts: Sequence[_Part], passages: tuple[Passage, ...]
+    ) -> Generate:
         """Build the request for the next part of the reply."""
-        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1]))
+        decoding = replace(
+            self.decoding, max_new_tokens=self.max_new_tokens, stop=(self.query[1], self.answer[1])
+        )
         messages = [Message("system", self.prompt.system)] if self.prompt.system else []
         messages.append(Message("user", first))
         start = self._format(parts)
@@ -108,9 +137,13 @@ class TaggedSearch:
 
     def _format(self, parts: Sequence[_Part]) -> str:
         """Return the reply so far, in which each result has its template."""
-        return self.start + "".join(part.written + self.result.replace("{contexts}", part.found.text) for part in parts)
+        return self.start + "".join(
+            part.written + self.result.replace("{contexts}", part.found.text) for part in parts
+        )
 
-    def _end(self, history: History, parts: Sequence[_Part], last: str, trace: Sequence[str], stop: str) -> Answer:
+    def _end(
+        self, history: History, parts: Sequence[_Part], last: str, trace: Sequence[str], stop: str
+    ) -> Answer:
         if self.answer[0] in last:
             text = last.rpartition(self.answer[0])[2].strip()
         else:
@@ -119,6 +152,8 @@ class TaggedSearch:
 
 
 def _find_open(text: str, begin: str, end: str) -> str | None:
-    """Return the query with which a text ends, whose last tag is the stop string, or None if it ends with none."""
+    """Return the query with which a text ends, whose last tag is the stop string, or None if it
+    ends with none.
+    """
     _, found, query = text.rpartition(begin)
     return query.strip() if found and end not in query else None

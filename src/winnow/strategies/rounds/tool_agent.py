@@ -8,7 +8,18 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question, Tool, ToolCall
+from winnow.records import (
+    Answer,
+    Context,
+    Decoding,
+    Generate,
+    Message,
+    Passage,
+    Plan,
+    Question,
+    Tool,
+    ToolCall,
+)
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.history import NO_MORE, History, Observation
 from winnow.strategies.sampling import check_one_path
@@ -33,12 +44,14 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class ToolAgent:
-    """A strategy that lets the model call a tool `search` as often as it wants, until it replies without a call.
+    """A strategy that lets the model call a tool `search` as often as it wants, until it replies
+    without a call.
 
-    Calls, results and tools go by the protocol of the server or the chat template of the model, so that a model that was
-    trained on it needs no demonstration. After the last search that is allowed, a call is told that no further one is
-    possible. Arguments that are no JSON, an unknown tool and an empty query are told as such, and the agent goes on. If the
-    conversation exceeds the context length, the oldest passages are left out of it.
+    Calls, results and tools go by the protocol of the server or the chat template of the model, so
+    that a model that was trained on it needs no demonstration. After the last search that is
+    allowed, a call is told that no further one is possible. Arguments that are no JSON, an unknown
+    tool and an empty query are told as such, and the agent goes on. If the conversation exceeds the
+    context length, the oldest passages are left out of it.
 
     Args:
         prompt: Templates of the first message, which shows the placed contexts, and of a passage.
@@ -65,8 +78,8 @@ class ToolAgent:
         """Raise ConfigError for limits below 1, and for samples, on which nothing votes."""
         if min(self.n, self.max_searches, self.max_new_tokens) < 1:
             raise ConfigError(
-                f"strategy.plan: n, max_searches and max_new_tokens must be at least 1; received {self.n}, "
-                f"{self.max_searches} and {self.max_new_tokens}."
+                "strategy.plan: n, max_searches and max_new_tokens must be at least 1; received "
+                f"{self.n}, {self.max_searches} and {self.max_new_tokens}."
             )
         check_one_path("tool_agent", self.decoding)
 
@@ -77,44 +90,62 @@ class ToolAgent:
         history = History(tuple(context.passage for context in contexts))
         turns, num_searches, trace = list[_Turn](), 0, list[str]()
         for _ in range(self.max_searches + 2):
-            reply = yield from history.ask(lambda passages: self._build_request(prompt, turns, passages))
+            reply = yield from history.ask(
+                lambda passages: self._build_request(prompt, turns, passages)
+            )
             if reply is None:
                 return history.build_answer("", "", trace, "prompt too long")
             if not reply.tool_calls:
-                return history.build_answer(extract_final_text(reply.text).strip(), reply.text, trace, "answer")
+                return history.build_answer(
+                    extract_final_text(reply.text).strip(), reply.text, trace, "answer"
+                )
             results = []
-            calls = tuple(_repair(call, number) for number, call in enumerate(reply.tool_calls, start=1))
+            calls = tuple(
+                _repair(call, number) for number, call in enumerate(reply.tool_calls, start=1)
+            )
             for written, call in zip(reply.tool_calls, calls, strict=True):
                 query = _read_query(written)
                 is_allowed = num_searches < self.max_searches
                 num_searches += bool(query and query.strip() and is_allowed)
                 trace.append(f"{written.name or 'call'}: {(query or written.arguments)[:200]}")
-                results.append((call, (yield from self._serve(history, query, is_allowed=is_allowed))))
+                results.append(
+                    (call, (yield from self._serve(history, query, is_allowed=is_allowed)))
+                )
             turn = Message("assistant", extract_final_text(reply.text), tool_calls=calls)
             turns.append(_Turn(turn, tuple(results)))
         return history.build_answer("", "", trace, "max rounds")
 
-    def _build_request(self, prompt: Sequence[Message], turns: Sequence[_Turn], passages: tuple[Passage, ...]) -> Generate:
+    def _build_request(
+        self, prompt: Sequence[Message], turns: Sequence[_Turn], passages: tuple[Passage, ...]
+    ) -> Generate:
         """Build the request for the next reply."""
         messages = list(prompt)
         for turn in turns:
-            results = (Message("tool", result.text, call_id=call.call_id) for call, result in turn.results)
+            results = (
+                Message("tool", result.text, call_id=call.call_id) for call, result in turn.results
+            )
             messages += [turn.message, *results]
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         tools = (Tool(SEARCH, self.description, json.dumps(_PARAMETERS)),)
-        return Generate(tuple(messages), decoding, tools=tools, passages=passages, may_be_too_long=True)
+        return Generate(
+            tuple(messages), decoding, tools=tools, passages=passages, may_be_too_long=True
+        )
 
     def _serve(self, history: History, query: str | None, *, is_allowed: bool) -> Plan[Observation]:
         """Return the result of a call."""
         if query is None:
-            return history.observe(f'This call cannot be made. Call {SEARCH} with the arguments {{"query": "..."}}.')
+            return history.observe(
+                f'This call cannot be made. Call {SEARCH} with the arguments {{"query": "..."}}.'
+            )
         if not is_allowed:
             return history.observe(NO_MORE)
         return (yield from history.search(query, self.n, self.prompt))
 
 
 def _repair(call: ToolCall, number: int) -> ToolCall:
-    """Return a call as later turns may repeat it: servers refuse arguments that are no JSON object, and calls without id."""
+    """Return a call as later turns may repeat it: servers refuse arguments that are no JSON object,
+    and calls without id.
+    """
     try:
         is_object = isinstance(json.loads(call.arguments), dict)
     except ValueError:
@@ -124,7 +155,9 @@ def _repair(call: ToolCall, number: int) -> ToolCall:
 
 
 def _read_query(call: ToolCall) -> str | None:
-    """Return the query of a call of the search, or None if it is a call of something else or without a query."""
+    """Return the query of a call of the search, or None if it is a call of something else or
+    without a query.
+    """
     try:
         arguments: Any = json.loads(call.arguments)
     except ValueError:

@@ -1,4 +1,6 @@
-"""Retrieval where the reader is unsure: passages are shown if a token of the answer without them is improbable."""
+"""Retrieval where the reader is unsure: passages are shown if a token of the answer without them is
+improbable.
+"""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +19,11 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A strategy that answers without passages, and from the placed ones if that answer is unknown or unsure.
+    """A strategy that answers without passages, and from the placed ones if that answer is unknown
+    or unsure.
 
-    An answer is as sure as its least probable token. A threshold of 0 shows passages for unknown answers only, one of 1 for
-    all but certain ones.
+    An answer is as sure as its least probable token. A threshold of 0 shows passages for unknown
+    answers only, one of 1 for all but certain ones.
 
     Args:
         prompt: Templates of the prompts.
@@ -36,16 +39,20 @@ class Unsure:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a threshold that is no probability, and samples, which have no one answer."""
+        """Raise ConfigError for a threshold that is no probability, and samples, which have no one
+        answer.
+        """
         if not 0 <= self.threshold <= 1 or self.decoding.samples > 1:
             raise ConfigError(
-                f"strategy.plan.threshold={self.threshold} must be from 0 to 1, and decoding.samples={self.decoding.samples} "
-                "must be 1."
+                f"strategy.plan.threshold={self.threshold} must be from 0 to 1, and "
+                f"decoding.samples={self.decoding.samples} must be 1."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer without passages; if it is unknown or unsure, request one with them."""
-        (reply,) = yield [build_request(self.prompt, question, (), replace(self.decoding, logprobs=True))]
+        (reply,) = yield [
+            build_request(self.prompt, question, (), replace(self.decoding, logprobs=True))
+        ]
         text = extract_final_text(reply.text)
         first = Vote().choose(question, PromptReplies((extract_answer(text),), (text,)))
         sureness = math.exp(min(reply.logprobs)) if reply.logprobs else 0.0

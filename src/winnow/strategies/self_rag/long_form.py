@@ -17,13 +17,20 @@ from winnow.strategies.self_rag.reflection import (
     cut_segment,
     remove_reflection_tokens,
 )
-from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
+from winnow.strategies.self_rag.segments import (
+    Retrieval,
+    build_segment_request,
+    build_unaided_request,
+    choose_passages,
+)
 from winnow.strategies.self_rag.short_form import check_greedy
 
 
 @dataclass(frozen=True, slots=True)
 class _Beam:
-    """A reply so far, with its score, the passages of its segments, and whether the model retrieves again."""
+    """A reply so far, with its score, the passages of its segments, and whether the model retrieves
+    again.
+    """
 
     reply: str = ""
     score: float = 1.0
@@ -35,13 +42,15 @@ class _Beam:
 class SelfRagLong:
     """A strategy that lets a Self-RAG model write a long answer, segment by segment.
 
-    At each step, every open beam is continued from every passage up to the point where the model would retrieve again; the
-    beams with the largest product of segment scores are kept. A segment is scored up to where it is cut, and a negative score,
-    which utility can give, counts as 0. In contrast to the published code, a finished beam stays among the others while they
-    go on, and utility counts (there, a loop over the tokens of support leaves it out).
+    At each step, every open beam is continued from every passage up to the point where the model
+    would retrieve again; the beams with the largest product of segment scores are kept. A segment
+    is scored up to where it is cut, and a negative score, which utility can give, counts as 0. In
+    contrast to the published code, a finished beam stays among the others while they go on, and
+    utility counts (there, a loop over the tokens of support leaves it out).
 
     Args:
-        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a
+            passage.
         decoding: Generation settings of a segment, greedy.
         retrieval: When passages are shown, also within a reply.
         score: Score of a segment.
@@ -71,7 +80,9 @@ class SelfRagLong:
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request the decision to retrieve, then segments until every beam is finished, or one reply without passages."""
+        """Request the decision to retrieve, then segments until every beam is finished, or one
+        reply without passages.
+        """
         passages, trace = yield from choose_passages(
             question, contexts, self.retrieval, self.correction, self.prompt, self.decoding
         )
@@ -86,10 +97,14 @@ class SelfRagLong:
                 break
             pairs = [(beam, passage) for beam in growing for passage in passages]
             segments = yield [
-                build_segment_request(self.prompt, question, self.decoding, reply=beam.reply, passage=passage)
+                build_segment_request(
+                    self.prompt, question, self.decoding, reply=beam.reply, passage=passage
+                )
                 for beam, passage in pairs
             ]
-            grown = [self._extend(*pair, segment) for pair, segment in zip(pairs, segments, strict=True)]
+            grown = [
+                self._extend(*pair, segment) for pair, segment in zip(pairs, segments, strict=True)
+            ]
             finished = [beam for beam in beams if not beam.is_open]
             beams = sorted([*finished, *grown], key=lambda beam: -beam.score)[: self.beam_width]
         best = beams[0]
@@ -109,8 +124,8 @@ class SelfRagLong:
     def _cut(self, segment: Generation) -> tuple[str, bool]:
         """Return the text of a segment up to where the model retrieves again, and whether it does.
 
-        The model retrieves where it wrote the token for it or, with adaptive retrieval, where it wrote that for no retrieval
-        although the probability of the other one exceeds the threshold.
+        The model retrieves where it wrote the token for it or, with adaptive retrieval, where it
+        wrote that for no retrieval although the probability of the other one exceeds the threshold.
         """
         text = segment.text.split("\n\n")[0]
         ends = [text.index(RETRIEVE)] if RETRIEVE in text else []

@@ -1,4 +1,6 @@
-"""Reflection tokens, by which a Self-RAG model criticises what it writes, and the scores that their probabilities give."""
+"""Reflection tokens, by which a Self-RAG model criticises what it writes, and the scores that their
+probabilities give.
+"""
 
 import math
 import re
@@ -13,15 +15,21 @@ from winnow.records import Generation
 
 RETRIEVE, NO_RETRIEVAL = "[Retrieval]", "[No Retrieval]"
 RELEVANCE: Mapping[str, float] = {"[Relevant]": 1.0, "[Irrelevant]": 0.0}
-SUPPORT: Mapping[str, float] = {"[Fully supported]": 1.0, "[Partially supported]": 0.5, "[No support / Contradictory]": 0.0}
+SUPPORT: Mapping[str, float] = {
+    "[Fully supported]": 1.0,
+    "[Partially supported]": 0.5,
+    "[No support / Contradictory]": 0.0,
+}
 UTILITY: Mapping[str, float] = {f"[Utility:{grade}]": (grade - 3) / 2 for grade in range(1, 6)}
 """Tokens of each kind with their values."""
 TOKENS = (RETRIEVE, NO_RETRIEVAL, *RELEVANCE, *SUPPORT, *UTILITY)
-_ANY_TOKEN = re.compile("|".join(map(re.escape, (*TOKENS, "[Continue to Use Evidence]", "<paragraph>", "</paragraph>"))))
+_ANY_TOKEN = re.compile(
+    "|".join(map(re.escape, (*TOKENS, "[Continue to Use Evidence]", "<paragraph>", "</paragraph>")))
+)
 
 _MISSING_LOGPROBS = (
-    "Self-RAG needs the log-probabilities of all reflection tokens, which this reader does not report. Use a local reader "
-    "with reader.engine.runtime=torch, and a model with these tokens."
+    "Self-RAG needs the log-probabilities of all reflection tokens, which this reader does not "
+    "report. Use a local reader with reader.engine.runtime=torch, and a model with these tokens."
 )
 
 
@@ -29,10 +37,11 @@ _MISSING_LOGPROBS = (
 class SegmentScore:
     """Weights of the parts of a segment's score.
 
-    The score is likelihood x exp(mean log-probability of the tokens) + relevance x P(relevant) + support x (P(fully) + 0.5
-    P(partially supported)) + utility x the expected value of the grades 1 to 5 as -1, -0.5, 0, 0.5 and 1. Each probability is
-    that of a token against the others of its kind: those of relevance at the first position, the others where the model
-    first wrote a token of the kind. A kind that the model did not write adds nothing.
+    The score is likelihood x exp(mean log-probability of the tokens) + relevance x P(relevant) +
+    support x (P(fully) + 0.5 P(partially supported)) + utility x the expected value of the grades 1
+    to 5 as -1, -0.5, 0, 0.5 and 1. Each probability is that of a token against the others of its
+    kind: those of relevance at the first position, the others where the model first wrote a token
+    of the kind. A kind that the model did not write adds nothing.
 
     Args:
         relevance: Weight of relevance (published: 1).
@@ -50,8 +59,14 @@ class SegmentScore:
     likelihood: float = 1.0
 
     def compute(self, segment: Generation) -> float:
-        """Compute the score of a segment; raise ReaderError if the reader reported no log-probabilities."""
-        if segment.logprobs is None or segment.token_logprobs is None or segment.token_positions is None:
+        """Compute the score of a segment; raise ReaderError if the reader reported no
+        log-probabilities.
+        """
+        if (
+            segment.logprobs is None
+            or segment.token_logprobs is None
+            or segment.token_positions is None
+        ):
             raise ReaderError(_MISSING_LOGPROBS)
         mean = sum(segment.logprobs) / len(segment.logprobs) if segment.logprobs else -math.inf
         return (
@@ -65,7 +80,8 @@ class SegmentScore:
 def compute_retrieval_probability(segment: Generation, position: int = 0) -> float:
     """Compute P(retrieve) against P(no retrieval) at a position of a reply.
 
-    The published code for short answers divides the log-probabilities, by which a smaller probability gives a larger share.
+    The published code for short answers divides the log-probabilities, by which a smaller
+    probability gives a larger share.
 
     Raises:
         ReaderError: If the reader reported no log-probabilities.
@@ -77,12 +93,18 @@ def compute_retrieval_probability(segment: Generation, position: int = 0) -> flo
 
 
 def cut_segment(segment: Generation, text: str) -> Generation:
-    """Return a segment with only the beginning of its text, and the log-probabilities up to the next reflection token.
+    """Return a segment with only the beginning of its text, and the log-probabilities up to the
+    next reflection token.
 
-    Readers report no positions of other tokens, so that the likelihood may include some tokens between both.
+    Readers report no positions of other tokens, so that the likelihood may include some tokens
+    between both.
     """
     positions = segment.token_positions or {}
-    later = [position for token, written in positions.items() for position in written[text.count(token) :]]
+    later = [
+        position
+        for token, written in positions.items()
+        for position in written[text.count(token) :]
+    ]
     if not later:
         return structs.replace(segment, text=text)
     steps = min(later)
@@ -90,8 +112,12 @@ def cut_segment(segment: Generation, text: str) -> Generation:
         segment,
         text=text,
         logprobs=None if segment.logprobs is None else segment.logprobs[:steps],
-        token_logprobs={token: values[:steps] for token, values in (segment.token_logprobs or {}).items()},
-        token_positions={token: tuple(p for p in written if p < steps) for token, written in positions.items()},
+        token_logprobs={
+            token: values[:steps] for token, values in (segment.token_logprobs or {}).items()
+        },
+        token_positions={
+            token: tuple(p for p in written if p < steps) for token, written in positions.items()
+        },
     )
 
 
@@ -103,18 +129,30 @@ def remove_reflection_tokens(text: str) -> str:
 def _find_first(segment: Generation, tokens: Mapping[str, float]) -> int | None:
     """Return the first position at which one of the tokens was written, or None."""
     positions = segment.token_positions or {}
-    return min((position for token in tokens for position in positions.get(token, ())), default=None)
+    return min(
+        (position for token in tokens for position in positions.get(token, ())), default=None
+    )
 
 
-def _compute_expectation(segment: Generation, values: Mapping[str, float], position: int | None) -> float:
-    """Return the mean of the values, weighted by the probabilities of their tokens at a position; 0 without any."""
+def _compute_expectation(
+    segment: Generation, values: Mapping[str, float], position: int | None
+) -> float:
+    """Return the mean of the values, weighted by the probabilities of their tokens at a position; 0
+    without any.
+    """
     logprobs = segment.token_logprobs or {}
     at_position: Sequence[float] = [
-        logprobs[token][position] if position is not None and position < len(logprobs.get(token, ())) else -math.inf
+        (
+            logprobs[token][position]
+            if position is not None and position < len(logprobs.get(token, ()))
+            else -math.inf
+        )
         for token in values
     ]
     largest = max(at_position)
     if largest == -math.inf:
         return 0.0
     weights = [math.exp(logprob - largest) for logprob in at_position]
-    return sum(weight * value for weight, value in zip(weights, values.values(), strict=True)) / sum(weights)
+    return sum(
+        weight * value for weight, value in zip(weights, values.values(), strict=True)
+    ) / sum(weights)

@@ -8,7 +8,12 @@ from winnow.errors import ConfigError
 from winnow.records import Context, Decoding, Generate, Message, Passage, Plan, Question
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS, compute_retrieval_probability
+from winnow.strategies.self_rag.reflection import (
+    NO_RETRIEVAL,
+    RETRIEVE,
+    TOKENS,
+    compute_retrieval_probability,
+)
 
 When = Literal["adaptive", "always", "never"]
 
@@ -18,8 +23,10 @@ class Retrieval:
     """When a Self-RAG model is shown passages.
 
     Args:
-        when: "always", "never", or "adaptive": if the model's probability of the token for retrieval is high enough.
-        threshold: Probability, against that of no retrieval, which must be exceeded (published: 0.2).
+        when: "always", "never", or "adaptive": if the model's probability of the token for
+            retrieval is high enough.
+        threshold: Probability, against that of no retrieval, which must be exceeded (published:
+            0.2).
 
     """
 
@@ -31,12 +38,21 @@ class Retrieval:
     def __post_init__(self) -> None:
         """Raise ConfigError for an unknown word and for a threshold that is not a probability."""
         if self.when not in ("adaptive", "always", "never"):
-            raise ConfigError(f"strategy.plan.retrieval.when must be adaptive, always or never; received {self.when!r}.")
+            raise ConfigError(
+                "strategy.plan.retrieval.when must be adaptive, always or never; received "
+                f"{self.when!r}."
+            )
         if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"strategy.plan.retrieval.threshold must be in [0, 1]; received {self.threshold}.")
+            raise ConfigError(
+                f"strategy.plan.retrieval.threshold must be in [0, 1]; received {self.threshold}."
+            )
 
-    def decide(self, question: Question, prompt: Prompt, decoding: Decoding) -> Plan[tuple[bool, str]]:
-        """Decide at the beginning of a reply, by one generated token if need be. Return the decision and its record."""
+    def decide(
+        self, question: Question, prompt: Prompt, decoding: Decoding
+    ) -> Plan[tuple[bool, str]]:
+        """Decide at the beginning of a reply, by one generated token if need be. Return the
+        decision and its record.
+        """
         if self.when != "adaptive":
             return self.when == "always", f"retrieval: {self.when}"
         one_token = replace(decoding, max_new_tokens=1)
@@ -70,12 +86,18 @@ def choose_passages(
 
 
 def build_segment_request(
-    prompt: Prompt, question: Question, decoding: Decoding, *, reply: str = "", passage: Passage | None = None
+    prompt: Prompt,
+    question: Question,
+    decoding: Decoding,
+    *,
+    reply: str = "",
+    passage: Passage | None = None,
 ) -> Generate:
     """Build the request for the next segment of a reply.
 
     Args:
-        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a
+            passage.
         question: Question to ask.
         decoding: Generation settings.
         reply: Reply so far.

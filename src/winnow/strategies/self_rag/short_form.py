@@ -1,4 +1,6 @@
-"""Self-RAG for short answers: one segment from each passage, of which the best, or the best answer, wins."""
+"""Self-RAG for short answers: one segment from each passage, of which the best, or the best answer,
+wins.
+"""
 
 import string
 from collections.abc import Sequence
@@ -11,7 +13,12 @@ from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.self_rag.reflection import SegmentScore, remove_reflection_tokens
-from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
+from winnow.strategies.self_rag.segments import (
+    Retrieval,
+    build_segment_request,
+    build_unaided_request,
+    choose_passages,
+)
 from winnow.text.normalization import normalize
 
 Choose = Literal["best", "sum"]
@@ -19,17 +26,20 @@ Choose = Literal["best", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class SelfRag:
-    """A strategy that lets a Self-RAG model answer from each passage, and chooses by its reflection tokens.
+    """A strategy that lets a Self-RAG model answer from each passage, and chooses by its reflection
+    tokens.
 
     With a correction it is Self-CRAG: the passages are the knowledge that CRAG's correction gives.
 
     Args:
-        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a
+            passage.
         decoding: Generation settings, greedy.
         retrieval: When passages are shown.
         score: Score of a segment.
-        choose: "best" takes the answer of the segment with the highest score (published for PopQA); "sum" adds the scores of
-            answers that are equal but for case, articles and punctuation (ARC-Challenge and PubHealth: of equal strings).
+        choose: "best" takes the answer of the segment with the highest score (published for PopQA);
+            "sum" adds the scores of answers that are equal but for case, articles and punctuation
+            (ARC-Challenge and PubHealth: of equal strings).
         correction: Correction of the retrieved passages, or None.
 
     """
@@ -47,10 +57,14 @@ class SelfRag:
         """Raise ConfigError for samples, and for an unknown choice."""
         check_greedy(self.decoding)
         if self.choose not in ("best", "sum"):
-            raise ConfigError(f"strategy.plan.choose must be best or sum; received {self.choose!r}.")
+            raise ConfigError(
+                f"strategy.plan.choose must be best or sum; received {self.choose!r}."
+            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request the decision to retrieve, then an answer from each passage, or one without passages."""
+        """Request the decision to retrieve, then an answer from each passage, or one without
+        passages.
+        """
         passages, trace = yield from choose_passages(
             question, contexts, self.retrieval, self.correction, self.prompt, self.decoding
         )
@@ -58,21 +72,42 @@ class SelfRag:
             (reply,) = yield [build_unaided_request(self.prompt, question, self.decoding)]
             answer = read_answer(reply)
             return Answer(answer, is_unknown(answer), reply=reply.text, trace=trace)
-        segments = yield [build_segment_request(self.prompt, question, self.decoding, passage=passage) for passage in passages]
-        answers, scores = [read_answer(segment) for segment in segments], [self.score.compute(s) for s in segments]
+        segments = yield [
+            build_segment_request(self.prompt, question, self.decoding, passage=passage)
+            for passage in passages
+        ]
+        answers, scores = (
+            [read_answer(segment) for segment in segments],
+            [self.score.compute(s) for s in segments],
+        )
         totals: dict[object, float] = {}
-        keys = [_normalize_answer(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
+        keys = [
+            _normalize_answer(answer) if self.choose == "sum" else index
+            for index, answer in enumerate(answers)
+        ]
         for key, score in zip(keys, scores, strict=True):
             totals[key] = totals.get(key, 0.0) + score
         winner = max(totals, key=lambda key: totals[key])
-        best = max((index for index, key in enumerate(keys) if key == winner), key=lambda index: scores[index])
+        best = max(
+            (index for index, key in enumerate(keys) if key == winner),
+            key=lambda index: scores[index],
+        )
         trace = (*trace, "scores: " + ", ".join(f"{score:.3f}" for score in scores))
         answer = answers[best]
-        return Answer(answer, is_unknown(answer), tuple(answers), (passages[best],), segments[best].text, trace)
+        return Answer(
+            answer,
+            is_unknown(answer),
+            tuple(answers),
+            (passages[best],),
+            segments[best].text,
+            trace,
+        )
 
 
 def _normalize_answer(answer: str) -> str:
-    """Return an answer without case, articles and punctuation. An article stays if it is the answer, such as option "A"."""
+    """Return an answer without case, articles and punctuation. An article stays if it is the
+    answer, such as option "A".
+    """
     return normalize(answer) or answer.lower().strip(f"{string.punctuation} ")
 
 
@@ -85,6 +120,7 @@ def check_greedy(decoding: Decoding) -> None:
     """Raise ConfigError unless one greedy reply is requested."""
     if decoding.samples > 1 or decoding.temperature > 0:
         raise ConfigError(
-            "Self-RAG scores one greedy segment per passage; received decoding.samples="
-            f"{decoding.samples} and decoding.temperature={decoding.temperature}. Set decoding=greedy."
+            "Self-RAG scores one greedy segment per passage; received "
+            f"decoding.samples={decoding.samples} and "
+            f"decoding.temperature={decoding.temperature}. Set decoding=greedy."
         )
