@@ -133,7 +133,7 @@ def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
     """
     answers = [answer for question in questions for answer in question.answers]
     unspaced = count_unspaced(answers)
-    if unspaced * 20 < len(answers):
+    if not unspaced or unspaced * 20 < len(answers):
         return []
     return [
         f"{unspaced} of {len(answers)} accepted answers are in scripts without spaces between "
@@ -151,11 +151,7 @@ def note_contradictions(rankings: Rankings, questions: Sequence[Question]) -> li
     in their best passages and hardly one has a gold passage there, or the reverse, the ids or the
     answers of the files do not belong together.
     """
-    both = [
-        question
-        for question in questions
-        if question.gold_passage_ids and question.answers != (question.text,)
-    ]
+    both = [question for question in questions if question.gold_passage_ids and question.answers]
     if len(both) < _MIN_COMPARED:
         return []
     tops = [rankings.hits[question.question_id][:_COMPARED_DEPTH] for question in both]
@@ -210,14 +206,14 @@ def compute_quality_rows(
     `depth`.
 
     Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it
-    has a second row with recall@k, nDCG@10, MRR and MAP. Questions whose only answer is their own
-    text, as in BEIR, count as having no answer.
+    has a second row with recall@k, nDCG@10, MRR and MAP. Questions without an accepted answer, as
+    in BEIR, count in the second alone.
     """
     hits, rows, depths = rankings.hits, [], [k for k in DEPTHS if k <= depth]
     for split in dict.fromkeys(question.split for question in questions):
         selected = [question for question in questions if question.split == split]
         undefined = dict.fromkeys(RANK_MEASURES, build_undefined_interval())
-        answered = [question for question in selected if question.answers != (question.text,)]
+        answered = [question for question in selected if question.answers]
         if answered:
             contains_answer = [
                 [hit.has_answer for hit in hits[question.question_id]] for question in answered

@@ -43,6 +43,7 @@ from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.strategies.teaching import Teacher
 from winnow.sweeps.shards import Shard
+from winnow.targets import require_targets
 
 
 def train_joint(jobs: Sequence[Settings]) -> Summary:
@@ -189,6 +190,8 @@ def _load_groups(
     rankings = read_rankings(project.rankings.require(), questions)
     groups = []
     for question in questions:
+        if not project.settings.joint.data.pairs:  # which learn from labels
+            require_targets(question)
         retrieved = [
             context for context in build_ranked_contexts(rankings, question) if context.rank
         ]

@@ -2,6 +2,7 @@
 
 import unicodedata
 
+from winnow.errors import InputError
 from winnow.records import Question
 
 _SYMBOLS = frozenset({"So", "Sk", "Cn", "Co"})
@@ -13,6 +14,17 @@ def select_targets(question: Question) -> tuple[str, ...]:
     writable answers.
     """
     return (question.target,) if question.target.strip() else select_writable_answers(question)
+
+
+def require_targets(question: Question) -> tuple[str, ...]:
+    """Return the answers that training may learn; raise InputError if there is none."""
+    targets = select_targets(question)
+    if not targets:
+        raise InputError(
+            f"Question {question.question_id!r} has no answer that is not blank, which training "
+            "learns. Correct the data set, or remove the question from it."
+        )
+    return targets
 
 
 def select_writable_answers(question: Question) -> tuple[str, ...]:

@@ -26,7 +26,11 @@ def test_names_questions_and_json_lines(tmp_path: Path) -> None:
     for name in ("names.txt", "questions.txt", "topics.jsonl"):
         questions = list(Biography(str(tmp_path / name)))
         assert [(question.question_id, question.text) for question in questions] == expected
-        assert [question.answers for question in questions] == [("Ada Lovelace",), ("Who",)]
+        assert [json.loads(question.meta) for question in questions] == [
+            {"topic": "Ada Lovelace"},
+            {"topic": "Who"},
+        ]
+        assert not any(question.answers for question in questions)
 
 
 def test_wrong_input_is_refused(tmp_path: Path) -> None:

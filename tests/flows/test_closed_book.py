@@ -1,6 +1,9 @@
 """The closed-book filter's rows."""
 
-from flows.closed_book import build_closed_book_row
+import pytest
+
+from flows.closed_book import build_closed_book_row, check_answers
+from winnow.errors import ConfigError
 from winnow.testing import make_question
 
 
@@ -13,3 +16,10 @@ def test_kept_are_those_without_exact_match() -> None:
     assert (exact["question_id"], exact["em"], exact["kept"]) == ("q1", 1.0, False)
     assert (part["question_id"], part["em"], part["kept"]) == ("q2", 0.0, True)
     assert 0 < part["f1"] < 1
+
+
+def test_questions_without_accepted_answers_are_refused() -> None:
+    """Such as those of BEIR: the filter compares answers."""
+    check_answers([make_question()], "nq")
+    with pytest.raises(ConfigError, match=r"1 of 2 questions of dataset=beir"):
+        check_answers([make_question(), make_question(answers=())], "beir")

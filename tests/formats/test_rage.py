@@ -22,7 +22,7 @@ PASSAGES = [
 ]
 QUESTIONS = [
     Question("q1", "who?", ("Ada", "Ada L."), ("d1",)),
-    Question("q2", "what?", ("what?",), ("d2", "d1")),
+    Question("q2", "what?", (), ("d2", "d1")),
 ]
 MAPS = {
     "q1": RelevanceMap(("d1",), ("d3",), ("d2",)),

@@ -3,12 +3,16 @@
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.metrics.answer_source import AnswerSource
+from winnow.metrics.breakdowns import AnswerType
 from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.metrics.selective import SelectiveAccuracy
 from winnow.reports.cells import CellResult, build_metrics_table
 from winnow.sweeps.labels import CellLabels
-from winnow.testing import make_sample
+from winnow.testing import make_context, make_sample, run_scripted_plan
 
 NM, POOLS = NotMajority("nm", "%NM"), NotMajorityOfPools("nm_pool", "%NM of pools")
 TWO = ("Jane Austen", "Austen")
@@ -42,3 +46,22 @@ def test_headings_name_any_dialect_but_squads() -> None:
         ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"
     ):
         ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
+
+
+def test_without_accepted_answers_nothing_is_right_or_wrong() -> None:
+    """BEIR's questions and biographies have none: each metric that needs them is undefined."""
+    context = make_context(1, "Emma")
+    bare = make_sample("Emma", 0, (), contexts=[context], candidates=("Emma",))
+    metrics = [
+        ExactMatch("em", "EM"),
+        F1("f1", "F1"),
+        Accuracy("a", "A"),
+        NotMajority("nm", "%NM"),
+        AnswerSource("s", "S", outcome="right"),
+    ]
+    assert [metric.score(bare) for metric in metrics] == [None] * 5
+    assert NotMajorityOfPools("p", "P").compute_terms(bare) == (0.0, 0.0)
+    assert SelectiveAccuracy("x", "X").compute_terms(bare) == (0.0, 0.0)
+    judged = JudgedAccuracy("j", "J", template="{question}{answers}{answer}")
+    assert run_scripted_plan(judged.plan(bare), []) == (None, [])
+    assert AnswerType("type", "Type").assign_groups([bare]) == ["none"]

@@ -31,7 +31,8 @@ ANSWER = "Ada was a mathematician. She died in 1852."
 def sample(answer: str = ANSWER, **fields: object) -> Sample:
     """A biography of Ada with three retrieved passages."""
     contexts = tuple(make_context(rank, f"text {rank}") for rank in (1, 2, 3))
-    return replace(make_sample(answer, answers=("Ada", "Lovelace"), **fields), ranking=contexts)
+    one = make_sample(answer, answers=(), **fields)
+    return replace(one, question=replace(one.question, meta='{"topic": "Ada"}'), ranking=contexts)
 
 
 def test_a_score_with_its_penalty() -> None:
@@ -204,3 +205,10 @@ def test_a_topic_without_an_article_is_undefined(tmp_path: Path) -> None:
     file.write_text('{"title": "Ada", "text": " "}\n')
     with pytest.raises(InputError, match="line 1: expected an object with a title and a text"):
         run_scripted_plan(metric.plan(sample()), [["- a", "- b"]])
+
+
+def test_a_question_without_a_topic_is_refused() -> None:
+    """By name, with the field that it lacks."""
+    bare = replace(sample(), question=replace(sample().question, meta=""))
+    with pytest.raises(InputError, match=r"no topic, which FactScore needs.*\"topic\""):
+        run_scripted_plan(METRIC.plan(bare), [["- a fact", "- another"]])

@@ -44,12 +44,12 @@ def test_undefined_is_no_number() -> None:
 
 
 def test_a_question_without_candidates_counts_among_all() -> None:
-    """%NM is of all questions as soon as one has candidates; one without accepted answers and
-    candidates is no error.
+    """%NM is of all questions as soon as one has candidates; it is undefined for one without
+    accepted answers.
     """
     missed = make_sample("Emma", 0, TWO, candidates=("austen",))
     alone = make_sample("Emma", 1, TWO)
     intervals = evaluate([NM, POOLS], [missed, alone])
     assert (intervals["nm"].mean, intervals["nm"].n) == (0.5, 2)
     assert intervals["nm_pool"].counts == (1.0, 1.0)
-    assert NM.score(make_sample("Emma", 2, ())) == 0.0
+    assert NM.score(make_sample("Emma", 2, ())) is None

@@ -38,11 +38,11 @@ def test_replies_from_labels() -> None:
 
 
 def test_annotated_passages_and_questions_without_answers() -> None:
-    """Annotated passages alone are cited; a BEIR query, whose answer is its own text, has citations
+    """Annotated passages alone are cited; a query of BEIR, which has no answer, has citations
     alone.
     """
     contexts = [replace(context, is_gold=context is CONTEXTS[0]) for context in CONTEXTS]
-    beir = Question("q1", "who?", ("who?",), ("p1",))
+    beir = Question("q1", "who?", (), ("p1",))
     (example,) = CitationMix().build_examples([(beir, contexts)], PROMPT, 0)
     assert example.completion == "[1]"
 

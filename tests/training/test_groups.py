@@ -13,11 +13,11 @@ ONE = (make_context(1, "a"),)
 
 
 def test_what_nothing_can_be_learnt_from_is_refused() -> None:
-    """No context; empty answers only; likelihoods of another ranking."""
+    """No context; empty answers only, once one is learned; likelihoods of another ranking."""
     with pytest.raises(InputError, match="'q1' has no contexts"):
         Group(make_question(), ())
-    with pytest.raises(InputError, match="has only blank answers"):
-        Group(make_question(answers=["", " "]), ONE)
+    with pytest.raises(InputError, match="'q1' has no answer that is not blank"):
+        Group(make_question(answers=["", " "]), ONE).sample_target(0, 0)
     with pytest.raises(InputError, match="has 2 answer_log_probs but 1 contexts"):
         Group(make_question(), ONE, answer_log_probs=(0.0, 1.0))
 

@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 class BeirQueries:
     """A parser of the queries that have at least one relevant document.
 
-    BEIR has no short answers. `answers` contains the query itself, so that exact match and F1 are
-    meaningless. Recall is measured with the gold passages.
+    BEIR has no short answers: `answers` is empty, so that exact match and F1 are undefined. Recall
+    is measured with the gold passages.
 
     Args:
         path: File of queries, in the format of queries.jsonl or queries.tsv.
@@ -32,7 +32,7 @@ class BeirQueries:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     path: Annotated[str, InputFile]
     qrels: Annotated[str, InputFile]
@@ -51,7 +51,7 @@ class BeirQueries:
             if query_id in relevant_ids:
                 missing.discard(query_id)
                 text = require_text(query, path, line_number, "query")
-                yield Question(query_id, text, (text,), tuple(relevant_ids[query_id]))
+                yield Question(query_id, text, (), tuple(relevant_ids[query_id]))
         if missing:
             message = (
                 f"{path} lacks {len(missing)} of the {len(relevant_ids)} queries with relevant "

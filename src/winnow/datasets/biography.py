@@ -1,5 +1,6 @@
 """Parser of Biography: people of whom a model writes a biography, which FactScore evaluates."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ class Biography:
 
     A line is a name, as in FactScore's lists; a question "Who is ...?", as in CRAG's; or, in a file
     named .jsonl, an object with "topic", as in FactScore's and Self-RAG's files. The name is the id
-    of the question. There are no short answers: `answers` contains the name, so that exact match
-    and F1 are meaningless.
+    of the question and the topic of its metadata. There are no short answers: `answers` is empty,
+    so that exact match and F1 are undefined.
 
     Args:
         path: File of names or of JSON lines.
@@ -46,7 +47,9 @@ class Biography:
                 expected = f"a person who is not already in line {line_numbers[topic]}"
                 raise InputError.from_line(path, line_number, received=topic, expected=expected)
             line_numbers[topic] = line_number
-            yield Question(topic, self.template.format(topic=topic), (topic,))
+            yield Question(
+                topic, self.template.format(topic=topic), (), meta=json.dumps({"topic": topic})
+            )
 
     def _read_topics(self, path: Path) -> Iterator[tuple[int, str]]:
         """Yield the line number and the name of each person."""

@@ -36,4 +36,4 @@ class RageQueries:
             relevance_map = maps.get(row["_id"])
             if relevance_map and relevance_map.relevant:
                 text = require_text(row["text"], file, number, "text")
-                yield Question(row["_id"], text, (text,), relevance_map.relevant)
+                yield Question(row["_id"], text, (), relevance_map.relevant)

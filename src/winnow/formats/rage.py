@@ -124,7 +124,7 @@ def _iter_pairs(
     kind: str, questions: Sequence[Question], maps: Mapping[str, RelevanceMap]
 ) -> Iterator[dict[str, Any]]:
     for question in questions:
-        answers = [answer for answer in question.answers if answer != question.text]
+        answers = list(question.answers)
         for passage_id in getattr(maps[question.question_id], kind):
             row: dict[str, Any] = {"query-id": question.question_id, "corpus-id": passage_id}
             yield row | ({"short_answers": answers} if kind == "relevant" and answers else {})

@@ -59,6 +59,8 @@ class AnswerSource(MeanMetric):
             return None
         if sample.prediction.unknown or not any(map(str.isalnum, normalize(answer))):
             return None
+        if self.outcome != "any" and not sample.question.answers:
+            return None
         if self.outcome != "any":
             is_right = exact_match(answer, sample.question.answers) == 1.0
             if is_right != (self.outcome == "right"):

@@ -254,8 +254,11 @@ class AnswerType(Breakdown):
     revision: ClassVar[int] = 1
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the form of the first accepted answer of each sample."""
-        return [classify_answer(sample.question.answers[0]) for sample in samples]
+        """Return the form of the first accepted answer of each sample, or "none"."""
+        return [
+            classify_answer(sample.question.answers[0]) if sample.question.answers else "none"
+            for sample in samples
+        ]
 
 
 def classify_answer(answer: str) -> str:

@@ -4,6 +4,8 @@ Each metric has several dialects, which are the rules of published implementatio
 `winnow.metrics.answer`).
 """
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
@@ -32,6 +34,15 @@ class _Correctness(MeanMetric):
                 f"received {self.dialect!r}."
             )
 
+    @abstractmethod
+    def score_answer(self, answer: str, accepted: Sequence[str]) -> float:
+        """Compare an answer with the accepted ones, of which there is at least one."""
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the score of the answer, or None if the data set has no answer to the question."""
+        accepted = sample.question.answers
+        return self.score_answer(sample.prediction.answer, accepted) if accepted else None
+
     @property
     def heading(self) -> str:
         """Return the title, followed by the dialect if it is not SQuAD's."""
@@ -46,9 +57,9 @@ class ExactMatch(_Correctness):
 
     revision: ClassVar[int] = 1
 
-    def score(self, sample: Sample) -> float:
+    def score_answer(self, answer: str, accepted: Sequence[str]) -> float:
         """Return 1.0 for an exact match, else 0.0."""
-        return exact_match(sample.prediction.answer, sample.question.answers, self.dialect)
+        return exact_match(answer, accepted, self.dialect)
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,9 @@ class F1(_Correctness):
 
     revision: ClassVar[int] = 2
 
-    def score(self, sample: Sample) -> float:
+    def score_answer(self, answer: str, accepted: Sequence[str]) -> float:
         """Compute the highest token F1 (0 to 1) over the accepted answers."""
-        return f1(sample.prediction.answer, sample.question.answers, self.dialect)
+        return f1(answer, accepted, self.dialect)
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,6 @@ class Accuracy(_Correctness):
 
     revision: ClassVar[int] = 1
 
-    def score(self, sample: Sample) -> float:
+    def score_answer(self, answer: str, accepted: Sequence[str]) -> float:
         """Return 1.0 if the answer contains an accepted answer, else 0.0."""
-        return accuracy(sample.prediction.answer, sample.question.answers, self.dialect)
+        return accuracy(answer, accepted, self.dialect)

@@ -2,6 +2,7 @@
 according to a judge.
 """
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -11,12 +12,12 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError, InputError, check_fields
 from winnow.identity.markers import InputFile
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.predictions import Prediction
-from winnow.records import Decoding, Generate, Message, Passage, Plan
+from winnow.records import Decoding, Generate, Message, Passage, Plan, Question
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]
@@ -107,7 +108,7 @@ class FactScore(JudgedMetric):
         ]
         if self.of == "facts":
             return float(len(facts))
-        topic = sample.question.answers[0]
+        topic = _find_topic(sample.question)
         knowledge = [self._select_passages(sample, fact) for fact in facts]
         if None in knowledge:
             return None  # the topic has no article
@@ -141,7 +142,7 @@ class FactScore(JudgedMetric):
                 "for decisions from the retrieved passages."
             )
         return load_articles(path, path.stat().st_mtime_ns).select(
-            sample.question.answers[0], fact, self.passages
+            _find_topic(sample.question), fact, self.passages
         )
 
     def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:
@@ -151,6 +152,17 @@ class FactScore(JudgedMetric):
             Decoding(max_new_tokens=max_new_tokens),
             role="judge",
         )
+
+
+def _find_topic(question: Question) -> str:
+    """Return the topic of which an answer is to state facts, from the metadata of the question."""
+    topic = json.loads(question.meta or "{}").get("topic")
+    if not isinstance(topic, str) or not topic.strip():
+        raise InputError(
+            f"Question {question.question_id!r} has no topic, which FactScore needs. Give it the "
+            'field "topic" in its metadata, as dataset=biography does.'
+        )
+    return topic
 
 
 def _format_passages(passages: Sequence[Passage]) -> str:

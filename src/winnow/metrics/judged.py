@@ -32,7 +32,7 @@ class JudgedAccuracy(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     template: str = ""
     max_new_tokens: Annotated[int, Ge(1)] = 4
@@ -50,6 +50,8 @@ class JudgedAccuracy(JudgedMetric):
         """Yield the judge's requests, and return 1.0 for "yes", 0.0 for "no", or None without a
         verdict.
         """
+        if not sample.question.answers:
+            return None
         answers = "; ".join(sample.question.answers)
         prompt = self.template.format(
             question=sample.question.text, answers=answers, answer=sample.prediction.answer

@@ -21,10 +21,14 @@ class NotMajority(MeanMetric):
     The metric is undefined if no question has candidates.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
-    def score(self, sample: Sample) -> float:
-        """Return 1.0 if the question has a correct candidate but a wrong final answer, else 0.0."""
+    def score(self, sample: Sample) -> float | None:
+        """Return 1.0 if the question has a correct candidate but a wrong final answer, else 0.0, or
+        None if it has no accepted answer.
+        """
+        if not sample.question.answers:
+            return None
         return float(_has_correct_candidate(sample) and not _is_correct(sample))
 
     def compute_row(self, sample: Sample) -> Row | None:
@@ -62,7 +66,8 @@ class NotMajorityOfPools(RatioMetric):
 
 def _has_correct_candidate(sample: Sample) -> bool:
     candidates = sample.prediction.candidates
-    return bool(candidates) and has_exact_match(candidates, sample.question.answers)
+    answers = sample.question.answers
+    return bool(candidates and answers) and has_exact_match(candidates, answers)
 
 
 def _is_correct(sample: Sample) -> bool:

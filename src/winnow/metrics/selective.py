@@ -68,6 +68,7 @@ class SelectiveAccuracy(RatioMetric):
             confidence is not None
             and confidence >= self.threshold
             and not sample.prediction.unknown
+            and bool(sample.question.answers)
         )
         is_right = (
             is_answered and exact_match(sample.prediction.answer, sample.question.answers) == 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from winnow.records import Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
-from winnow.targets import select_targets
+from winnow.targets import require_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Teacher:
         """Request log P(answer | question, context) for every context, where the answer is the
         first training target.
         """
-        answer = select_targets(question)[0]
+        answer = require_targets(question)[0]
         scores = yield [
             build_likelihood(self.prompt, question, [context], answer) for context in contexts
         ]

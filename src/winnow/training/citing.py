@@ -123,8 +123,8 @@ class CitationMix(CitationPrompts):
                 if relevant
             ]
             citations = "".join(f"[{number}]" for number in numbers)
-            has_answers = question.answers != (question.text,) and bool(select_targets(question))
-            answer = select_reply(question, prepared[numbers[0] - 1]) if has_answers else ""
+            is_answered = bool(select_targets(question))
+            answer = select_reply(question, prepared[numbers[0] - 1]) if is_answered else ""
             reply = f"{answer} {citations}".strip()
             examples.append(
                 Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply)

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from winnow.errors import ConfigError
 from winnow.records import Context, Message, Question
 from winnow.strategies.prompt import Prompt
-from winnow.targets import select_targets, select_writable_answers
+from winnow.targets import require_targets, select_targets, select_writable_answers
 from winnow.text.containment import find_shortest_answer
 from winnow.text.normalization import UNKNOWN
 
@@ -207,7 +207,7 @@ def _build_retrieved_example(
     return Example(
         f"{question.question_id}/retrieved",
         render(question, contexts),
-        select_targets(question)[0],
+        require_targets(question)[0],
     )
 
 

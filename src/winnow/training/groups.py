@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from winnow.errors import InputError
 from winnow.records import Context, Question
 from winnow.strategies.teaching import ScoredReply
-from winnow.targets import select_targets
+from winnow.targets import require_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,12 @@ class Group:
     replies: tuple[ScoredReply, ...] = ()
 
     def __post_init__(self) -> None:
-        """Validate that there are contexts and answers to learn from."""
+        """Validate that there are contexts, and values for each of them."""
         question_id = self.question.question_id
         if not self.contexts:
             raise InputError(
                 f"Question {question_id!r} has no contexts. Retrieve contexts for it, or remove it "
                 "from the split."
-            )
-        if not select_targets(self.question):
-            raise InputError(
-                f"Question {question_id!r} has only blank answers. Correct the data set, or remove "
-                "the question from it."
             )
         for field, values in (
             ("answer_log_probs", self.answer_log_probs),
@@ -60,10 +55,11 @@ class Group:
     def sample_target(self, seed: int, epoch: int) -> str:
         """Choose one of the question's answers as the target of an epoch, as in FiD.
 
-        The choice depends only on the seed, the epoch and the id of the question.
+        The choice depends only on the seed, the epoch and the id of the question. A question
+        without an answer is an InputError.
         """
         return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(
-            select_targets(self.question)
+            require_targets(self.question)
         )
 
 
