@@ -67,6 +67,7 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
     """
     rows: list[dict[str, Any]] = []
     folders = []
+    weights: dict[str, str] = {}
     for settings in jobs:
         project = Project(settings)
         if not is_trained(settings, settings.reader):
@@ -81,6 +82,7 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
             artifact = resolve_trained_reader(project, settings.reader, settings.prompt, training)
             artifact.folder.parent.mkdir(parents=True, exist_ok=True)
             folders.append(artifact.folder)
+            weights[find_weights(artifact.folder, training)] = training.name
             if artifact.is_finished:
                 remove_leftovers(artifact.folder)
                 rows.append({"reader": artifact.folder, "": "finished already"})
@@ -89,7 +91,8 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
                 check_ahead([settings])
                 print_equivalent(artifact)
                 rows += _train(project, artifact, training)
-    return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)
+    note = "\n".join(f"Weights of training={name}: {path}" for path, name in weights.items())
+    return Summary("Reader on held-out questions, % [95 % interval]", rows, note, folders)
 
 
 def _train(project: Project, artifact: Artifact, training: Training) -> list[dict[str, Any]]:

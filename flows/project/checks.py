@@ -13,12 +13,17 @@ import psutil
 
 from flows.project.artifacts import Project
 from flows.project.cells import needs_relevance, resolve_closed_book_artifact
-from flows.project.engines import resolve_closed_book_spec, resolve_engine_spec
+from flows.project.engines import (
+    resolve_closed_book_spec,
+    resolve_engine_spec,
+    resolve_reader_spec,
+)
 from flows.project.metrics import build_breakdown, build_metrics, resolve_judge_specs
-from flows.project.models import is_trained, list_trainings
+from flows.project.models import is_trained, list_trainings, resolve_trained_reader
 from flows.settings.commits import PLACEHOLDER
 from flows.settings.components import iter_components
 from flows.settings.door import list_cells
+from flows.settings.sections import Teacher, Training
 from flows.settings.typed import Settings
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten
@@ -50,8 +55,9 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
     """
     cells = list_cells(jobs)
-    for check in (check_splits, check_ranked, check_names, check_report, check_engines):
+    for check in (check_splits, check_ranked, check_names, check_trainings, check_report):
         check(cells)
+    check_engines(cells)
 
 
 def check_splits(cells: Sequence[Settings]) -> None:
@@ -130,10 +136,9 @@ def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
                 (f"joint.data.{name}", str(getattr(settings.joint.data, name)))
                 for name in ("split", "dev")
             )
-    if settings.strategy.uses_reader and is_trained(settings, settings.reader):
-        for training in list_trainings(settings):
-            yield "training.split", str(training.split)
-            yield "training.evaluation.split", str(training.evaluation.split)
+    for name, training in _iter_trainings(settings):
+        yield f"{name}.split", str(training.split)
+        yield f"{name}.evaluation.split", str(training.evaluation.split)
     for name, prompt in (
         ("prompt", settings.prompt),
         ("reader.trained_on", settings.reader.trained_on),
@@ -156,6 +161,43 @@ def check_names(cells: Sequence[Settings]) -> None:
                     f"{setting}={name} stands for one of yours. Set it to a folder or a name on "
                     "the hub."
                 )
+
+
+def check_trainings(cells: Sequence[Settings]) -> None:
+    """Check that there is a GPU for trainings in 4 bits, before their teacher is asked."""
+    for cell in cells:
+        for name, training in _iter_unfinished_trainings(cell):
+            parts = {f"{name}.settings": training.settings}
+            if training.method:
+                parts = {"method": training.method}
+            for setting, part in parts.items():
+                if not part or part.get("quantize", "none") == "none":
+                    continue
+                device = pick_device(str(part.get("device", "auto")))
+                if device.type != "cuda":
+                    raise ConfigError(
+                        f"{setting}.quantize={part['quantize']} needs a GPU, but the device is "
+                        f"{device}. Set {setting}.quantize=none."
+                    )
+
+
+def _iter_trainings(cell: Settings) -> Iterator[tuple[str, Training]]:
+    """Yield the trainings of the reader of a cell with the names of their settings, the last one
+    first.
+    """
+    if cell.strategy.uses_reader and is_trained(cell, cell.reader):
+        name = "training"
+        for training in reversed(list_trainings(cell)):
+            yield name, training
+            name += ".start"
+
+
+def _iter_unfinished_trainings(cell: Settings) -> Iterator[tuple[str, Training]]:
+    """Yield the trainings whose reader is not there yet."""
+    project = Project(cell)
+    for name, training in _iter_trainings(cell):
+        if not resolve_trained_reader(project, cell.reader, cell.prompt, training).is_finished:
+            yield name, training
 
 
 def check_report(cells: Sequence[Settings]) -> None:
@@ -195,6 +237,11 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
         ]
         roles = dict.fromkeys([*cell.retriever.engines, *cell.roles])
         makers += [partial(_resolve_role, project, role) for role in roles]
+        makers += [
+            partial(_resolve_teacher, project, training.teacher)
+            for _, training in _iter_unfinished_trainings(cell)
+            if training.teacher is not None
+        ]
         if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
             makers.append(partial(_resolve_filter, project))
         for make in makers:
@@ -207,6 +254,10 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
 
 def _resolve_filter(project: Project) -> list[EngineSpec]:
     return [resolve_closed_book_spec(project)]
+
+
+def _resolve_teacher(project: Project, teacher: Teacher) -> list[EngineSpec]:
+    return [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
 
 
 def _resolve_role(project: Project, role: Role) -> list[EngineSpec]:
@@ -255,6 +306,7 @@ def check_disk(cells: Sequence[Settings]) -> None:
 CHECKS: dict[str, Callable[[Sequence[Settings]], None]] = {
     "splits of the questions": check_splits,
     "names of models": check_names,
+    "trainings": check_trainings,
     "metrics and tables": check_report,
     "API keys and weights": check_engines,
     "servers": check_servers,

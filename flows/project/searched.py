@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from flows.project.artifacts import Project
-from flows.project.models import list_trainings
+from flows.project.models import is_trained, list_trainings
 from flows.settings.components import NOTHING, Component
 from flows.settings.identity import divide_search_settings
 from flows.settings.typed import Settings
@@ -58,11 +58,8 @@ def list_retrievers(project: Project) -> list[Component]:
     """
     settings = project.settings
     nodes = [settings.retriever.engine]
-    nodes += (
-        [training.retriever for training in list_trainings(settings)]
-        if settings.reader.tuned
-        else []
-    )
+    if is_trained(settings, settings.reader):
+        nodes += [training.retriever for training in list_trainings(settings)]
     return _remove_equal(project, nodes)
 
 

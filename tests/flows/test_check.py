@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import Run
 
-from flows.project.checks import check_memory
+from flows.project.checks import check_engines, check_memory, check_trainings
+from flows.settings.door import compose
 from winnow.errors import ConfigError
 from winnow.modeling.weights import count_weight_bytes
 from winnow.readers.local import LocalReader
@@ -24,7 +25,7 @@ def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(
         "closed_book.split=nope: the questions of dataset=towns have the splits dev, test, train."
         in " ".join(done.stdout.replace("│", " ").split())
     )
-    assert "1 of 7 checks failed. Nothing was run." in done.stderr
+    assert "1 of 8 checks failed. Nothing was run." in done.stderr
     before = (tmp_path / "data/ledger.sqlite").exists()
     training = ["reader.tuned=true", "training.evaluation.split=nope"]
     done = prepared("train_reader", *training, check=False)
@@ -56,7 +57,7 @@ def test_names_tables_and_keys_are_missed_first(run: Run, words: list[str], mess
 
 def test_an_experiment_that_has_all_is_said_so(run: Run) -> None:
     """Before anything was made."""
-    assert run("check").stdout.count("ok") == 7
+    assert run("check").stdout.count("ok") == 8
 
 
 def test_a_server_that_does_not_reply_is_missed_first(run: Run) -> None:
@@ -88,3 +89,35 @@ def test_weights_that_do_not_fit_into_memory_are_missed_first(
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * size - 1))
     with pytest.raises(ConfigError, match=r"lm1 \(0.0 GiB\), .*lm2 .* do not fit"):
         check_memory([])
+
+
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        (["training=cite_synthetic", "training.settings.quantize=4bit"], "training.settings"),
+        (["training=cite_rewarded", "method.quantize=4bit"], "method"),
+        (
+            [
+                "training=cite_sft_rewarded",
+                "training@training.start=cite_synthetic",
+                "training.start.settings.quantize=4bit",
+            ],
+            "training.start.settings",
+        ),
+    ],
+)
+def test_a_training_in_4_bits_needs_a_gpu(words: list[str], setting: str) -> None:
+    """By the setting that asks for it, before a teacher is paid; a reader as it is needs none."""
+    words = ["reader=folder", f"reader.base=one/model@{40 * '0'}", *words]
+    cell = compose(["reader.tuned=true", *words])
+    with pytest.raises(ConfigError, match=rf"^{setting}.quantize=4bit needs a GPU.*is cpu\. Set"):
+        check_trainings([cell])
+    check_trainings([compose(["reader.tuned=false", *words])])
+
+
+def test_a_teacher_s_key_is_missed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the questions that it would be asked are retrieved."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    words = ["training=cite_synthetic", "training.teacher.reader.base=gpt-4o-mini"]
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        check_engines([compose(["strategy=cite", "reader.tuned=true", *words])])

@@ -414,8 +414,8 @@ def _build_quantization_options(quantize: str, dtype: str, device: torch.device)
         return {}
     if device.type != "cuda":
         raise ConfigError(
-            f"reader.quantize={quantize} needs a GPU, but the device is {device}. Use "
-            "quantize=none."
+            f"quantize={quantize} needs a GPU, but the device is {device}. Set quantize=none for "
+            "this model or training."
         )
     from transformers import BitsAndBytesConfig
 
