@@ -140,11 +140,7 @@ SMALLER: dict[str, list[tuple[str, list[str]]]] = {
         ("", ["rewriter.engine.base_url={api}", "search.engine.api.url={hub}/site/search.json"]),
         (
             "",
-            [
-                "search.engine.pages.allow_private=true",
-                "depth=10",
-                "estimator.engine.dtype=float32",
-            ],
+            ["search.engine.pages.allow_private=true", "depth=10"],
         ),
         ("biography", ["judge.engine.base_url={api}", "decoding.max_new_tokens=12"]),
     ],

@@ -50,12 +50,21 @@ def make_models(hub: Path, models: Path) -> None:
 
 
 def _make_evaluator(folder: Path) -> None:
-    """Save a T5 with one output."""
-    from transformers import AutoConfig, T5ForSequenceClassification
+    """Save a T5 with one output and, as its authors did, SentencePiece's vocabulary alone."""
+    import sentencepiece
+    from transformers import T5Config, T5ForSequenceClassification
 
-    make_tiny_t5(folder, BODY)
-    config = AutoConfig.from_pretrained(folder)
-    config.num_labels = 1
+    folder.mkdir(parents=True)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(BODY), model_prefix=str(folder / "spiece"), vocab_size=100,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    (folder / "spiece.vocab").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}')
+    config = T5Config(  # type: ignore[call-arg]
+        vocab_size=228, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2,
+        num_heads=4, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, num_labels=1,
+    )  # fmt: skip
     torch.manual_seed(0)
     model: Any = T5ForSequenceClassification(config)
     model.save_pretrained(folder)

@@ -10,9 +10,11 @@ from winnow.reports.differences import (
     build_sample_size_notes,
     compute_differences,
 )
-from winnow.reports.reported import PaperPart, ReportedValue, find_value
+from winnow.reports.reported import PaperPart, find_value
 
 NOT_REPORTED = "not reported"
+_IN_OTHER_ROWS = "in other rows"
+"""Text for a metric of which the paper has values of its own models alone."""
 _COMPARED = ("ours", "paper", "diff.")
 """Ends of the names of the columns of a metric for which the paper has a value."""
 
@@ -57,7 +59,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
         labels = cell.labels
         row = [labels.line, str(labels.k), labels.gold, str(labels.samples)]
         for name in part.metrics:
-            row += _format_comparison(cell, name, part.reported, seed)
+            row += _format_comparison(cell, name, part, seed)
         rows.append(row)
     rows += [
         [f"{system} (in the paper alone)", "", "", "", *_format_other_result(values, part.metrics)]
@@ -72,13 +74,13 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
-        f"{format_question_count(cells)} questions. Our values have 95 % intervals and are from "
-        f"our data and reader. {notes}"
+        f"{format_question_count(cells)} questions. Our values have 95 % intervals; the paper's "
+        f"have none. {notes}"
     ).strip()
     has_values = {
         name
         for name, *texts in zip(columns, *rows, strict=True)
-        if {*texts} - {NOT_REPORTED, UNDEFINED}
+        if {*texts} - {NOT_REPORTED, _IN_OTHER_ROWS, UNDEFINED}
     }
     subject = [
         f"{title} {side}"
@@ -89,9 +91,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows, subject=subject)
 
 
-def _format_comparison(
-    cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int
-) -> list[str]:
+def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) -> list[str]:
     """Format our value of a metric, the paper's value, their difference, and whether the paper's is
     in our interval.
 
@@ -100,10 +100,11 @@ def _format_comparison(
     metric = cell.find_metric(name)
     assert metric is not None, name
     ours = cell.compute_interval(name, seed)
-    paper = find_value(reported, name, cell.labels)
+    paper = find_value(part.reported, name, cell.labels)
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
-        return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED, UNDEFINED]
+        missing = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS
+        return [ours_text, missing if paper is None else paper.format(), UNDEFINED, UNDEFINED]
     mean, low, high = (get_unit_scale(metric) * value for value in (ours.mean, ours.low, ours.high))
     is_inside = low <= paper.high and paper.low <= high
     return [

@@ -79,11 +79,11 @@ class PaperPart:
         metrics: Names of the metrics that the table or figure reports.
         reported: Values of the table or figure.
         differences: Differences between cells of the table or figure that the paper reports.
-        other_systems: First metrics of other systems, by the name of the system.
+        other_systems: First metrics of other systems and models, by their names.
         questions: Number of questions before and after the paper's closed-book filter, or empty if
             it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
-        flags: Contradictions within the paper, for a note above the table.
+        flags: Contradictions of the paper in these values, for a note above the table.
 
     """
 
@@ -159,7 +159,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     others = {
         system: row[dataset]
         for system, row in entry.get("others", {}).items()
-        if row.get(dataset) is not None
+        if row.get(dataset) is not None and not ("values" in entry and system == model)
     }
     others = {
         system: value if isinstance(value, list) else [value] for system, value in others.items()
@@ -174,7 +174,8 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     differences += [one for one in computed if (one.metric, one.of, one.less) not in stated]
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
-    flags = body.get("flags", ())
+    flags = entry.get("flags", ())
+    flags = flags.get(dataset, ()) if isinstance(flags, Mapping) else flags
     return PaperPart(
         entry["title"],
         source,
