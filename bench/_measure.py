@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import Engine, build_engine_map
-from winnow.records import Plan, Request, Result
+from winnow.requests import Plan, Request, Result
 
 
 def scale(number: int, minimum: int = 1) -> int:

@@ -18,12 +18,14 @@ from pathlib import Path
 from openai import AsyncOpenAI
 
 from bench._measure import scale
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan
 
 CALLS, CONCURRENCY, LATENCY_SECONDS, RUNS = scale(2000, 10), 64, 0.02, scale(5)
 PASSAGE = "word " * 100

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from bench._measure import scale
 from bench.bench_local_reader import MODEL, build_requests
 from winnow.readers.local import LocalReader
-from winnow.records import Generate, Generation, Request
+from winnow.requests import Generate, Generation, Request
 
 NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 

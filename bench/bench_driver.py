@@ -21,11 +21,13 @@ from bench._measure import read_peak_gigabytes, scale
 from flows.settings.components import Component
 from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample, compute_rows
 from winnow.protocols import Strategy, build_engine_map
-from winnow.records import Answer, Decoding, Generate, Generation, Question, Usage
+from winnow.records import Answer, Decoding, Question
+from winnow.requests import Generate, Generation, Usage
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion

@@ -26,12 +26,13 @@ from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
 from bench._measure import measure_matmul_rate, scale, take_turns
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
 from winnow.estimators.t5 import T5Estimator
 from winnow.ledger.sqlite import SqliteStore
-from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.devices import resolve_dtype
 from winnow.modeling.pair_inputs import PairTemplate
 from winnow.protocols import build_engine_map
 from winnow.records import Context, Passage

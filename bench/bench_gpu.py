@@ -29,13 +29,15 @@ from bench.bench_joint import measure_joint_training
 from bench.bench_local_reader import generate_padded
 from bench.bench_retrieval import compute_recall
 from winnow.estimators.t5 import T5Estimator
-from winnow.modeling.loading import load_seq2seq, resolve_dtype
+from winnow.modeling.devices import resolve_dtype
+from winnow.modeling.loading import load_seq2seq
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.server_process import ServerProcess
-from winnow.records import Decoding, Generate, Hit, Likelihood, Message, Passage
+from winnow.records import Decoding, Hit, Passage
+from winnow.requests import Generate, Likelihood, Message
 from winnow.retrievers.dense import Dense
 from winnow.synthetic.scratch_t5 import ScratchT5, build_word_tokenizer, make_t5
 from winnow.testing import make_question
@@ -168,24 +170,12 @@ def measure_vllm(
 ) -> None:
     """Measure a vLLM server that is started as reader=vllm starts it."""
     command = [
-        program,
-        "serve",
-        "{base}",
-        "--port",
-        "{port}",
-        "--host",
-        "127.0.0.1",
-        "--generation-config",
-        "vllm",
-    ]
+        program, "serve", "{base}", "--port", "{port}", "--host", "127.0.0.1",
+        "--generation-config", "vllm",
+    ]  # fmt: skip
     command += [
-        "--max-model-len",
-        "4096",
-        "--gpu-memory-utilization",
-        "0.8",
-        "--dtype",
-        "bfloat16",
-    ]
+        "--max-model-len", "4096", "--gpu-memory-utilization", "0.8", "--dtype", "bfloat16",
+    ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         start = ServerProcess(command, [program, "--version"], folder=folder)
         pacing = Pacing(max_concurrency=256)

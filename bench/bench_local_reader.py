@@ -18,9 +18,11 @@ import torch
 from bench._measure import scale
 from bench.bench_driver import PROMPT
 from winnow.modeling.chat import render_chat
-from winnow.modeling.loading import LanguageModel, resolve_dtype
+from winnow.modeling.devices import resolve_dtype
+from winnow.modeling.loading import LanguageModel
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.prompt import build_request
 from winnow.testing import make_context, make_question
 

@@ -26,12 +26,13 @@ from msgspec import structs
 
 from bench._measure import measure_matmul_rate, scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
-from winnow.modeling.loading import load_causal_lm, resolve_dtype
+from winnow.modeling.devices import resolve_dtype
+from winnow.modeling.loading import load_causal_lm
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties
 from winnow.modeling.openvino_export import convert_causal_lm
 from winnow.readers.batching import require_text_request
 from winnow.readers.local import LocalReader
-from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score
+from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 
 
 def find_model() -> str:

@@ -29,7 +29,8 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
 from winnow.metrics.base import JudgedMetric, collect_inputs
 from winnow.protocols import CallStore
-from winnow.records import Plan, Role, TooLong
+from winnow.records import Role
+from winnow.requests import Plan, TooLong
 from winnow.steps import Step
 from winnow.sweeps.replay import replay_plan
 from winnow.sweeps.run import iter_jobs, load_cells

@@ -16,8 +16,9 @@ from flows.project.artifacts import Artifact, Project
 from flows.project.cells import list_trainings_of, resolve_closed_book_artifact
 from flows.project.checks import check_ahead
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import build_dry_run_rows, collect_results, resolve_closed_book_spec
+from flows.project.engines import resolve_closed_book_spec
 from flows.project.models import get_closed_book_reader
+from flows.project.runs import build_dry_run_rows, collect_results
 from flows.project.shards import divide_limits, get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -28,7 +29,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match, f1
 from winnow.records import Answer, Question, Role

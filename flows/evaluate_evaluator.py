@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from flows.project.artifacts import Project
-from flows.project.engines import collect_results, compute_estimator_identity, resolve_engine_spec
+from flows.project.engines import compute_estimator_identity, resolve_engine_spec
 from flows.project.rankings import resolve_rankings
+from flows.project.runs import collect_results
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -27,7 +28,7 @@ from winnow.artifacts.provenance import get_git_revision
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ConfigError
 from winnow.reports.evaluator import EvaluatedContexts, build_evaluator_report, find_thresholds
 from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluation

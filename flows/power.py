@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from flows.project.cells import require_finished, resolve_cells
 from flows.project.metrics import read_results
-from flows.report import describe_provenance
+from flows.project.provenance import describe_provenance
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage

@@ -18,9 +18,10 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import list_trainings_of
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import build_dry_run_rows, count_models_of, iter_outcomes, open_engines
+from flows.project.engines import open_engines
 from flows.project.ledger import open_ledger
 from flows.project.rankings import resolve_planned_rankings, resolve_ranking_engines
+from flows.project.runs import build_dry_run_rows, count_models_of, iter_outcomes
 from flows.project.shards import divide_limits, get_shard
 from flows.retrieve import compute_quality_rows, select_logged_values
 from flows.score import KS
@@ -35,7 +36,7 @@ from winnow.artifacts.rankings import Rankings, read_rankings, write_usage
 from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, format_p
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.predictions import RoleUsage

@@ -19,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flows.project.archive import TABLES, load_archive, unpack_archive
+from flows.project.archive import TABLES
 from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
+from flows.project.replayed import load_archive, unpack_archive
 from flows.report import PAGE, report_cells
 from flows.report import TABLES as TABLE_FILES
 from flows.settings.typed import Settings
@@ -32,8 +33,8 @@ from winnow.artifacts.provenance import get_running_revision
 from winnow.artifacts.steps import read_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ArtifactError, InputError, LedgerError
+from winnow.ledger.merging import import_calls
 from winnow.ledger.sqlite import SqliteStore
-from winnow.ledger.tools import import_calls
 from winnow.predictions import Prediction
 from winnow.protocols import CallStore
 from winnow.reports.notes import CHANGED_CODE

@@ -14,9 +14,10 @@ from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import compute_estimator_identity, iter_outcomes, open_estimator
+from flows.project.engines import compute_estimator_identity, open_estimator
 from flows.project.ledger import open_ledger
 from flows.project.rankings import resolve_rankings, resolve_relevance
+from flows.project.runs import iter_outcomes
 from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -28,7 +29,7 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import build_relevance_rows, read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.comparisons import adjust_p_values, compare, format_p
 from winnow.metrics.intervals import compute_mean_interval

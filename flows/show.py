@@ -28,14 +28,13 @@ from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, LedgerError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
-from winnow.records import (
-    Answer,
+from winnow.records import Answer, Question
+from winnow.requests import (
     Estimate,
     Failed,
     Generate,
     Generation,
     Likelihood,
-    Question,
     Score,
     Search,
     TooLong,

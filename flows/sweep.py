@@ -22,15 +22,15 @@ from flows.project.cells import (
     resolve_cells,
 )
 from flows.project.checks import check_ahead
-from flows.project.engines import (
+from flows.project.engines import open_cell_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import compare_rows, read_results
+from flows.project.runs import (
     build_dry_run_rows,
     describe_usage,
     iter_outcomes,
-    open_cell_engines,
     render_first_prompts,
 )
-from flows.project.ledger import open_ledger
-from flows.project.metrics import compare_rows, read_results
 from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main

@@ -23,9 +23,10 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.checks import check_ahead
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import collect_results, resolve_reader_spec
+from flows.project.engines import resolve_reader_spec
 from flows.project.models import is_trained, list_readers, list_teachers, resolve_joint_models
 from flows.project.prompts import open_prompt
+from flows.project.runs import collect_results
 from flows.project.shards import divide_limits, get_shard
 from flows.settings import sections
 from flows.settings.sections import Joint
@@ -39,7 +40,7 @@ from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ConfigError
 from winnow.strategies.teaching import Teacher
 from winnow.sweeps.shards import Shard
@@ -118,7 +119,8 @@ def _train(project: Project, artifact: Artifact) -> None:
     """Train the models of a joint training and log its metrics. Under torchrun only the first
     process logs.
     """
-    from winnow.training.loop import count_optimizer_steps, fit
+    from winnow.training.loop import fit
+    from winnow.training.progress import count_optimizer_steps
 
     settings = project.settings
     train, dev = _load_data(project)

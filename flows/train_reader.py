@@ -18,13 +18,7 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.checks import check_ahead
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import (
-    EVALUATED,
-    collect_results,
-    iter_outcomes,
-    open_reader,
-    resolve_reader_spec,
-)
+from flows.project.engines import EVALUATED, open_reader, resolve_reader_spec
 from flows.project.ledger import open_ledger
 from flows.project.models import (
     check_training_split,
@@ -35,6 +29,7 @@ from flows.project.models import (
     resolve_trained_reader,
 )
 from flows.project.prompts import open_prompt
+from flows.project.runs import collect_results, iter_outcomes
 from flows.settings.sections import Teacher, Training
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -45,7 +40,7 @@ from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
 from winnow.predictions import Price
@@ -196,7 +191,8 @@ def _train_on_rewards(
     project: Project, training: Training, prompt: Prompt, base: str, out: Path, log: Log
 ) -> tuple[int, dict[str, Any]]:
     """Train by reinforcement learning; return the number of prompts and the report."""
-    from winnow.training.loop import count_optimizer_steps, fit
+    from winnow.training.loop import fit
+    from winnow.training.progress import count_optimizer_steps
     from winnow.training.rollouts import RewardedTask
     from winnow.training.trl_methods import TrlMethod
 

@@ -4,21 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import (
-    Answer,
-    Decoding,
-    Generate,
-    Message,
-    Pages,
-    Passage,
-    Plan,
-    Request,
-    Search,
-    T,
-)
+from winnow.records import Answer, Decoding, Passage, T
+from winnow.requests import Generate, Message, Pages, Plan, Request, Search
 from winnow.steps import Outcome
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader

@@ -6,7 +6,8 @@ import pytest
 
 from winnow.cli import main
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Generate, Generation, Score
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Score
 
 ROOT = Path(__file__).resolve().parents[1]
 

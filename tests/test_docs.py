@@ -16,7 +16,7 @@ import pytest
 from pages import PROGRAMS, list_commands, read_blocks
 
 from flows.project.artifacts import Project
-from flows.project.cells import build_labels
+from flows.project.labels import build_labels
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 

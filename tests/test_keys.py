@@ -10,14 +10,13 @@ from msgspec import Struct, structs
 
 from winnow.errors import ConfigError
 from winnow.keys import compute_request_key
-from winnow.records import (
-    Decoding,
+from winnow.records import Decoding, Passage
+from winnow.requests import (
     Estimate,
     FusedGenerate,
     Generate,
     Likelihood,
     Message,
-    Passage,
     Request,
     Search,
     Tool,

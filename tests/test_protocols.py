@@ -4,7 +4,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.protocols import build_engine_map
-from winnow.records import Estimate, FusedGenerate, Generate, Likelihood, Search
+from winnow.requests import Estimate, FusedGenerate, Generate, Likelihood, Search
 from winnow.testing import ScriptedReader, make_search
 
 

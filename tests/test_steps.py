@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver.run import Job
-from winnow.records import (
-    Answer,
-    Decoding,
+from winnow.driver.jobs import Job
+from winnow.records import Answer, Decoding, Passage
+from winnow.requests import (
     Estimate,
     Failed,
     Generate,
@@ -14,7 +13,6 @@ from winnow.records import (
     Likelihood,
     Message,
     Pages,
-    Passage,
     Plan,
     Score,
     Search,

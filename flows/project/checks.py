@@ -29,7 +29,7 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, MissingArtifactError, WinnowError
 from winnow.identity.markers import get_input_file_settings
-from winnow.modeling.loading import pick_device
+from winnow.modeling.devices import pick_device
 from winnow.modeling.weights import count_weight_bytes
 from winnow.protocols import MODEL_ROLES, Engine
 from winnow.readers.batching import LocalEngine

@@ -3,14 +3,11 @@
 A role is the part that an engine plays in a strategy, such as reader, judge, estimator or search.
 """
 
-from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from flows.project.artifacts import Project
-from flows.project.ledger import open_ledger
 from flows.project.models import (
     get_closed_book_reader,
     identify_estimator_weights,
@@ -24,11 +21,7 @@ from flows.settings.components import Component
 from flows.settings.identity import PinnedAssets
 from flows.settings.sections import Reader
 from flows.settings.typed import Settings
-from flows.tools.prefect import run_in_blocks
-from flows.tools.summary import progress
 from winnow.artifacts.provenance import compute_key
-from winnow.driver.run import MAX_ACTIVE, Driver, Job
-from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.identity.code import declare_settings, get_ledger_identity
 from winnow.identity.modules import is_in_winnow
@@ -36,17 +29,13 @@ from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
 from winnow.protocols import (
     MODEL_ROLES,
-    CallStore,
     Engine,
     Engines,
     Estimator,
-    PromptRenderer,
     build_engine_map,
 )
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Role, T
-from winnow.steps import Outcome
-from winnow.sweeps.dry_run import CostEstimate, estimate_cost
+from winnow.records import Role
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import EngineSpec
 
@@ -54,8 +43,6 @@ OTHER_ROLES: tuple[Role, ...] = ("estimator", "nli", "search", "corpus")
 """Roles that no language model fills."""
 EVALUATED = "evaluated"
 """Name of a reader that is compared with its base model after a training."""
-_MAX_RENDERED = 100
-"""Number of plans in which a dry run looks for the first prompt of each role."""
 
 
 def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
@@ -238,147 +225,6 @@ def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:
     return open_engine_sets({cell.engine_set: cell.spec.engines for cell in cells})
 
 
-def iter_outcomes(
-    open_all: Callable[[], Engines | Mapping[Hashable, Engines]],
-    ledger: CallStore,
-    jobs: Callable[[], Iterable[Job[T]]],
-    total: int,
-    label: str,
-    stats: RunStats | None = None,
-) -> Iterator[Outcome[T]]:
-    """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are
-    retried alone.
-
-    Args:
-        open_all: Function that opens the engines, or sets of engines by name; they are closed at
-            the end.
-        ledger: Store of finished calls.
-        jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
-        total: Number of jobs, for the progress bar.
-        label: Text beside the progress bar.
-        stats: Counts of calls to update, if the caller needs them.
-
-    """
-
-    def start(finished: Container[Hashable]) -> Iterator[Outcome[T]]:
-        remaining = (job for job in jobs() if job.tag not in finished)
-        return _drive(open_all(), ledger, remaining, total, label, stats)
-
-    return run_in_blocks(start, total, label)
-
-
-def collect_results(
-    settings: Settings,
-    specs: Sequence[EngineSpec],
-    jobs: Callable[[], Iterable[Job[T]]],
-    total: int,
-    label: str,
-    models: Counter[tuple[Role, str]] | None = None,
-) -> dict[Hashable, T]:
-    """Run jobs with the ledger of the settings, and return their results by tag; see
-    `iter_outcomes` and `count_models_of`.
-    """
-    with open_ledger(settings) as ledger:
-        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, label)
-        counted = outcomes if models is None else count_models_of(outcomes, models)
-        return {outcome.tag: outcome.result for outcome in counted}
-
-
-def count_models_of(
-    outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]
-) -> Iterator[Outcome[T]]:
-    """Yield outcomes, and count their replies by role and model."""
-    for outcome in outcomes:
-        for step in outcome.steps:
-            if step.model:
-                models[step.role, step.model] += step.calls
-        yield outcome
-
-
-def _drive(
-    engines: Engines | Mapping[Hashable, Engines],
-    ledger: CallStore,
-    jobs: Iterable[Job[T]],
-    total: int,
-    label: str,
-    stats: RunStats | None,
-) -> Iterator[Outcome[T]]:
-    """Run jobs on a new driver with a progress bar, and close the engines at the end."""
-    driver = Driver(engines, ledger)
-    # A batch fills only if as many plans are active.
-    driver.max_active = max(MAX_ACTIVE, *(engine.capacity for engine in driver.engines))
-    with progress(label, total) as advance:
-        done = 0
-
-        def show_counts(counts: RunStats) -> None:
-            nonlocal done
-            advance(
-                counts.plans - done,
-                f"calls made: {counts.executed}, shared: {counts.ledger_hits + counts.merged}",
-            )
-            done = counts.plans
-
-        driver.on_progress = show_counts
-        if stats is not None:
-            driver.stats = stats
-        try:
-            yield from driver.run(jobs)
-        finally:
-            for engine in driver.engines:
-                engine.close()
-
-
-def build_dry_run_rows(
-    settings: Settings,
-    specs: Sequence[EngineSpec],
-    jobs: Callable[[], Iterable[Job[Any]]],
-    counted: set[bytes] | None = None,
-) -> list[dict[str, Any]]:
-    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights
-    are needed.
-
-    Args:
-        settings: Settings, which name the ledger.
-        specs: Engines that serve the jobs.
-        jobs: Function that creates the jobs; it is called once for each of the estimates.
-        counted: Keys of calls that earlier rows counted; see `estimate_cost`.
-
-    """
-    engines = open_engines(specs, check=False)
-    with open_ledger(settings, retry_empty=settings.sweep.retry_empty, dry_run=True) as ledger:
-        estimates = estimate_cost(
-            jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted
-        )
-    identities = identify_engines(engines)
-    return [
-        _build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()
-    ]
-
-
-def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) -> list[str]:
-    """Return the first prompt of each role whose server runs and renders prompts, as the server
-    renders it.
-
-    A server that changes its chat template changes every score and reports nothing.
-    """
-    engines = open_engines(specs, check=False)
-    prompts: dict[Role, str] = {}
-    for job in islice(jobs, _MAX_RENDERED):
-        for request in next(job.plan, ()):
-            engine = engines[type(request), request.role]
-            if (
-                isinstance(request, Generate)
-                and isinstance(engine, PromptRenderer)
-                and request.role not in prompts
-            ):
-                prompts[request.role] = engine.render_prompt(request) or ""
-    return [
-        f"The first prompt of the {role}, as its server renders it:\n{prompt}"
-        for role, prompt in prompts.items()
-        if prompt
-    ]
-
-
 def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
     """Return what `identify_engines` does for engines that are only described; no model
     is loaded.
@@ -389,50 +235,3 @@ def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
 def identify_engines(engines: Engines) -> dict[Role, str]:
     """Return the identities under which the ledger stores the calls of the engines, by role."""
     return {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
-
-
-def _build_cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[str, Any]:
-    low, high = estimate.money
-    seconds = estimate.seconds
-    more = " or more" if estimate.is_open else ""
-    return {
-        "role": role,
-        "model": identity,
-        "calls without sharing": _format_range(estimate.requests) + more,
-        "in the ledger": _format_range(estimate.stored),
-        "to be made": _format_range(estimate.missing) + more,
-        "prompt tokens, about": _format_range(estimate.tokens) + more,
-        "dollars, about": f"{low:.4f} to {high:.4f}{more}" if high else "no price known",
-        "seconds, about": (
-            "no earlier call"
-            if seconds is None
-            else _format_range([round(bound) for bound in seconds]) + more
-        ),
-    }
-
-
-def _format_range(bounds: Sequence[int]) -> str:
-    low, high = bounds
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def describe_usage(stats: RunStats, prices: Mapping[Role, Price]) -> str:
-    """Describe the calls of a run in one sentence, and the tokens and cost of each role
-    in another.
-    """
-    lines = [
-        f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in "
-        f"flight, {stats.ledger_hits} from the ledger, {stats.external} by other processes; "
-        f"{100 * stats.shared:.0f} % cost nothing."
-    ]
-    for role, usage in stats.usage.items():
-        price = prices.get(role, Price())
-        cost = (
-            f", {price.compute_cost(usage.tokens_in, usage.tokens_out):.4f} dollars"
-            if price != Price()
-            else ""
-        )
-        lines.append(
-            f"The {role} read {usage.tokens_in} tokens and wrote {usage.tokens_out}{cost}."
-        )
-    return " ".join(lines)

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from flows.project.artifacts import Project
-from flows.project.engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
+from flows.project.engines import open_engines, resolve_engine_spec
 from flows.project.ledger import open_ledger
+from flows.project.runs import count_models_of, iter_outcomes
 from flows.settings.components import Component
 from flows.settings.composition import describe_missing_option, list_options, load_option
 from flows.settings.door import compose

@@ -315,6 +315,11 @@ def list_keys(cfg: Any, prefix: str = "") -> list[str]:
     return keys
 
 
+def has_key(cfg: DictConfig, key: str) -> bool:
+    """Return whether a configuration has a dotted key, whatever its value."""
+    return OmegaConf.select(cfg, key, default=OmegaConf) is not OmegaConf
+
+
 def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
     """Return the dotted names of all settings of the component that has a setting, even those that
     are left at their defaults.

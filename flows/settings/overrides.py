@@ -4,54 +4,40 @@ exist and have an effect.
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from flows.settings.composition import (
-    compose_config,
     compose_with_choices,
     describe_missing_option,
-    is_component_setting,
+    has_key,
     is_group,
     list_component_settings,
-    list_groups,
     list_keys,
     list_options,
     parse_overrides,
 )
 from flows.settings.grid import collect_axes
+from flows.settings.multirun import list_values, list_words
 from flows.settings.references import overlap
-from flows.settings.sections import Section
-from flows.settings.typed import Settings
-from winnow.errors import ConfigError, suggest_name
-from winnow.sweeps.spec import IGNORED_GROUPS
+from flows.settings.unknown_keys import (
+    describe_unknown_key,
+    find_new_keys,
+    is_addable,
+    list_option_names,
+)
+from winnow.errors import ConfigError
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
-_SURELY_MISTYPED = 0.85
-"""Similarity of a name to a known one from which no other setting can be meant."""
 _HEADER_LINES = 5
 """Lines of params.yaml among which its comments are."""
-_NO_AXES = (
-    "dry_run", "question", "artifact", "pipeline", "power", "watch", "calibrate_judge", "export",
-    "export_maps", *IGNORED_GROUPS,
-)  # fmt: skip
-"""Settings and groups that no cell of a grid reads."""
-_AXES_OF_SWEEPS = (
-    "sweep.split",
-    "sweep.limit",
-    "sweep.closed_book_filter",
-    "sweep.closed_book_keeps",
-)
-"""Settings of `sweep` that cells read."""
 
 
 def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
@@ -75,7 +61,7 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     overrides = [_quote_text(override) for override in overrides]
     parsed = parse_overrides(overrides)
     options = _collect_options(parsed)
-    new_keys = _find_new_keys(parsed)
+    new_keys = find_new_keys(parsed)
     completed = [
         f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text
         for key, text in zip(parsed, overrides, strict=True)
@@ -218,9 +204,9 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
                 "Set it in overrides.yaml and run `python -m flows.compose`, or run without "
                 "--params."
             )
-        if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
+        if not has_key(cfg, key) and not is_addable(cfg, key):
             near = list_component_settings(cfg, key)
-            raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
+            raise ConfigError(describe_unknown_key(key, [*list_keys(cfg), *near]))
         parsed = (
             text
             if key in _TEXTS and not text.startswith(("'", '"', "null", "$"))
@@ -279,86 +265,6 @@ def _parse_value(override: str, text: str) -> Any:
         ) from error
 
 
-def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
-    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for
-    any other key it lacks.
-    """
-    choices = [choice for override in parsed if (choice := _select_first_option(override))]
-    keys = {
-        override.key_or_group: override.is_delete()
-        for override in parsed
-        if not (override.is_add() or override.is_force_add())
-        and not (override.key_or_group.startswith("hydra") or is_group(override.key_or_group))
-    }
-    if not keys:
-        return set()
-    _refuse_mistyped(keys)
-    cfg = compose_config(choices)
-    known = set(list_keys(cfg))
-    new_keys = keys.keys() - known
-    if any(override.is_sweep_override() and is_group(override.key_or_group) for override in parsed):
-        new_keys |= {
-            key for key in keys if not keys[key] and is_component_setting(cfg, key)
-        }  # another option may lack it
-    for key in sorted(new_keys - known):
-        if keys[key] or not _is_addable(cfg, key):
-            near = list_component_settings(cfg, key)
-            raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
-    named_whole = (
-        key for key in keys if key.startswith("grid.") and key in known
-    )  # by an axis "reader.base" of the grid
-    return new_keys | {
-        key for key in named_whole if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf
-    }
-
-
-def _refuse_mistyped(keys: Iterable[str]) -> None:
-    """Raise ConfigError for a key that is nearly a known one, before anything is composed to list
-    all keys.
-    """
-    for key in keys:
-        section, *names = key.split(".")
-        known, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
-        if (
-            names and section in fields
-        ):  # a setting of a section, of which the class knows all names
-            annotation = fields[section].annotation
-            fields = (
-                annotation.model_fields
-                if isinstance(annotation, type) and issubclass(annotation, Section)
-                else {}
-            )
-            known, names = {f"{section}.{name}" for name in fields}, names[1:]
-        name = key.removesuffix("".join(f".{inner}" for inner in names))
-        if name not in known and suggest_name(name, known, _SURELY_MISTYPED):
-            raise ConfigError(_describe_unknown_key(name, known))
-
-
-def _is_addable(cfg: DictConfig, key: str) -> bool:
-    """Return whether a key that a configuration lacks is a setting of a component, or an axis of
-    the grid over a setting.
-    """
-    axis = key.removeprefix("grid.")
-    if axis == key:
-        return is_component_setting(cfg, key)
-    if axis.partition(".")[0] in _NO_AXES and axis not in _AXES_OF_SWEEPS:
-        return False
-    return (
-        is_group(axis)
-        or is_component_setting(cfg, axis)
-        or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
-    )
-
-
-def _select_first_option(override: "Override") -> str:
-    """Return an override that chooses an option, with the first value of a multirun, or "" for
-    other overrides.
-    """
-    if not is_group(override.key_or_group) or override.is_delete() or not _option_names(override):
-        return ""
-    return _split_sweep(override)[0]
-
-
 def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
     """Return the chosen options of each group; a multirun may choose several.
 
@@ -371,21 +277,13 @@ def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
             continue
-        known, names = list_options(group), [str(name) for name in _option_names(override)]
+        known, names = list_options(group), [str(name) for name in list_option_names(override)]
         for name in names:
             if name not in known:
                 raise ConfigError(f"{group}={name}: {describe_missing_option(group, name)}")
         if override.package is None:
             options[group] = names
     return options
-
-
-def _option_names(override: "Override") -> list[Any]:
-    """Return the option names of an override, with lists of names flattened."""
-    names: list[Any] = []
-    for value in _parse_values(override):
-        names += value if isinstance(value, list) else [value]
-    return [name for name in names if name is not None]
 
 
 def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
@@ -396,7 +294,7 @@ def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
         key = override.package or override.key_or_group
         if not override.is_delete() and key.partition(".")[0] != "grid":
             yield from dict.fromkeys(
-                leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value)
+                leaf for value in list_values(override) for leaf in _list_leaf_keys(key, value)
             )
 
 
@@ -419,7 +317,7 @@ def _iter_grids(
     overrides of the grid.
     """
     choices = [
-        _split_sweep(override)
+        list_words(override)
         for override in parsed
         if override.key_or_group.partition(".")[0] == "grid"
     ]
@@ -430,55 +328,3 @@ def _iter_grids(
         for combination in itertools.product(*choices):
             cfg, options = compose_with_choices(combination)
             yield cfg.get("grid"), options
-
-
-def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
-    """Return the overrides of each job of a multirun: all combinations of the values that they
-    name, in Hydra's order.
-
-    Raises:
-        ConfigError: If an override is not valid, or names no list of values, as `k=interval(1,5)`
-            does.
-
-    """
-    try:
-        values = {
-            one.get_key_element(): _split_sweep(one) for one in parse_overrides(overrides)
-        }  # the last of a key counts
-        return [list(job) for job in itertools.product(*values.values())]
-    except HydraException as error:
-        raise ConfigError(
-            f"{' '.join(overrides)}: the values cannot be listed ({error}). Write k=1,5 or "
-            "k=range(1,5)."
-        ) from error
-
-
-def _split_sweep(override: "Override") -> list[str]:
-    """Return one override per value of a multirun's override, or the override itself if it has one
-    value.
-    """
-    if not override.is_sweep_override():
-        return [str(override.input_line)]
-    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
-
-
-def _parse_values(override: "Override") -> Sequence[Any]:
-    """Return the values of an override; a multirun's has several."""
-    value: Any = override.value()
-    return list(value.list) if hasattr(value, "list") else [value]
-
-
-def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return the message for a key that does not exist, with the nearest of the known keys."""
-    if key.startswith("grid."):
-        axis = key.removeprefix("grid.")
-        return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(
-            axis, known
-        )
-    endings = {name.rpartition(".")[2]: name for name in sorted(known, reverse=True)}
-    near = get_close_matches(key, endings, n=1, cutoff=_SURELY_MISTYPED)
-    return (
-        f"There is no setting {key!r}."
-        + (suggest_name(key, known) or (f" Did you mean {endings[near[0]]!r}?" if near else ""))
-        + " `--help` lists the groups, and the files in conf/ show every key."
-    )

@@ -23,7 +23,8 @@ from flows.settings.composition import (
 )
 from flows.settings.description import format_choices
 from flows.settings.door import open_seeds, open_settings
-from flows.settings.overrides import complete_overrides, load_params, split_multirun
+from flows.settings.multirun import split_multirun
+from flows.settings.overrides import complete_overrides, load_params
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from flows.stages.last_sweep import recall_sweep, remember_sweep

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from flows.project.artifacts import Artifact
 from flows.project.cells import resolve_cells
-from flows.project.engines import describe_usage, iter_outcomes, open_cell_engines
+from flows.project.engines import open_cell_engines
 from flows.project.ledger import open_ledger
+from flows.project.runs import describe_usage, iter_outcomes
 from flows.project.shards import (
     compute_digest,
     divide_limits,
@@ -23,8 +24,8 @@ from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
 from winnow.driver.stats import RunStats
+from winnow.ledger.merging import merge_ledger
 from winnow.ledger.stores import is_server, open_store
-from winnow.ledger.tools import merge_ledger
 from winnow.sweeps.run import LoadedCell, group_by_models, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
 from winnow.sweeps.spec import CellSpec

@@ -19,7 +19,7 @@ from winnow.artifacts.files import atomic_write, is_temporary, prepare_temporary
 from winnow.artifacts.provenance import MANIFEST, check_content, read_content_digest
 from winnow.assets import RECORD_NAME, is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
-from winnow.ledger import tools
+from winnow.ledger.merging import import_calls
 from winnow.ledger.stores import is_server, open_store
 
 TRACKED = Path("tracked")
@@ -145,7 +145,7 @@ def _find_tracked_artifacts() -> Sequence[Path]:
 def _import_calls(url: str, file: Path) -> str:
     """Add the calls of an exported file that the ledger lacks, and return what was added."""
     with open_store(url) as ledger:
-        return tools.import_calls(ledger, file).describe()
+        return import_calls(ledger, file).describe()
 
 
 def _link_files(source: Path, target: Path) -> None:

@@ -11,23 +11,16 @@ An address has one of these schemes:
 - `file:`: a local file or folder.
 """
 
-import fnmatch
 import hashlib
 import json
-import os
 import shutil
-import stat
 import subprocess
 import sys
-import tarfile
 import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 from annotated_types import Ge
 
@@ -41,10 +34,10 @@ from winnow.artifacts.provenance import (
 from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError
 from winnow.identity.markers import NotAFile
+from winnow.unpacking import Selection, describe_excess_size, unpack
 
 ProgressCallback = Callable[[int], None]
 """A function that is called with the number of bytes downloaded since its last call."""
-_CHUNK_BYTES = 2**20
 RECORD_NAME = ".asset.json"
 """Name of the file in an asset's folder that records the asset's origin and the digest of every
 unpacked file.
@@ -165,7 +158,10 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
             file = _download(asset, downloads, advance)
             if asset.is_unpinned:
                 asset = replace(asset, sha256=compute_file_digest(file))
-            _unpack(file, asset, fresh)
+            name = PurePosixPath(asset.location.split("?")[0]).name
+            is_page = asset.scheme in ("http", "https")
+            selection = Selection(asset.address, asset.members, asset.size)
+            unpack(file, name if is_page else file.name, selection, fresh)
         if not any(fresh.iterdir()):
             raise AssetError(
                 f"{asset.address} contains no file that matches {list(asset.members)}. Correct "
@@ -345,7 +341,7 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
                     stream.write(chunk)
                     advance(len(chunk))
                     if stream.tell() > asset.size:
-                        raise AssetError(_describe_excess_size(asset))
+                        raise AssetError(describe_excess_size(asset.address, asset.size))
     except httpx.HTTPError as error:
         kept_bytes = target.stat().st_size if target.is_file() else 0
         raise AssetError(
@@ -353,16 +349,6 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
             "resume the download."
         ) from error
     return target
-
-
-def _describe_excess_size(asset: Asset) -> str:
-    """Build the message for a download, or for unpacked files, above the maximum size
-    of an asset.
-    """
-    return (
-        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in "
-        "the settings of the asset. As much disk space must then be free."
-    )
 
 
 def _save_version(headers: Mapping[str, str], file: Path) -> None:
@@ -402,7 +388,7 @@ def _download_snapshot(asset: Asset, downloads: Path) -> Path:
             name, revision=revision, local_dir=folder, allow_patterns=patterns, dry_run=True
         )
         if sum(file.file_size or 0 for file in files) > asset.size:
-            raise AssetError(_describe_excess_size(asset))
+            raise AssetError(describe_excess_size(asset.address, asset.size))
         snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
     except AssetError:
         raise
@@ -411,82 +397,3 @@ def _download_snapshot(asset: Asset, downloads: Path) -> Path:
             f"{asset.address} could not be downloaded from the hub: {error}. Run the command again."
         ) from error
     return folder
-
-
-def _unpack(file: Path, asset: Asset, folder: Path) -> None:
-    """Copy the selected members of an archive or folder, or a plain file. Links in archives are
-    skipped.
-    """
-    if file.is_dir():
-        paths = sorted(
-            Path(parent, name)
-            for parent, _, names in os.walk(file, followlinks=True)
-            for name in names
-        )
-        _copy_members(
-            ((path.relative_to(file).as_posix(), partial(_open_binary, path)) for path in paths),
-            asset,
-            folder,
-        )
-    elif zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            entries = [
-                entry for entry in archive.infolist() if not stat.S_ISLNK(entry.external_attr >> 16)
-            ]
-            _copy_members(
-                ((entry.filename, partial(archive.open, entry)) for entry in entries),
-                asset,
-                folder,
-            )
-    elif tarfile.is_tarfile(file):
-        with tarfile.open(file) as tar:
-            files = [member for member in tar.getmembers() if member.isreg()]
-            _copy_members(
-                ((member.name, partial(tar.extractfile, member)) for member in files),
-                asset,
-                folder,
-            )
-    else:
-        name = (
-            PurePosixPath(asset.location.split("?")[0]).name
-            if asset.scheme in ("http", "https")
-            else file.name
-        )
-        shutil.copy(file, folder / name)
-
-
-def _open_binary(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-def _copy_members(
-    members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path
-) -> None:
-    """Copy the members of an archive, given as names and functions that open them, that match the
-    asset's patterns.
-    """
-    remaining_bytes = asset.size
-    patterns = asset.members or ["*"]
-    for name, open_member in members:
-        matching = next((pattern for pattern in patterns if fnmatch.fnmatch(name, pattern)), None)
-        if matching is None or name.endswith("/"):
-            continue
-        fixed_folder = matching.split("*")[0].rpartition("/")[0]
-        relative = (
-            PurePosixPath(name).relative_to(fixed_folder) if fixed_folder else PurePosixPath(name)
-        )
-        if ".." in relative.parts or relative.is_absolute():
-            raise AssetError(
-                f"{name!r} in {asset.address} has a path outside the folder of the asset, and was "
-                "not extracted."
-            )
-        target = folder / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = open_member()
-        if source is not None:
-            with closing(source), target.open("wb") as out:
-                while chunk := source.read(_CHUNK_BYTES):
-                    remaining_bytes -= len(chunk)
-                    if remaining_bytes < 0:
-                        raise AssetError(_describe_excess_size(asset))
-                    out.write(chunk)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from winnow.errors import LedgerError, WinnowError
 from winnow.ledger import tools
+from winnow.ledger.merging import import_calls, merge_ledger
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server, open_store
@@ -169,8 +170,8 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
     if options.command == "export":
         return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
     if options.command == "import":
-        return tools.import_calls(ledger, options.file).describe()
-    return tools.merge_ledger(ledger, options.other).describe()
+        return import_calls(ledger, options.file).describe()
+    return merge_ledger(ledger, options.other).describe()
 
 
 def _check_ledger(ledger: SqliteStore) -> str:

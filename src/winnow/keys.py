@@ -7,16 +7,8 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from winnow.records import (
-    Decoding,
-    Estimate,
-    Generate,
-    Likelihood,
-    Message,
-    Passage,
-    Request,
-    Search,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Estimate, Generate, Likelihood, Message, Request, Search
 
 _WITH_USAGE = "usage"
 """Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no

@@ -7,21 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from winnow.errors import ConfigError
-from winnow.records import (
-    Answer,
-    Context,
-    Estimate,
-    Generate,
-    Hit,
-    Passage,
-    Plan,
-    Question,
-    Request,
-    Result,
-    Role,
-    Search,
-    TooLong,
-)
+from winnow.records import Answer, Context, Hit, Passage, Question, Role
+from winnow.requests import Estimate, Generate, Plan, Request, Result, Search, TooLong
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -361,6 +348,6 @@ class Strategy(Protocol):
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Return the plan for one question: a generator that requests model calls (see
-        `winnow.records.Plan`).
+        `winnow.requests.Plan`).
         """
         ...

@@ -13,21 +13,18 @@ from typing import Generic
 from msgspec import Struct
 
 from winnow.predictions import RoleUsage
-from winnow.records import (
-    Answer,
+from winnow.records import Answer, Passage, Role, T
+from winnow.requests import (
     Estimate,
     Failed,
     Generate,
     Generation,
     Likelihood,
     Pages,
-    Passage,
     Request,
     Result,
-    Role,
     Score,
     Search,
-    T,
     TooLong,
 )
 from winnow.text.final import has_control_tokens

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flows.project.artifacts import Project
-from flows.project.cells import build_labels
+from flows.project.labels import build_labels
 from flows.settings.composition import list_options
 from tests.conf.experiment_table import compose_experiment
 from winnow.reports.reported import find_value, load_paper_part

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flows.project.artifacts import Project
-from flows.project.cells import _describe_settings, _name_prompts, build_labels
+from flows.project.labels import build_labels, describe_settings, name_prompts
 from flows.project.models import resolve_trained_reader
 from flows.settings.door import compose
 from tests.sweeps.test_spec import spec as make_spec
@@ -21,18 +21,18 @@ def spec(*overrides: str) -> CellSpec:
 def test_a_grid_of_prompts_has_short_labels() -> None:
     """Where no prompt differs, none is named."""
     cells = [spec(f"prompt={name}") for name in ("re_rag", "post_fusion", "rage")]
-    assert list_varying_settings(_name_prompts(cells)) == [
+    assert list_varying_settings(name_prompts(cells)) == [
         [("prompt", "re_rag")], [("prompt", "post_fusion")], [("prompt", "rage")]
     ]  # fmt: skip
-    assert _name_prompts(cells[:1]) == cells[:1]
+    assert name_prompts(cells[:1]) == cells[:1]
     trained = [
         spec("prompt=rage", *words)
         for words in ([], ["prompt@reader.trained_on=re_rag"], ["prompt@reader.trained_on=plain"])
     ]
-    assert list_varying_settings(_name_prompts(trained)) == [
+    assert list_varying_settings(name_prompts(trained)) == [
         [("trained on", "rage")], [("trained on", "re_rag")], [("trained on", "plain")]
     ]  # fmt: skip
-    assert _name_prompts([cells[0], replace(cells[0], key="other")])[0].settings == {"reader": "x"}
+    assert name_prompts([cells[0], replace(cells[0], key="other")])[0].settings == {"reader": "x"}
 
 
 def test_a_changed_prompt_is_described_by_what_differs() -> None:
@@ -42,7 +42,7 @@ def test_a_changed_prompt_is_described_by_what_differs() -> None:
         spec("prompt=rage", "prompt.system=Be brief."),
         spec("prompt=rage", "prompt.system=Be kind."),
     ]
-    assert list_varying_settings(_name_prompts(cells)) == [
+    assert list_varying_settings(name_prompts(cells)) == [
         [("prompt", "rage")],
         [("prompt", "own"), ("prompt.system", "Be brief.")],
         [("prompt", "own"), ("prompt.system", "Be kind.")],
@@ -55,7 +55,7 @@ def test_cells_of_other_questions_have_other_labels() -> None:
     """
     words = [[], ["sweep.limit=7"], ["sweep.limit=null"], ["sweep.closed_book_filter=false"]]
     configs = [compose([*overrides]) for overrides in words]
-    settings = [_describe_settings(cfg) for cfg in configs]
+    settings = [describe_settings(cfg) for cfg in configs]
     assert [one["limit"] for one in settings] == ["60", "7", "none", "60"]
     assert [one["filter"] for one in settings] == [
         "closed book",
@@ -106,9 +106,9 @@ def test_a_cell_says_whether_its_prompts_rest_on_gold_labels() -> None:
 
 def test_samples_and_temperature_are_two_settings() -> None:
     """The number of samples is an axis of a plot, the temperature is not."""
-    settings = _describe_settings(compose(["decoding=self_consistency", "decoding.samples=5"]))
+    settings = describe_settings(compose(["decoding=self_consistency", "decoding.samples=5"]))
     assert (settings["decoding"], settings["samples"]) == ("T=0.7", "5")
-    greedy = _describe_settings(compose([]))
+    greedy = describe_settings(compose([]))
     assert (greedy["decoding"], greedy["samples"]) == ("greedy", "1")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from flows.compose import compose_params
 from flows.settings.door import compose, open_settings
-from flows.settings.overrides import complete_overrides, load_params, split_multirun
+from flows.settings.multirun import split_multirun
+from flows.settings.overrides import complete_overrides, load_params
 from flows.settings.typed import Settings
 from tests.conf.experiment_table import list_plain_cells
 from winnow.errors import ConfigError

@@ -13,20 +13,8 @@ from msgspec import structs
 from flows.settings.composition import list_options
 from flows.settings.door import compose
 from tests.plans import play
-from winnow.records import (
-    Answer,
-    Context,
-    Estimate,
-    Generation,
-    Likelihood,
-    Pages,
-    Passage,
-    Plan,
-    Question,
-    Request,
-    Score,
-    Search,
-)
+from winnow.records import Answer, Context, Passage, Question
+from winnow.requests import Estimate, Generation, Likelihood, Pages, Plan, Request, Score, Search
 from winnow.testing import make_context, make_question
 
 SECRET = "LABEL-7351"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from winnow.driver.calls import Call, CallState, EngineQueue
-from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request
+from winnow.records import Decoding
+from winnow.requests import Estimate, Generate, Likelihood, Message, Request
 from winnow.testing import ScriptedReader
 
 

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.open_calls import OpenCalls
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError, LedgerError, PromptTooLongError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import (
-    Answer,
-    Decoding,
+from winnow.records import Answer, Decoding, Passage
+from winnow.requests import (
     Estimate,
     Generate,
     Generation,
     Likelihood,
     Message,
-    Passage,
     Plan,
     Request,
     Result,
@@ -176,7 +176,7 @@ def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None
             assert next(running).result.text == "theirs"
         assert reader.prompts == ["b"]
         assert driver.stats.external == 1
-        assert driver._open_calls == driver._calls_by_request == {}
+        assert driver._open_calls == OpenCalls()
 
 
 @settings(
@@ -250,7 +250,7 @@ def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     assert {n: outcome.result.text for n, outcome in outcomes.items()} == {
         n: t[-1].upper() for n, t in enumerate(plans)
     }
-    assert driver._open_calls == driver._calls_by_request == {}
+    assert driver._open_calls == OpenCalls()
     with SqliteStore(folder / "l.sqlite") as ledger:
         assert len(ledger) >= len({text for texts in plans for text in texts})
 

@@ -11,13 +11,16 @@ from typing import ClassVar
 import pytest
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.open_calls import OpenCalls
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError, ReaderError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Plan, Request, Result, TooLong
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan, Request, Result, TooLong
 from winnow.strategies.concatenation import Concatenation
 from winnow.testing import ScriptedReader, make_context, make_question
 
@@ -89,7 +92,7 @@ def test_a_call_that_another_process_gives_up_is_taken_over(tmp_path: Path) -> N
         assert next(running).tag == 1
     assert reader.prompts == ["b", "a"]
     assert driver.stats.external == 0
-    assert driver._open_calls == driver._calls_by_request == {}
+    assert driver._open_calls == OpenCalls()
 
 
 def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
@@ -115,7 +118,7 @@ def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
         reader = Narrow()
         driver = Driver(build_engine_map(reader), ledger)
         list(driver.run([Job(1, plan)]))
-        assert driver._open_calls == driver._calls_by_request == {}
+        assert driver._open_calls == OpenCalls()
         key = compute_request_key(get_ledger_identity(reader), sent[0])
         assert other.claim([key]) == {key}
 

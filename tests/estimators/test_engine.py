@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import CallRefusedError, ConfigError, ModelError, NoScoreError
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Decoding, Generate, Passage
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate
 from winnow.strategies.corrective.evaluators import EstimatedRelevance
 from winnow.strategies.relevance import estimate_relevance
 from winnow.testing import make_context, make_question

@@ -13,7 +13,7 @@ from flows.project.engines import resolve_engine_spec
 from flows.settings.door import compose
 from flows.tools.summary import Summary
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Pages, Search
+from winnow.requests import Pages, Search
 from winnow.testing import make_tiny_encoder
 
 

@@ -16,7 +16,7 @@ from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
 from winnow.predictions import Price
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Generate
+from winnow.requests import Generate
 
 
 @pytest.mark.parametrize(

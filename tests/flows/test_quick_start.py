@@ -25,7 +25,8 @@ from winnow.readers.child_processes import find_free_port
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.strategies.replies import is_unknown
 
 CHROMIUM = (

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import pytest
 
-from flows.project.engines import count_models_of
 from flows.project.inputs import ArtifactIndex
 from flows.project.metrics import _check_common_settings, _check_one_judge, _name_judge
+from flows.project.runs import count_models_of
 from flows.report import _compute_headline_values
 from flows.settings.door import compose
 from winnow.artifacts.steps import count_models, write_models

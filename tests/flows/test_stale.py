@@ -21,7 +21,7 @@ from flows.settings.typed import Settings
 from winnow.artifacts.provenance import read_content_digest, write_manifest
 from winnow.assets import Asset, fetch_asset
 from winnow.errors import AssetError
-from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.devices import resolve_dtype
 
 
 def composed(*words: str) -> Settings:

@@ -11,7 +11,8 @@ from winnow.artifacts.provenance import describe_files, write_manifest
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 
 LEDGER = "data/ledger.sqlite"
 

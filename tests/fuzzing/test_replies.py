@@ -11,8 +11,10 @@ from mutations import mutate
 
 from winnow.errors import WinnowError
 from winnow.ledger.rows import compute_checksum, encode_result, read_result
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.openai_protocol import ChatProtocol
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.strategies.replies import extract_answer, extract_reasoned_answer, is_unknown
 
 CASES = int(os.environ.get("WINNOW_FUZZ", "2000"))

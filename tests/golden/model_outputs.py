@@ -17,14 +17,8 @@ from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.readers.openai_batch import OpenAIBatchReader
-from winnow.records import (
-    Decoding,
-    Generate,
-    Likelihood,
-    Message,
-    Pages,
-    Search,
-)
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood, Message, Pages, Search
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.retrievers.trec_run import TrecRun

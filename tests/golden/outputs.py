@@ -9,11 +9,19 @@ not served for it:
 
 import json
 import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
 from golden import GOLDEN, Golden, differs, made, stored
+from judging import (
+    answer_relevancy,
+    judged,
+    looked_for,
+    rag_checked,
+    ragas_judged,
+    sufficient,
+    supported,
+)
+from listed import STRATEGIES, joined_questions, mixture
 from model_outputs import (
     LIKELIHOODS,
     PAIRS,
@@ -44,9 +52,7 @@ from model_outputs import (
 from msgspec import structs
 from planning import PLAN_OUTPUTS
 from pure import (
-    PAGES_READ,
     agents,
-    answer_relevancy,
     breakdown,
     classified,
     contradicted,
@@ -56,24 +62,18 @@ from pure import (
     distractors,
     false_answers,
     hub_questions,
-    judged,
-    looked_for,
     metric,
     parser,
     placements,
     prompts,
-    rag_checked,
-    ragas_judged,
-    search_api,
     self_rag,
     splits,
     strategy,
-    sufficient,
-    supported,
     verdicts,
     weightings,
     with_files,
 )
+from web import PAGES_READ, search_api
 
 from winnow.contexts.counterfactual import Counterfactual
 from winnow.contexts.damage import Damage
@@ -170,19 +170,10 @@ from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
 from winnow.strategies.chain_of_thought import ChainOfThought
-from winnow.strategies.cite import Cite
-from winnow.strategies.cite_without import CiteWithout
-from winnow.strategies.closed_book import ClosedBook
-from winnow.strategies.concat_pf import ConcatPF
-from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import CorrectiveRetrieval, Crag
 from winnow.strategies.corrective.evaluators import JudgedRelevance
 from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.demonstrations import Shots
-from winnow.strategies.fid import FusionInDecoder
-from winnow.strategies.marginal import Marginal
-from winnow.strategies.pf_concat import PFConcat
-from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.ircot import Ircot
 from winnow.strategies.rounds.iter_retgen import IterRetGen
@@ -200,31 +191,6 @@ from winnow.training.pair_selection import PairSelection
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
 
-
-def mixture(folder: Path, **counts: int) -> Mixture:
-    """A mixture of the corpus of the goldens."""
-    maps = NeighborMaps(Dense(encoder(folder)), neighbors=1, irrelevant=1)
-    return replace(Mixture(maps, relevant=1, irrelevant=1, seemingly_relevant=1), **counts)
-
-
-def joined_questions(folder: Path) -> JoinedDataset:
-    """Twice the questions of the goldens, each time with splits of their own."""
-    return JoinedDataset(
-        dict.fromkeys("ab", JsonlQuestions(f"{folder}/own.jsonl", id="id")), Split(test=1)
-    )
-
-
-STRATEGIES = (
-    ClosedBook,
-    Concatenation,
-    PostFusion,
-    ConcatPF,
-    PFConcat,
-    FusionInDecoder,
-    Marginal,
-    Cite,
-    CiteWithout,
-)
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),

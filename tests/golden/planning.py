@@ -15,7 +15,8 @@ from tests.plans import play
 from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
-from winnow.records import Context, Generation, Pages, Passage, Score, Search, ToolCall, TooLong
+from winnow.records import Context, Passage
+from winnow.requests import Generation, Pages, Score, Search, ToolCall, TooLong
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.retrievers.plans.queries import WrittenQueries
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood

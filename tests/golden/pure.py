@@ -2,16 +2,13 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import numpy as np
 from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
-from numpy.typing import NDArray
 
 from tests.plans import play
 from winnow.contexts.counterfactual import Counterfactual
@@ -21,29 +18,10 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
-from winnow.metrics import ragas, ragchecker
-from winnow.metrics.answer_relevancy import AnswerRelevancy
-from winnow.metrics.base import JudgedMetric, Sample, Shown
-from winnow.metrics.entailment import CitationSupport
-from winnow.metrics.judged import JudgedAccuracy
-from winnow.metrics.ragas import Ragas
-from winnow.metrics.ragchecker import RagChecker
-from winnow.metrics.sufficiency import SufficientContext
+from winnow.metrics.base import Sample, Shown
 from winnow.predictions import Prediction, Price, RoleUsage
-from winnow.records import (
-    Estimate,
-    Generate,
-    Generation,
-    Likelihood,
-    Pages,
-    Passage,
-    Plan,
-    Score,
-    Search,
-)
-from winnow.searchers.web.apis import JsonSearchApi
-from winnow.searchers.web.downloads import Download
-from winnow.searchers.web.pages import PageReader, extract_text
+from winnow.records import Passage
+from winnow.requests import Estimate, Generate, Generation, Likelihood, Pages, Plan, Score, Search
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.corrective.evaluators import JudgedRelevance, parse_verdict
 from winnow.strategies.corrective.searching import KnowledgeSearch
@@ -374,35 +352,6 @@ def contradicted(*metrics: Any) -> Golden:
     return Golden(type(metrics[0]), output)
 
 
-def looked_for(*metrics: Any) -> Golden:
-    """Each reply to a question whose metadata names it, the next reply and another text."""
-
-    def output(_: Path) -> Any:
-        rows = []
-        for number, one in enumerate(samples()):
-            names = [REPLIES[number], REPLIES[number - 1]]
-            nuggets = [
-                {"text": name, "importance": kind}
-                for name, kind in zip(names, ("vital", "okay"), strict=True)
-            ]
-            pairs = [{"short_answers": names}, {"short_answers": ["x"]}]
-            meta = {
-                "qa_pairs": pairs,
-                "answers": [names, ["x"]],
-                "claims": names,
-                "nuggets": nuggets,
-            }
-            sample = replace(one, question=replace(one.question, meta=json.dumps(meta)))
-            for metric in metrics:
-                is_judged = isinstance(metric, JudgedMetric)
-                rows.append(
-                    run_plan(metric.plan(sample)) if is_judged else metric.compute_row(sample)
-                )
-        return rows
-
-    return Golden(type(metrics[0]), output)
-
-
 def classified(component: type) -> Callable[[Path], Any]:
     """Each reply as that to a question with choices and a claim; the reply that others have to it
     is a choice too.
@@ -432,95 +381,6 @@ def breakdown(one: Any) -> Golden:
     return Golden(type(one), lambda _: one.assign_groups(samples()))
 
 
-def judged(_: Path) -> Any:
-    metric = JudgedAccuracy("judged", "judged", template="Q {question} A {answers} G {answer}")
-    return [run_plan(metric.plan(sample)) for sample in samples()]
-
-
-def supported(_: Path) -> Any:
-    """Both measures by each reply, whose two sentences cite differently."""
-    rows = []
-    for of in ("recall", "precision"):
-        metric = CitationSupport("m", "m", of=of, hypothesis="{question} {sentence}", most=2)  # type: ignore[arg-type]
-        for sample in samples():
-            reply = f"{sample.prediction.reply}. And more [2][3][1]."
-            rows.append(
-                run_plan(
-                    metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))
-                )
-            )
-    return rows
-
-
-def judge_claims(metrics: Sequence[JudgedMetric]) -> list[Any]:
-    """The prompts and the value of each metric for two samples; lists, verdicts and words are drawn
-    by the prompt's text.
-    """
-    record: list[Any] = []
-
-    def serve(request: Any) -> Generation:
-        (message,) = request.messages
-        record.append(
-            [message.role, message.content, request.decoding.max_new_tokens, request.role]
-        )
-        number, prompt = pick(message.content), str(message.content)
-        if prompt.endswith("Claims:"):
-            return Generation("\n".join(f"- claim {n}" for n in range(1 + number % 7)))
-        if prompt.endswith("Reply with yes or no."):
-            return Generation(("Yes.", "no", "Perhaps")[number % 3])
-        if prompt.startswith("Relevant"):
-            return Generation(
-                f"Question: question {number % 5}?\nNoncommittal: {('no', 'yes')[number % 2]}"
-            )
-        if "Sufficient Context" in prompt:
-            return Generation(f'So. {{"Sufficient Context": {number % 2}}}')
-        labels = ("entailment", "neutral", "contradiction", "entailment")
-        lines = range(
-            len(re.findall(r"^\d+\. claim", prompt, re.MULTILINE)) - number % 5 // 4
-        )  # sometimes one too few
-        return Generation("\n".join(f"{n + 1}. {labels[pick(f'{n}{prompt}') % 4]}" for n in lines))
-
-    for metric in metrics:
-        record += [play(metric.plan(sample), serve)[0] for sample in samples()[1:3]]
-    return record
-
-
-def rag_checked(_: Path) -> Any:
-    measures, dialects = get_args(ragchecker.Measure), ("strict", "ragchecker")
-    return judge_claims(
-        [RagChecker("m", "m", of=of, dialect=one) for of in measures for one in dialects]
-    )  # type: ignore[arg-type]
-
-
-def ragas_judged(_: Path) -> Any:
-    measures, dialects = get_args(ragas.Measure), ("strict", "ragas")
-    return judge_claims(
-        [Ragas("m", "m", of=of, dialect=one) for of in measures for one in dialects]
-    )  # type: ignore[arg-type]
-
-
-class TextLengths:
-    """An encoder whose vectors are a text's numbers of characters and of words."""
-
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vector of each text."""
-        return np.array([[len(text), len(text.split())] for text in texts], dtype=np.float32)
-
-
-def answer_relevancy(_: Path) -> Any:
-    metrics = [
-        AnswerRelevancy("m", "m", encoder=TextLengths(), dialect=one, template="Relevant {answer}")
-        for one in ("strict", "ragas")
-    ]  # type: ignore[arg-type]
-    return judge_claims(metrics)
-
-
-def sufficient(_: Path) -> Any:
-    return judge_claims(
-        [SufficientContext("m", "m", template='{question} {passages} {{"Sufficient Context": 1}}')]
-    )
-
-
 def hub_questions(folder: Path) -> HubQuestions:
     return HubQuestions(
         "json",
@@ -528,48 +388,3 @@ def hub_questions(folder: Path) -> HubQuestions:
         answers_column="answer.aliases",
         options={"data_files": f"{folder}/hub.jsonl"},
     )
-
-
-SEARCH_REPLY = {
-    name: [
-        {"url": f"u{i}", "link": f"l{i}", "title": f"t {i}", "content": "c\n d", "snippet": "s  e"}
-        for i in (1, 2, 1)
-    ]
-    for name in ("results", "organic", "items")
-}
-PAGE = """<html><head><title>The bridge</title><meta charset="windows-1252"></head><body>\
-<nav><a href="/">Home</a></nav>
-<article><h1>The Tay Bridge</h1><p>The bridge over the Tay was opened in 1878 and fell in a storm \
-in the following year.</p>
-<ul><li>Length: 3,264 m</li><li>Caf\u00e9 at its south end</li></ul>\
-<table><tr><td>Opened</td><td>1878</td></tr></table>
-<p>A second bridge was opened in 1887,
-and trains cross it to this day.</p></article><footer>Imprint, cookies</footer></body></html>"""
-
-
-def search_api(component: type[JsonSearchApi]) -> Golden:
-    """The request of a search, and what its reply says."""
-
-    def output(_: Path) -> Any:
-        api: Any = component("http://host/search", parameters={"cx": "x"})
-        request = api.build_request("a, b", 5)
-        return [
-            request.method,
-            str(request.url),
-            request.read().decode(),
-            *api.parse_reply(SEARCH_REPLY),
-        ]
-
-    return Golden(component, output)
-
-
-def page_texts(_: Path) -> Any:
-    """Titles and texts of pages."""
-    pages = [
-        Download(PAGE.encode("cp1252"), "text/html", ""),
-        Download(b"a\n b", "text/plain", "utf-8"),
-    ]
-    return [extract_text(page) for page in pages]
-
-
-PAGES_READ = Golden(PageReader, page_texts)

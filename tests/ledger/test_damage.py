@@ -20,7 +20,8 @@ from winnow.ledger import claims, recovery, tools
 from winnow.ledger.recovery import is_intact
 from winnow.ledger.rows import compute_checksum
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Generate, Generation, Message, Score
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message, Score
 
 FLIPS = int(os.environ.get("WINNOW_FLIPS", "40"))
 """Flipped bits, each in a ledger of its own; 1,000 for docs/reliability.md."""

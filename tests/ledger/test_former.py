@@ -3,11 +3,13 @@
 import shutil
 from pathlib import Path
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan
 
 FILE = Path(__file__).parents[1] / "data" / "ledger_9e2125c.sqlite"
 """Written by the code of revision 9e2125c: a chat model behind a server, six calls of the kinds

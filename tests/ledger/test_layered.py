@@ -9,7 +9,8 @@ import pytest
 from winnow.errors import LedgerError
 from winnow.ledger.layered import LayeredStore
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 
 REQUEST = Generate((Message("user", "x"),), Decoding())
 KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(4)]

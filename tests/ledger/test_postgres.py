@@ -22,18 +22,8 @@ from winnow.ledger import claims, tools
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
-from winnow.records import (
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Pages,
-    Passage,
-    Result,
-    Score,
-    Usage,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Message, Pages, Result, Score, Usage
 from winnow.testing.chat_server import ChatServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -291,12 +281,14 @@ def test_calls_are_copied_between_stores(
 
 SWEEP = """
 import sys
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.stores import open_store
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Answer, Decoding, Generate, Message
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message
 
 def plan(number):
     (reply,) = yield [Generate((Message("user", f"first {number}"),), Decoding())]

@@ -10,7 +10,8 @@ from winnow.keys import compute_request_key
 from winnow.ledger import sqlite
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 
 CALLS = 3000
 

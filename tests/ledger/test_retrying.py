@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan
 from winnow.sweeps.dry_run import estimate_cost
 from winnow.testing import ScriptedReader
 

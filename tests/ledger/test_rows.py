@@ -14,14 +14,13 @@ from winnow.ledger.rows import (
     encode_rows,
     read_result,
 )
-from winnow.records import (
-    Decoding,
+from winnow.records import Decoding, Passage
+from winnow.requests import (
     Failed,
     Generate,
     Generation,
     Message,
     Pages,
-    Passage,
     Result,
     Score,
     Snapshot,

@@ -16,17 +16,8 @@ from winnow.errors import DiskFullError, LedgerError
 from winnow.keys import compute_request_key
 from winnow.ledger.rows import decode_result, encode_result
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import (
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Pages,
-    Passage,
-    Score,
-    Usage,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Message, Pages, Score, Usage
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:

@@ -7,7 +7,8 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 
 
 def test_a_path_and_its_urls_open_one_store(

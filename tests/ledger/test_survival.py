@@ -10,7 +10,8 @@ from pathlib import Path
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Decoding, Generate, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Message
 from winnow.testing.chat_server import ChatServer
 
 PLANS, ROUNDS = 1000, 2
@@ -18,12 +19,14 @@ IN_FLIGHT = 4 * 8
 """Calls that the reader may hold at a time: its capacity, four times its concurrency."""
 SWEEP = """
 import sys
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.protocols import build_engine_map
 from winnow.ledger.sqlite import SqliteStore
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Answer, Decoding, Generate, Message
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message
 
 def plan(number):
     text = f"first {number}"

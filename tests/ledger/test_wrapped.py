@@ -4,7 +4,8 @@ from pathlib import Path
 
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.wrapped import WrappedStore
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 
 
 def test_every_method_is_that_of_the_ledger(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.alce import AnswerList, ClaimRecall, ShortAnswerRecall
 from winnow.metrics.base import Sample
-from winnow.records import Estimate, Question, Score, Usage
+from winnow.records import Question
+from winnow.requests import Estimate, Score, Usage
 from winnow.testing import make_sample
 
 

@@ -11,7 +11,7 @@ from winnow.metrics.claim_checks import (
     read_claims,
     read_verdicts,
 )
-from winnow.records import Generation
+from winnow.requests import Generation
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.selective import SelectiveAccuracy
-from winnow.reports.cells import CellResult, build_metrics_table
+from winnow.reports.cells import CellResult
+from winnow.reports.tables import build_metrics_table
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import make_context, make_sample, run_scripted_plan
 

@@ -8,7 +8,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, Shown
 from winnow.metrics.entailment import CitationSupport
-from winnow.records import Estimate, Score
+from winnow.requests import Estimate, Score
 from winnow.testing import make_context, make_sample
 
 RECALL, PRECISION = CitationSupport("r", "R"), CitationSupport("p", "P", of="precision")

@@ -7,7 +7,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, Shown
 from winnow.metrics.sufficiency import SufficientContext
-from winnow.records import Generation
+from winnow.requests import Generation
 from winnow.testing import make_context, make_sample, run_scripted_plan
 
 METRIC = SufficientContext("s", "S", template="{question}|{passages}", passage="{text}")

@@ -11,7 +11,8 @@ from transformers import AutoTokenizer
 from winnow.errors import ConfigError
 from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.modeling.tool_calls import encode_tools
-from winnow.records import Message, Passage, Tool, ToolCall
+from winnow.records import Passage
+from winnow.requests import Message, Tool, ToolCall
 from winnow.testing import make_tiny_causal_lm
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def test_control_tokens_of_a_passage_stay_text(tokenizer: "PreTrainedTokenizerBa
 def test_a_passage_cannot_end_the_prompt_of_a_reader(tmp_path: Path) -> None:
     """The reader encodes the passages that a request names as text."""
     from winnow.readers.local import LocalReader
-    from winnow.records import Decoding, Generate
+    from winnow.records import Decoding
+    from winnow.requests import Generate
 
     folder = make_tiny_causal_lm(tmp_path / "lm", ["Ada <|end|>"], more_tokens=["<|end|>"])
     reader = LocalReader(str(folder), "tiny", dtype="float32", device="cpu", runtime="torch")

@@ -8,7 +8,8 @@ import pytest
 
 from winnow.modeling.generation_settings import describe_generation
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.testing import make_tiny_t5
 
 REQUEST = Generate((Message("user", "Ada was born in Arlen"),), Decoding(max_new_tokens=12))

@@ -11,7 +11,8 @@ from winnow.errors import ModelError
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Likelihood, Message, Passage, Request
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate, Likelihood, Message, Request
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 

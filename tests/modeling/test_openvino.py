@@ -16,9 +16,9 @@ from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.pair import PairEstimator
 from winnow.estimators.t5 import T5Estimator
-from winnow.modeling import loading as models
+from winnow.modeling import devices as models
 from winnow.modeling import openvino
-from winnow.modeling.loading import resolve_dtype, resolve_runtime
+from winnow.modeling.devices import resolve_dtype, resolve_runtime
 from winnow.modeling.openvino import CompiledFunction
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder, make_tiny_t5

@@ -3,7 +3,7 @@
 import pytest
 
 from winnow.modeling.tool_calls import encode_messages, encode_tools, parse_tool_calls
-from winnow.records import Message, Tool, ToolCall
+from winnow.requests import Message, Tool, ToolCall
 
 
 def test_tools_and_messages_follow_the_chat_protocol() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from winnow.errors import ConfigError, ModelError
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Likelihood, Message, Search
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood, Message, Search
 from winnow.testing import make_tiny_causal_lm
 
 

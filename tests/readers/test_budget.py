@@ -5,7 +5,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Usage
+from winnow.requests import Usage
 
 
 def test_tokens_are_reserve_and_settled() -> None:

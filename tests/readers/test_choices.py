@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from winnow.readers.choices import parse_choices, read_finish
-from winnow.records import Decoding, Generation, ToolCall
+from winnow.records import Decoding
+from winnow.requests import Generation, ToolCall
 
 
 def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[str, Any]:

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Decoding, Generate, Likelihood, Message, Plan, Score, Usage
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood, Message, Plan, Score, Usage
 from winnow.testing.chat_server import ChatServer, get_token_logprob, render_messages
 
 FAST = Pacing(

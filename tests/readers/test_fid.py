@@ -7,7 +7,8 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.modeling.fid import generate_fused
 from winnow.readers.fid import FidReader
-from winnow.records import Decoding, FusedGenerate, Generate, Likelihood, Message, Request
+from winnow.records import Decoding
+from winnow.requests import FusedGenerate, Generate, Likelihood, Message, Request
 from winnow.testing import make_tiny_t5
 
 TEXTS = [

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from winnow.readers.generation import SeededSampler, gather_target_logprobs
-from winnow.records import Decoding, Generate, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Message
 
 
 def request(number: int, decoding: Decoding) -> Generate:

@@ -6,22 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.chat import render_chat
 from winnow.readers.local import LocalReader
-from winnow.records import (
-    Decoding,
-    Generate,
-    Generation,
-    Likelihood,
-    Message,
-    Request,
-    Score,
-    Search,
-)
-from winnow.strategies.replies import extract_answer
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Likelihood, Message, Request, Score, Search
 from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
@@ -210,92 +200,6 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t").count_tokens(Search("q", 1))
 
 
-def test_options_of_the_chat_template(tmp_path: Path) -> None:
-    """They change prompt and identity; one that the template does not have, or that belongs to the
-    request, is refused.
-    """
-    folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
-    template = AutoTokenizer.from_pretrained(folder)
-    template.chat_template = (
-        "{{ messages[0]['content'] }}{% if not enable_thinking %}</think>{% endif %}"
-    )
-    template.save_pretrained(folder)
-    readers = [
-        LocalReader(str(folder), "tiny", dtype="float32", device="cpu", template_options=options)
-        for options in (
-            {},
-            {"enable_thinking": True},
-            {"enable_thinking": False},
-            {"thinking": True},
-        )
-    ]
-    request = Generate((Message("user", "who"),), Decoding())
-    texts = [
-        reader.lm.tokenizer.decode(reader.encode(request).ids).replace(" ", "")
-        for reader in readers[:3]
-    ]
-    assert texts == ["who</think>", "who", "who</think>"]
-    assert len({reader.identity for reader in readers}) == 4
-    assert readers[0].identity + '/template {"enable_thinking": true}' == readers[1].identity
-    with pytest.raises(ConfigError, match="has no variable thinking"):
-        readers[3].encode(request)
-    with pytest.raises(ConfigError, match="may not set tokenize"):
-        LocalReader(str(folder), "tiny", template_options={"tokenize": True})
-
-
-@pytest.mark.parametrize("runtime", ["torch", "openvino"])
-def test_reasoning_that_the_chat_template_begins_is_part_of_the_reply(
-    tmp_path: Path, runtime: str
-) -> None:
-    """So that a reply that is cut while the model reasons is known to be no answer; a begun reply
-    has no tag before it.
-    """
-    if runtime == "openvino":
-        pytest.importorskip("openvino_genai")
-    folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
-    template = AutoTokenizer.from_pretrained(folder)
-    template.chat_template = (
-        "{% for m in messages %}{{ m['content'] }} {% endfor %}{% if add_generation_prompt "
-        "%}<think>\n{% endif %}"
-    )
-    template.save_pretrained(folder)
-    reader = LocalReader(
-        str(folder),
-        "tiny",
-        dtype="float32",
-        device="cpu",
-        runtime=runtime,
-        converted=str(tmp_path / "converted"),
-    )
-    reader.submit([Generate((Message("user", "who"),), Decoding(3))])
-    ((_, result),) = reader.collect(60.0)
-    assert isinstance(result, Generation)
-    reply, usage = result.text, result.usage
-    assert reply.startswith("<think>\n")
-    assert 0 < usage.tokens_reasoning <= usage.tokens_out == 3
-    assert extract_answer(reply) == ""
-    begun = Generate((Message("user", "who"), Message("assistant", "who")), Decoding(3))
-    assert not next(iter(answers(reader, [begun]).values())).startswith("<think>")
-
-
-def test_options_of_the_chat_template_are_part_of_both_identities(folder: Path) -> None:
-    """Of PyTorch's and of OpenVINO's."""
-    pytest.importorskip("openvino_genai")
-    for runtime in ("torch", "openvino"):
-        identities = {
-            LocalReader(
-                str(folder),
-                "tiny",
-                dtype="float32",
-                device="cpu",
-                runtime=runtime,
-                template_options=options,
-            ).identity
-            for options in ({}, {"enable_thinking": True}, {"enable_thinking": False})
-        }
-        assert len(identities) == 3
-
-
 def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:
     """All of them, not only the chosen one; they are those of a plain forward pass, and a split
     text is refused.
@@ -433,3 +337,21 @@ def test_openvino_refuses_what_it_does_not_report(folder: Path) -> None:
     ):
         assert "runtime=torch" in (reader.explain_refusal(request) or "")
     assert reader.explain_refusal(Likelihood((Message("user", "a"),), "b")) is None
+
+
+def test_options_of_the_chat_template_are_part_of_both_identities(folder: Path) -> None:
+    """Of PyTorch's and of OpenVINO's."""
+    pytest.importorskip("openvino_genai")
+    for runtime in ("torch", "openvino"):
+        identities = {
+            LocalReader(
+                str(folder),
+                "tiny",
+                dtype="float32",
+                device="cpu",
+                runtime=runtime,
+                template_options=options,
+            ).identity
+            for options in ({}, {"enable_thinking": True}, {"enable_thinking": False})
+        }
+        assert len(identities) == 3

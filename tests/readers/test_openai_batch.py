@@ -7,45 +7,17 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from winnow.driver.run import Driver, Job
+from tests.readers.batch_cases import plan, reader, request, sweep
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Answer, Decoding, Failed, Generate, Message, Plan, Usage
-from winnow.steps import Outcome
+from winnow.requests import Failed, Generate, Usage
 from winnow.testing.chat_server import ChatServer
-
-
-def request(text: str) -> Generate:
-    return Generate((Message("user", text),), Decoding())
-
-
-def plan(*texts: str) -> Plan:
-    """One round a text, so that the second depends on the first."""
-    replies = []
-    for text in texts:
-        replies += yield [request(text)]
-    return Answer(",".join(r.text for r in replies), unknown=False)
-
-
-def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchReader:
-    return OpenAIBatchReader(
-        "m", "m", url, state=str(folder / "batches"), poll_seconds=0.01, budget=budget or Budget()
-    )
-
-
-def sweep(
-    engine: OpenAIBatchReader, folder: Path, plans: list[Plan]
-) -> tuple[dict[object, Outcome], Driver]:
-    with SqliteStore(folder / "l.sqlite") as ledger:
-        driver = Driver(build_engine_map(engine), ledger)
-        try:
-            return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
-        finally:
-            engine.close()
 
 
 def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
@@ -257,78 +229,6 @@ def test_a_failing_batch_loses_no_results_of_another(
     assert {outcome.result.text for outcome in outcomes.values()} == {"A", "B"}
     assert driver.stats.ledger_hits == 1
     assert set(server.received.values()) == {1}
-
-
-ODD_LINES = [
-    "<html>Bad gateway</html>",
-    '{"id": "x", "response": {"status_code": 200',
-    '{"response": {"status_code": 200, "body": {}}}',
-    '{"custom_id": 7, "response": {"status_code": 200, "body": {}}}',
-    '{"custom_id": "someone", "error": "broken"}',
-    '{"custom_id": "someone", "response": "broken"}',
-    '{"custom_id": "someone", "response": {"status_code": "many"}}',
-    "[1]",
-    "[" * 100_000,
-]
-
-
-@pytest.mark.parametrize("odd", ODD_LINES, ids=range(len(ODD_LINES)))
-def test_an_odd_line_loses_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
-) -> None:
-    """Before and between good lines: each good one is stored, and the request of a broken one is
-    sent again.
-    """
-    server = ChatServer()
-    with server.serve() as url:
-        engine = reader(url, tmp_path)
-        download = engine._api.download
-        seen: list[str] = []
-
-        def odd_content(file_id: str) -> list[str]:
-            lines = download(file_id)
-            if not seen:
-                lines = [odd, lines[0], odd, *lines[2:]]  # the second line is replaced
-            seen.append(file_id)
-            return lines
-
-        monkeypatch.setattr(engine._api, "download", odd_content)
-        outcomes, _ = sweep(engine, tmp_path, [plan(p) for p in "abc"])
-    assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
-    assert sorted(server.received.values()) == [1, 1, 2]
-    assert not list((tmp_path / "batches").glob("*"))
-
-
-def test_half_a_character_in_a_batch_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was paid is stored; a replay reads it."""
-    server = ChatServer()
-    with server.serve() as url:
-        engine = reader(url, tmp_path)
-        download = engine._api.download
-        monkeypatch.setattr(
-            engine._api,
-            "download",
-            lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)],
-        )
-        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
-        again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
-    assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
-    assert driver.stats.executed == 0
-
-
-def test_a_line_that_would_fill_the_memory_is_cut_and_its_request_sent_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other replies of the file are stored; a reply that is short the second time is too."""
-    lengths = iter([100_000, 1])
-    server = ChatServer(reply=lambda prompt: "x" * next(lengths) if prompt == "long" else "A")
-    with server.serve() as url:
-        monkeypatch.setattr("winnow.readers.reply_limit.MAX_REPLY_BYTES", 10_000)
-        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("long"), plan("short")])
-    assert [outcomes[n].result.text for n in (0, 1)] == ["x", "A"]
-    assert server.received == {"long": 2, "short": 1}
 
 
 @pytest.mark.parametrize("gone", ["batch", "file"])

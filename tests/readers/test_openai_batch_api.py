@@ -9,8 +9,10 @@ import pytest
 
 from winnow.errors import ReaderError
 from winnow.readers.openai_batch_api import BatchApi, BatchStatus, GoneError, parse_line
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.openai_protocol import ChatProtocol
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.testing.chat_server import ChatServer
 
 REQUEST = Generate((Message("user", "a"),), Decoding())

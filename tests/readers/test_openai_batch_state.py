@@ -10,7 +10,8 @@ from winnow.readers.openai_batch_state import (
     unpack_request,
     write_state,
 )
-from winnow.records import Decoding, Generate, Message, Passage
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate, Message
 
 
 def test_a_request_has_its_key_again(tmp_path: Path) -> None:

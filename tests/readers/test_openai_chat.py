@@ -11,7 +11,9 @@ import pytest
 from msgspec import structs
 
 from tests.plans import PROMPT
-from winnow.driver.run import Driver, Job
+from tests.readers.chat_cases import FAST, plan, request, sweep
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
@@ -21,68 +23,15 @@ from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import (
-    Answer,
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Likelihood,
-    Message,
-    Passage,
-    Plan,
-)
-from winnow.steps import Outcome
+from winnow.records import Answer, Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Likelihood, Message, Plan
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import make_context, make_question, make_search
 from winnow.testing.chat_server import ChatServer, Fault
 
-FAST = Pacing(
-    initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05
-)
-
-
-def request(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
-    return Generate((Message("user", text),), decoding or Decoding(), sample)
-
-
-def plan(*requests: Generate) -> Plan:
-    """A plan of one round."""
-    replies = yield list(requests)
-    return Answer(",".join(f"{r.text}/{r.finish}" for r in replies), unknown=False)
-
-
-def sweep(
-    reader: OpenAIReader, path: Path, plans: list[Plan]
-) -> tuple[dict[object, Outcome], Driver]:
-    """Run plans with a ledger; the reader is closed in any case."""
-    with SqliteStore(path) as ledger:
-        driver = Driver(build_engine_map(reader), ledger)
-        try:
-            return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
-        finally:
-            reader.close()
-
-
 FAULTS: tuple[Fault, ...] = ("429", "429 after", "500", "503", "close", "malformed", "stall")
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fault) -> None:
-    """Twelve prompts, each failing twice: all are answered, each came three times, each is stored
-    once.
-    """
-    server = ChatServer(fault_rule=lambda _, time: fault if time <= 2 else None)
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, failure_threshold=100))
-        outcomes, driver = sweep(
-            reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)]
-        )
-    assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
-    assert set(server.received.values()) == {3}
-    assert driver.stats.executed == 12
 
 
 @pytest.mark.parametrize(
@@ -240,62 +189,6 @@ def test_a_refusal_shows_no_key_even_in_its_chain(
         assert "[key]" in str(caught.value)
 
 
-def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> None:
-    """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal
-    ends the run.
-    """
-    pacing = Pacing(
-        max_concurrency=2,
-        failure_threshold=2,
-        cooldown=0.05,
-        initial_wait=0.01,
-        max_wait=0.05,
-        max_pauses=5,
-    )
-    faults: list[Fault | None] = ["500", "500", "503", "503", None]
-    server = ChatServer(fault_rule=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
-    with server.serve() as url:
-        outcomes, _ = sweep(
-            OpenAIReader("m", "m", url, pacing=pacing),
-            tmp_path / "l.sqlite",
-            [plan(request(f"q{n}")) for n in range(6)],
-        )
-        assert len(outcomes) == 6
-        faults[:] = ["500", "500", "refuse"]
-        with pytest.raises(ReaderError, match="HTTP 401"):
-            sweep(
-                OpenAIReader("m", "m", url, pacing=pacing),
-                tmp_path / "l.sqlite",
-                [plan(request(f"r{n}")) for n in range(6)],
-            )
-
-
-def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path) -> None:
-    """Twelve 429s are no failures of a call that may fail three times; without patience the run
-    ends.
-    """
-    server = ChatServer(fault_rule=lambda _, time: "429" if time <= 12 else None)
-    quick = Pacing(max_attempts=3, initial_wait=0.001, max_wait=0.002)
-    with server.serve() as url:
-        assert (
-            len(
-                sweep(
-                    OpenAIReader("m", "m", url, pacing=quick),
-                    tmp_path / "l.sqlite",
-                    [plan(request("q"))],
-                )[0]
-            )
-            == 1
-        )
-        impatient = Pacing(max_attempts=3, patience=0.0, initial_wait=0.001)
-        with pytest.raises(ReaderError, match="HTTP 429"):
-            sweep(
-                OpenAIReader("m", "m", url, pacing=impatient),
-                tmp_path / "l.sqlite",
-                [plan(request("r"))],
-            )
-
-
 def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
     """One choice where three were asked for is not two empty answers."""
     hot = Decoding(temperature=0.7, samples=3)
@@ -303,42 +196,6 @@ def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
     with server.serve() as url, pytest.raises(ReaderError, match="samples_per_call=1"):
         reader = OpenAIReader("m", "m", url, samples_per_call=3)
         sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(3)))])
-
-
-def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
-    """A call's attempts run out, or the breaker gives up; the message says what failed last."""
-    with (
-        ChatServer(fault_rule=lambda *_: "500").serve() as url,
-        pytest.raises(ReaderError, match="HTTP 500"),
-    ):
-        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
-    with pytest.raises(ReaderError, match="connection failed"):
-        sweep(
-            OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST),
-            tmp_path / "l.sqlite",
-            [plan(request("q"))],
-        )
-
-
-def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
-    """Sixty calls of 20 ms, eight at a time."""
-    server = ChatServer(latency=0.02)
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=8))
-        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(60)])
-    assert server.max_concurrency == 8
-
-
-def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
-    """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second
-    each.
-    """
-    server = ChatServer()
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=66))
-        started = time.monotonic()
-        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
-    assert time.monotonic() - started > 0.9
 
 
 def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:

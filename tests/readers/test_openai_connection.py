@@ -9,9 +9,11 @@ import pytest
 
 from winnow.readers.dialects import get_dialect
 from winnow.readers.openai_connection import OpenAIConnection
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.pacing import Pacing
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Score, TooLong
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Likelihood, Message, Score, TooLong
 from winnow.testing.chat_server import ChatServer
 
 PROMPT = (Message("user", "hello"),)

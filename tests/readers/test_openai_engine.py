@@ -5,7 +5,8 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Decoding, Generate, Likelihood, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood, Message
 
 
 def test_both_roads_are_one_engine_to_the_ledger() -> None:

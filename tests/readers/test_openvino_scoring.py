@@ -16,7 +16,7 @@ from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
 from winnow.readers.prefix_blocks import BlockPool
-from winnow.records import Likelihood, Message, Request, Score
+from winnow.requests import Likelihood, Message, Request, Score
 from winnow.testing import make_tiny_causal_lm
 
 SHARED = (

@@ -8,7 +8,8 @@ import pytest
 
 from winnow.readers.local import LocalReader
 from winnow.readers.prefix import collate, compute_prefix_length
-from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Likelihood, Message, Request
 from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]

@@ -16,7 +16,8 @@ from winnow.readers.batching import TokenizedRequest
 from winnow.readers.openvino import ContinuousBatch
 from winnow.readers.openvino_scoring import ContinuationScorer
 from winnow.readers.prefix_blocks import BlockPool, BlockRecord, has_nested, list_blocks
-from winnow.records import Decoding, Generate, Likelihood
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood
 
 
 class RecordedBatch(ContinuousBatch):

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from winnow.readers.openai_protocol import ChatProtocol
-from winnow.records import Decoding, Generate, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Message
 
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1/v1")
 REQUEST = Generate((Message("user", "2 + 2?"),), Decoding())

@@ -6,16 +6,8 @@ import pytest
 import torch
 
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import (
-    Decoding,
-    Generate,
-    Generation,
-    Likelihood,
-    Message,
-    Request,
-    Result,
-    Score,
-)
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.testing import make_tiny_t5
 
 TEXTS = [f"question {n}: what is the number of the fox? " * (1 + n % 3) for n in range(8)]

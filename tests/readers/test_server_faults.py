@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from server_faults import FAULTS, ODD_FIELDS, Fault
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import WinnowError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan
 from winnow.testing.chat_server import ChatServer
 
 FAST = Pacing(

@@ -15,7 +15,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from winnow.artifacts.owners import read_start_time
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -25,7 +26,8 @@ from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.server_process import ServerProcess, read_version, release_servers
-from winnow.records import Decoding, Generate, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Message, Plan
 from winnow.testing import make_tiny_causal_lm
 
 FAST = Pacing(
@@ -85,11 +87,11 @@ def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(
     reader = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         list(Driver(build_engine_map(reader), ledger).run([Job(0, ask(0))]))
-    assert is_up(reader._address)
-    address = reader._address
+    assert is_up(reader._calls.address)
+    address = reader._calls.address
     other = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
     assert run(other, tmp_path, range(5)) == ["an answer"] * 5
-    assert other._address == address
+    assert other._calls.address == address
     assert is_up(address)
     reader.close()
     assert not is_up(address)

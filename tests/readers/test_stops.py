@@ -14,7 +14,8 @@ from winnow.readers.generation import StopStrings
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.stops import end_reply, find_stop
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]

@@ -1,7 +1,8 @@
 """Estimates of tokens."""
 
 from winnow.readers.token_estimates import estimate_max_usage, estimate_text_tokens
-from winnow.records import Decoding, Generate, Likelihood, Message, Usage
+from winnow.records import Decoding
+from winnow.requests import Generate, Likelihood, Message, Usage
 
 
 def test_tokens_are_estimated_by_characters() -> None:

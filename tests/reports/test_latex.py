@@ -1,7 +1,7 @@
 """Tables as LaTeX."""
 
-from winnow.reports.cells import TableView
 from winnow.reports.latex import escape_latex, format_latex_table
+from winnow.reports.tables import TableView
 
 
 def test_special_characters_are_escaped_once() -> None:

@@ -11,16 +11,11 @@ from pathlib import Path
 import pytest
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import (
-    CellResult,
-    TableView,
-    build_breakdown_table,
-    build_metrics_table,
-    compare_cells,
-)
+from winnow.reports.cells import CellResult, compare_cells
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.family import Family
 from winnow.reports.report import Report, build_report, draw_plots
+from winnow.reports.tables import TableView, build_breakdown_table, build_metrics_table
 from winnow.testing import make_cell_result
 
 CHROMIUM = (

@@ -3,7 +3,8 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Hit, Passage, Question, Search
+from winnow.records import Hit, Passage, Question
+from winnow.requests import Search
 from winnow.searchers.damage import SearchDamage
 from winnow.searchers.local import LocalSearch
 from winnow.testing import make_question

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Hit, Passage, Plan, Question, Search
+from winnow.records import Hit, Passage, Question
+from winnow.requests import Plan, Search
 from winnow.retrievers.bm25 import BM25
 from winnow.searchers.local import LocalSearch
 from winnow.testing import PASSAGES

@@ -8,7 +8,8 @@ import yaml
 from flows.settings.components import Component
 from flows.settings.composition import CONF
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate
+from winnow.records import Decoding
+from winnow.requests import Generate
 from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, run_scripted_plan

@@ -7,7 +7,8 @@ import pytest
 
 from flows.settings.door import compose
 from winnow.errors import ConfigError
-from winnow.records import Answer, Decoding, Generate, Generation
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.cite import Cite, CiteRandomly, remove_citations
 from winnow.testing import make_context, make_question
 

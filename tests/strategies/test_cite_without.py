@@ -4,7 +4,8 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation_use import Changed
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.cite_without import CiteWithout, Removed
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question, make_sample, run_scripted_plan

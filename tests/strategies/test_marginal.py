@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.records import Answer, Decoding, Generate, Generation, Likelihood, Score
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Generation, Likelihood, Score
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question

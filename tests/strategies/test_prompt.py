@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Message, Passage
+from winnow.records import Decoding, Passage
+from winnow.requests import Message
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.testing import make_context, make_question

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from winnow.records import Answer, Decoding, Generate, Generation
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.pf_concat import PFConcat

@@ -6,7 +6,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.sure import SuRe
 from winnow.testing import make_context, make_question
 

@@ -2,7 +2,8 @@
 
 import math
 
-from winnow.records import Decoding, Generation, Likelihood, Question, Score
+from winnow.records import Decoding, Question
+from winnow.requests import Generation, Likelihood, Score
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.teaching import ScoredReply, Teacher
 from winnow.testing import make_context

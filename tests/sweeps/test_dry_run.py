@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Price
 from winnow.protocols import Strategy, build_engine_map
-from winnow.records import Answer, Decoding, Estimate, Generate, Message, Pages, Plan, Search
+from winnow.records import Answer, Decoding
+from winnow.requests import Estimate, Generate, Message, Pages, Plan, Search
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag

@@ -4,7 +4,8 @@ import pytest
 
 from winnow.errors import LedgerError
 from winnow.protocols import build_engine_map
-from winnow.records import Decoding, Generate, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Message
 from winnow.sweeps.recorded import RecordedEngine
 
 

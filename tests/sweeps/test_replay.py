@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Decoding, Generation, Message, ToolCall
+from winnow.records import Decoding
+from winnow.requests import Generation, Message, ToolCall
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.plans import ask, play
-from winnow.records import Generation, Plan, Request
+from winnow.requests import Generation, Plan, Request
 from winnow.sweeps.rounds import intercept_rounds
 
 

@@ -10,16 +10,14 @@ from winnow.contexts.damage import Damage
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
-from winnow.records import (
+from winnow.records import Context, Decoding, Passage
+from winnow.requests import (
     BUDGET,
-    Context,
-    Decoding,
     Failed,
     Generate,
     Generation,
     Message,
     Pages,
-    Passage,
     Plan,
     Search,
     Usage,

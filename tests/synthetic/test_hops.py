@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from winnow.contexts.shown import build_shown
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.answer import exact_match

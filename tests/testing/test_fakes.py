@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from winnow.modeling.loading import check_model, load_causal_lm
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.records import Answer, Decoding
+from winnow.requests import Generate, Message, Plan
 from winnow.testing import (
     ScriptedReader,
     make_context,

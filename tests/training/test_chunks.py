@@ -12,7 +12,7 @@ from tests.training.methods import METHODS, SETTINGS
 from winnow.training.backward import accumulate_gradients
 from winnow.training.chunks import pad_by_question
 from winnow.training.groups import Group
-from winnow.training.loop import set_dropout
+from winnow.training.progress import set_dropout
 
 if TYPE_CHECKING:
     from conftest import SmallWorld

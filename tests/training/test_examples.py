@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Message, Question
+from winnow.records import Question
+from winnow.requests import Message
 from winnow.testing import make_context
 from winnow.training.examples import Mix, build_examples
 

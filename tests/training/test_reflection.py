@@ -12,7 +12,8 @@ from tests.training.test_sft import SETTINGS, TEXTS, silent
 from winnow.errors import ConfigError
 from winnow.modeling.loading import load_causal_lm
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generation
+from winnow.records import Decoding
+from winnow.requests import Generation
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import TOKENS
 from winnow.strategies.self_rag.segments import build_segment_request

@@ -18,11 +18,11 @@ from safetensors.torch import load_file
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import load_causal_lm
-from winnow.records import Message
+from winnow.requests import Message
 from winnow.testing import make_tiny_causal_lm
 from winnow.training.examples import Example
 from winnow.training.settings import check_single_device
-from winnow.training.sft import LeftPaddingCollator, SftSettings, encode_example, fine_tune
+from winnow.training.sft import SftSettings, fine_tune
 
 TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
 EXAMPLES = [
@@ -73,24 +73,6 @@ def test_lora_is_merged(tmp_path: Path) -> None:
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("base", "out"))
     assert before.keys() == after.keys()
     assert any(not torch.equal(before[k].bfloat16(), after[k]) for k in before)
-
-
-def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
-    """Everything before it, padding included, is -100; rows end together; the last label ends the
-    turn.
-    """
-    tokenizer = load_causal_lm(
-        str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu"
-    ).tokenizer
-    rows = [encode_example(example, tokenizer) for example in EXAMPLES[:3]]
-    batch = LeftPaddingCollator(0)(rows)
-    for n, row in enumerate(rows):
-        labels = batch["labels"][n]
-        reply = labels[labels != -100]
-        assert len(reply) == row["reply"]
-        assert tokenizer.decode(reply[:-1]) == EXAMPLES[n].completion
-        assert reply[-1] == tokenizer.eos_token_id
-        assert int(batch["attention_mask"][n].sum()) == len(row["input_ids"])
 
 
 def test_too_long_examples_are_counted_and_settings_checked(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """State of the driver: calls that have no result yet, the plans that wait for them, and the queue
 of each engine.
 
-A plan is the generator that requests the model calls for one question (see `winnow.records.Plan`).
+A plan is the generator that requests the model calls for one question (see `winnow.requests.Plan`).
 Several plans may wait for the same call.
 """
 
@@ -13,12 +13,14 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from winnow.errors import ConfigError
+from winnow.errors import CallRefusedError, ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.predictions import RoleUsage
 from winnow.protocols import Engine, Engines
-from winnow.records import (
+from winnow.records import Role
+from winnow.requests import (
     Estimate,
+    Failed,
     FusedGenerate,
     Generate,
     Generation,
@@ -26,7 +28,6 @@ from winnow.records import (
     Plan,
     Request,
     Result,
-    Role,
     Score,
     TooLong,
     Usage,
@@ -148,6 +149,35 @@ class Waiter(Struct, eq=False):
     slot: int
     request: Request
     dropped: int = 0
+
+    def receive(self, result: Result | TooLong) -> Result | TooLong:
+        """Count a result for the plan, and return it as the plan receives it.
+
+        Raises:
+            CallRefusedError: If the call was refused earlier, and the plan cannot go on without it.
+
+        """
+        active, request = self.active, self.request
+        if isinstance(result, Generation):
+            active.counts[request.role].add_reply(result)
+            if self.dropped and isinstance(request, Generate):
+                active.dropped += self.dropped
+                return structs.replace(result, dropped=self.dropped, passages=request.passages)
+        elif isinstance(result, Score):
+            active.counts[request.role].add(result.usage)
+        elif isinstance(result, TooLong):
+            active.counts[request.role].calls -= 1  # no model read it
+        elif (
+            isinstance(result, Failed)
+            and isinstance(request, Generate | Estimate)
+            and not request.may_fail
+        ):
+            raise CallRefusedError(
+                f"A call of {active.tag} was refused in an earlier run or for another plan: "
+                f"{result.reason} `winnow ledger prune --failed` deletes refused calls, so that "
+                "they are requested again."
+            )
+        return result
 
 
 class CallState(enum.Enum):

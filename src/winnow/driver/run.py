@@ -1,12 +1,12 @@
 """The driver, which runs thousands of plans at once and has each distinct request served once.
 
 A plan is a generator that yields model requests and receives their results (see
-`winnow.records.Plan`). The driver looks each request up in the ledger, the store of finished calls,
-and merges it with an equal request that is in flight. It submits the other requests to the engine
-of their kind and role, and commits each result before a plan receives it. Processes share work
-through claims: a process makes only the calls that it has reserved in the ledger. The number of
-plans in memory is limited. No engine waits for another one, because servers are polled while local
-models compute.
+`winnow.requests.Plan`). The driver looks each request up in the ledger, the store of finished
+calls, and merges it with an equal request that is in flight. It submits the other requests to the
+engine of their kind and role, and commits each result before a plan receives it. Processes share
+work through claims: a process makes only the calls that it has reserved in the ledger. The number
+of plans in memory is limited. No engine waits for another one, because servers are polled while
+local models compute.
 """
 
 import gc
@@ -14,10 +14,7 @@ import time
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Generic
-
-from msgspec import structs
+from typing import Any
 
 from winnow.driver.calls import (
     ActivePlan,
@@ -28,21 +25,19 @@ from winnow.driver.calls import (
     Waiter,
     add_origin,
 )
+from winnow.driver.jobs import Job
+from winnow.driver.open_calls import OpenCalls
 from winnow.driver.stats import ProgressCallback, RunStats
-from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
+from winnow.errors import ConfigError, PromptTooLongError
 from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
 from winnow.protocols import CallStore, Engine, Engines
-from winnow.records import (
-    Estimate,
-    Failed,
+from winnow.records import T
+from winnow.requests import (
     Generate,
     Generation,
-    Plan,
-    Request,
     Result,
     Score,
-    T,
     TooLong,
     Usage,
 )
@@ -64,22 +59,6 @@ _OTHERS_SECONDS = 0.2
 """Time to wait if other processes make all remaining calls."""
 _DRAIN_SECONDS = 30.0
 """Maximum time to wait for calls in flight after an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job(Generic[T]):
-    """A plan to run.
-
-    Attributes:
-        tag: Value of any type that identifies the plan and is returned with its outcome.
-        plan: Plan.
-        engines: Name of the set of engines that serves the plan, if the driver has several sets.
-
-    """
-
-    tag: Hashable
-    plan: Plan[T]
-    engines: Hashable = None
 
 
 class Driver:
@@ -109,11 +88,7 @@ class Driver:
         self.ledger, self.max_active = ledger, max_active
         self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
-        self._open_calls: dict[bytes, Call] = {}
-        self._calls_by_request: dict[int, Call] = {}
-        """Open calls by the `id` of their requests, so that the key of a finished call is not
-        computed again.
-        """
+        self._open_calls = OpenCalls()
         self._new_waiters: list[Waiter] = []
         self._queues = EngineQueues(engines)
         self._calls_elsewhere: list[Call] = []
@@ -206,14 +181,16 @@ class Driver:
             for waiter in batch:
                 queue = self._queues.find(waiter.active.engines, waiter.request)
                 keyed.append((queue, compute_request_key(queue.identity, waiter.request), waiter))
-            stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open_calls.keys()))
+            stored = self.ledger.get(
+                list({key for _, key, _ in keyed} - self._open_calls.by_key.keys())
+            )
             for queue, key, waiter in keyed:
                 if key in stored:
                     self.stats.ledger_hits += 1
                     self._deliver(waiter, stored[key])
-                elif key in self._open_calls:
+                elif key in self._open_calls.by_key:
                     self.stats.merged += 1
-                    self._open_calls[key].waiters.append(waiter)
+                    self._open_calls.by_key[key].waiters.append(waiter)
                 else:
                     self._enqueue(queue, key, waiter)
 
@@ -228,7 +205,7 @@ class Driver:
             self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
         call = Call(key, request, queue, [waiter])
-        self._open_calls[key] = self._calls_by_request[id(request)] = call
+        self._open_calls.add(call)
         queue.add(call)
 
     def _drop_passage(self, waiter: Waiter, reason: str) -> None:
@@ -253,28 +230,8 @@ class Driver:
         of its round.
         """
         active = waiter.active
-        if isinstance(result, Generation):
-            active.counts[waiter.request.role].add_reply(result)
-            if waiter.dropped and isinstance(waiter.request, Generate):
-                active.dropped += waiter.dropped
-                result = structs.replace(
-                    result, dropped=waiter.dropped, passages=waiter.request.passages
-                )
-        elif isinstance(result, Score):
-            active.counts[waiter.request.role].add(result.usage)
-        elif isinstance(result, TooLong):
-            active.counts[waiter.request.role].calls -= 1  # no model read it
-        elif (
-            isinstance(result, Failed)
-            and isinstance(waiter.request, Generate | Estimate)
-            and not waiter.request.may_fail
-        ):
-            raise CallRefusedError(
-                f"A call of {active.tag} was refused in an earlier run or for another plan: "
-                f"{result.reason} `winnow ledger prune --failed` deletes refused calls, so that "
-                "they are requested again."
-            )
-        active.requests[waiter.slot], active.results[waiter.slot] = waiter.request, result
+        active.requests[waiter.slot] = waiter.request
+        active.results[waiter.slot] = waiter.receive(result)
         active.waiting -= 1
         if not active.waiting:
             active.finish_round()
@@ -362,7 +319,7 @@ class Driver:
             software = queue.engine.software
             keyed = [
                 (
-                    self._find_key(queue, request),
+                    self._open_calls.find_key(queue, request),
                     request,
                     add_origin(result, seconds_per_call, software),
                 )
@@ -381,7 +338,7 @@ class Driver:
             raise
         finished: list[tuple[Call, Result | TooLong]] = []
         for key, _, result in keyed:
-            call = self._close_call(key)
+            call = self._open_calls.close(key)
             if call is None:
                 continue
             call.queue.in_flight -= call.state is CallState.SUBMITTED
@@ -393,24 +350,6 @@ class Driver:
         if too_long:
             self.ledger.release(too_long)
         return finished
-
-    def _find_key(self, queue: EngineQueue, request: Request) -> bytes:
-        """Return the key of a finished request. It is computed for a request of an earlier run,
-        which a server may return.
-        """
-        call = self._calls_by_request.get(id(request))
-        return (
-            call.key
-            if call is not None and call.request is request
-            else compute_request_key(queue.identity, request)
-        )
-
-    def _close_call(self, key: bytes) -> Call | None:
-        """Remove a call from the open ones and return it, or None if it is not open."""
-        call = self._open_calls.pop(key, None)
-        if call is not None:
-            del self._calls_by_request[id(call.request)]
-        return call
 
     def _count_call(self, call: Call, result: Result) -> None:
         """Count a call that this process made."""
@@ -428,7 +367,7 @@ class Driver:
         for call in waiting:
             if call.key in stored:
                 call.state = CallState.DONE
-                self._close_call(call.key)
+                self._open_calls.close(call.key)
                 self.stats.external += 1
                 self._deliver_to_all(call, stored[call.key])
         unfinished = [call for call in waiting if call.state is CallState.ELSEWHERE]

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from winnow.records import Role, Usage
+from winnow.records import Role
+from winnow.requests import Usage
 
 
 @dataclass(slots=True)

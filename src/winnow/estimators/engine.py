@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError, NoScoreError
 from winnow.protocols import Estimator
-from winnow.records import Estimate, Failed, Passage, Request, Result, Score
+from winnow.records import Passage
+from winnow.requests import Estimate, Failed, Request, Result, Score
 
 
 @dataclass

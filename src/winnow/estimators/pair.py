@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.identity.markers import SpeedOnly
-from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
+from winnow.modeling.devices import resolve_dtype, resolve_runtime
+from winnow.modeling.loading import keep_freed_memory
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_model import PairModel
 from winnow.modeling.tokens import get_single_token_id

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from winnow.errors import LedgerError
 from winnow.ledger.rows import RESULT_COLUMNS, decode_text, read_result
 from winnow.ledger.wrapped import WrappedStore
-from winnow.records import Result
+from winnow.requests import Result
 
 _KEYS_PER_QUERY = 500
 

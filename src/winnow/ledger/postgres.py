@@ -27,7 +27,7 @@ from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.claims import LEASE_SECONDS, Renewal, has_lapsed, make_owner
 from winnow.ledger.rows import COLUMNS, encode_rows, read_result
-from winnow.records import Request, Result
+from winnow.requests import Request, Result
 
 if TYPE_CHECKING:
     from types import TracebackType

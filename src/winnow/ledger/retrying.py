@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from winnow.ledger.wrapped import WrappedStore
-from winnow.records import Generation, Result
+from winnow.requests import Generation, Result
 
 
 @dataclass

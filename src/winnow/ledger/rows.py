@@ -18,12 +18,12 @@ import orjson
 from msgspec import structs
 
 from winnow.errors import LedgerError
-from winnow.records import (
+from winnow.records import Passage
+from winnow.requests import (
     NO_USAGE,
     Failed,
     Generation,
     Pages,
-    Passage,
     Request,
     Result,
     Score,

@@ -15,15 +15,14 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
-
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.claims import LEASE_SECONDS, Renewal, has_lapsed, make_owner
+from winnow.ledger.locks import BUSY_SECONDS, retry_while_locked
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
     COLUMNS,
@@ -33,13 +32,11 @@ from winnow.ledger.rows import (
     migrate,
     read_result,
 )
-from winnow.records import Request, Result
+from winnow.requests import Request, Result
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-_BUSY_SECONDS = 60.0
-"""How long an operation waits for a lock of SQLite that another process holds."""
 _RECOVERY_SECONDS = 60.0
 """How long a process waits for another one that has a damaged file open and may be recovering it.
 """
@@ -84,9 +81,9 @@ class SqliteStore:
                 self._recover()
             fcntl.flock(self._lock_file, fcntl.LOCK_SH)
             self._connection = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None
+                self.path, timeout=BUSY_SECONDS, isolation_level=None
             )
-            _retry_while_locked(self._prepare_connection)
+            retry_while_locked(self._prepare_connection)
         except sqlite3.DatabaseError as error:
             os.close(self._lock_file)
             raise LedgerError(
@@ -383,22 +380,3 @@ class SqliteStore:
             "SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)
         ).fetchone()[0]
         return None if value is None else float(value)
-
-
-def _retry_while_locked(operation: Callable[[], None]) -> None:
-    """Retry an operation while other processes open or close the file, which SQLite's busy timeout
-    does not cover.
-    """
-    locked_codes = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    retry = retry_if_exception(
-        lambda error: (
-            isinstance(error, sqlite3.OperationalError)
-            and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked_codes
-        )
-    )
-    Retrying(
-        retry=retry,
-        wait=wait_random(0.01, 0.1),
-        stop=stop_after_delay(_BUSY_SECONDS),
-        reraise=True,
-    )(operation)

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from winnow.protocols import CallStore
-from winnow.records import Request, Result
+from winnow.requests import Request, Result
 
 
 @dataclass

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import JudgedMetric, MeanMetric, Sample
-from winnow.records import Estimate, Plan, Role, Score
+from winnow.records import Role
+from winnow.requests import Estimate, Plan, Score
 from winnow.text.citations import remove_citations
 from winnow.text.normalization import normalize
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.factscore import get_whole_answer
-from winnow.records import Decoding, Generate, Generation, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.final import extract_final_text
 
 TEMPLATE = """Read an answer, and write the question to which it is the answer. Then say whether \

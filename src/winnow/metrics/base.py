@@ -25,7 +25,8 @@ from winnow.metrics.intervals import (
     compute_ratio_interval,
 )
 from winnow.predictions import Prediction, Price
-from winnow.records import Context, Plan, Question, Role
+from winnow.records import Context, Question, Role
+from winnow.requests import Plan
 
 Input = Literal["prediction", "placed", "shown", "ranking"]
 """Field of `Sample` that a metric or breakdown may need besides the question."""

@@ -12,7 +12,8 @@ from annotated_types import Ge
 from winnow.errors import check_fields
 from winnow.metrics.base import Input, JudgedMetric
 from winnow.metrics.factscore import parse_facts
-from winnow.records import Decoding, Generate, Generation, Message
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.text.final import extract_final_text
 
 Verdicts = list[list[bool | None]]

@@ -8,7 +8,8 @@ from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.records import Estimate, Passage, Plan, Role, Score
+from winnow.records import Passage, Role
+from winnow.requests import Estimate, Plan, Score
 from winnow.text.citations import find_citations, remove_citations, split_cited_sentences
 
 Measure = Literal["recall", "precision"]

@@ -17,7 +17,8 @@ from winnow.identity.markers import InputFile
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.predictions import Prediction
-from winnow.records import Decoding, Generate, Message, Passage, Plan, Question
+from winnow.records import Decoding, Passage, Question
+from winnow.requests import Generate, Message, Plan
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]

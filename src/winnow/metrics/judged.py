@@ -10,7 +10,8 @@ from annotated_types import Ge, Gt
 
 from winnow.errors import check_fields
 from winnow.metrics.base import JudgedMetric, Sample
-from winnow.records import Decoding, Generate, Generation, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.verdicts import read_yes_or_no
 
 

@@ -12,7 +12,8 @@ from winnow.errors import ConfigError, InputError, check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.claim_checks import format_numbered, read_numbered_words
 from winnow.metrics.factscore import get_whole_answer
-from winnow.records import Decoding, Generate, Generation, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message, Plan
 
 Measure = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
 

@@ -17,7 +17,8 @@ from winnow.metrics.claim_checks import (
     read_verdicts,
 )
 from winnow.metrics.factscore import get_whole_answer
-from winnow.records import Decoding, Generate, Generation, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.verdicts import read_yes_or_no
 
 Measure = Literal["faithfulness", "context_recall", "context_precision"]

@@ -20,7 +20,7 @@ from winnow.metrics.claim_checks import (
     read_verdicts,
 )
 from winnow.metrics.factscore import get_whole_answer
-from winnow.records import Generation, Plan
+from winnow.requests import Generation, Plan
 
 Measure = Literal[
     "precision", "recall", "f1", "claim_recall", "context_precision", "context_utilization",

@@ -10,7 +10,8 @@ from annotated_types import Ge
 
 from winnow.errors import check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.records import Decoding, Generate, Message, Plan
+from winnow.records import Decoding
+from winnow.requests import Generate, Message, Plan
 from winnow.text.final import extract_final_text
 
 _VERDICT = re.compile(

@@ -14,7 +14,8 @@ from msgspec import structs
 
 from winnow.errors import ConfigError
 from winnow.modeling.tool_calls import encode_messages
-from winnow.records import Message, Passage
+from winnow.records import Passage
+from winnow.requests import Message
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

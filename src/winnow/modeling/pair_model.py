@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge
 
 from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.devices import resolve_dtype
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
 if TYPE_CHECKING:

@@ -12,12 +12,8 @@ from annotated_types import Ge
 
 from winnow.errors import check_fields
 from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.loading import (
-    build_hub_arguments,
-    check_and_pick_device,
-    pick_dtype,
-    resolve_dtype,
-)
+from winnow.modeling.devices import pick_dtype, resolve_dtype
+from winnow.modeling.loading import build_hub_arguments, check_and_pick_device
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.modeling.weights import load_tokenizer_or_config

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from winnow.records import Message, Tool, ToolCall
+from winnow.requests import Message, Tool, ToolCall
 from winnow.text.final import remove_reasoning
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|$)", re.DOTALL)

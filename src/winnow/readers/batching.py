@@ -14,17 +14,16 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
+from winnow.modeling.devices import pick_device, resolve_dtype
 from winnow.modeling.generation_settings import describe_generation
 from winnow.modeling.loading import (
     LanguageModel,
     check_model,
     compute_weights_digest,
     keep_freed_memory,
-    pick_device,
-    resolve_dtype,
 )
 from winnow.modeling.memory_budget import MemoryBudget
-from winnow.records import Generate, Generation, Likelihood, Request, Result, Score
+from winnow.requests import Generate, Generation, Likelihood, Request, Result, Score
 
 _TOKENS_PER_MESSAGE = 64
 """An upper bound on the number of tokens that a chat template adds to a message."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from winnow.errors import BudgetError, ConfigError
 from winnow.predictions import Price
-from winnow.records import Usage
+from winnow.requests import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from winnow.readers.stops import end_reply
-from winnow.records import Decoding, Generation, ToolCall
+from winnow.records import Decoding
+from winnow.requests import Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 """NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from winnow.errors import ConfigError, ReaderError
 from winnow.modeling.tool_calls import encode_messages
 from winnow.readers.openai_protocol import is_begun
-from winnow.records import Likelihood, Message, Score, Usage
+from winnow.requests import Likelihood, Message, Score, Usage
 
 _REPLACED = -9999.0
 """Log-probability that vLLM reports in place of one that JSON cannot represent."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from winnow.errors import ConfigError
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import FusedGenerate, Generate, Generation, Likelihood, Request, Score, Usage
+from winnow.requests import FusedGenerate, Generate, Generation, Likelihood, Request, Score, Usage
 
 
 @dataclass

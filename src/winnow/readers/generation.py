@@ -13,7 +13,7 @@ from transformers import LogitsProcessor, StoppingCriteria
 from winnow.keys import derive_seed
 from winnow.modeling.tokens import get_single_token_id
 from winnow.readers.stops import end_reply, find_stop
-from winnow.records import Generate, Generation, Likelihood, Score, Usage
+from winnow.requests import Generate, Generation, Likelihood, Score, Usage
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -22,16 +22,11 @@ from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.chat import render_chat, tokenize_chat
-from winnow.modeling.loading import (
-    LanguageModel,
-    load_causal_lm,
-    load_without_weights,
-    resolve_dtype,
-    resolve_runtime,
-)
+from winnow.modeling.devices import resolve_dtype, resolve_runtime
+from winnow.modeling.loading import LanguageModel, load_causal_lm, load_without_weights
 from winnow.modeling.tool_calls import encode_tools, parse_tool_calls
 from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
-from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
+from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
 from winnow.text.final import find_open_reasoning
 
 if TYPE_CHECKING:

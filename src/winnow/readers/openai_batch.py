@@ -29,9 +29,9 @@ from winnow.readers.openai_batch_state import (
     write_state,
 )
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
+from winnow.readers.openai_errors import ModelMismatchError, RetryableError
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
+from winnow.requests import Failed, Generate, Generation, Request, Result, TooLong, Usage
 
 _MAX_ATTEMPTS = 3
 """Maximum number of batches in which a request without a reply is sent."""

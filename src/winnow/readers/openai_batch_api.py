@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from winnow.errors import ReaderError
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.reply_limit import read_lines
-from winnow.records import Generate, Generation, TooLong
+from winnow.requests import Generate, Generation, TooLong
 
 if TYPE_CHECKING:
     import openai

@@ -12,7 +12,8 @@ from msgspec import structs
 
 from winnow.artifacts.files import write_texts
 from winnow.keys import find_control_tokens
-from winnow.records import Decoding, Generate, Message, Passage
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate, Message
 
 
 def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:

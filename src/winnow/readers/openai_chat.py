@@ -5,14 +5,12 @@ transformers serve and Ollama.
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import threading
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
 from winnow.identity.markers import SpeedOnly
@@ -20,12 +18,13 @@ from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.dialects import get_dialect
 from winnow.readers.openai_connection import OpenAIConnection, TextRequest
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.readers.openai_protocol import RetryableError
-from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.paced_calls import PacedCalls
+from winnow.readers.pacing import Pacing
 from winnow.readers.server_preparation import ServerPreparation
 from winnow.readers.server_process import ServerProcess
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import (
+from winnow.requests import (
     Failed,
     Generate,
     Generation,
@@ -37,14 +36,7 @@ from winnow.records import (
     Usage,
 )
 
-if TYPE_CHECKING:
-    import aiolimiter
-    import tenacity
-
-_log = logging.getLogger(__name__)
 RequestResult = tuple[Request, Result | TooLong]
-_LONG_WAIT_SECONDS = 30.0
-"""A wait that a server asks for is logged if it is longer than this."""
 _STARTED_ADDRESS = "http://127.0.0.1/v1"
 """Address of a server that the run starts, until its port is known."""
 _END_OF_RESULTS: Sequence[RequestResult] = ()
@@ -110,8 +102,13 @@ class OpenAIReader(OpenAIEngine):
             self.protocol, self.pacing, get_dialect(self.dialect), self.end_token
         )
         self._preparation = ServerPreparation(self._connection, self.start, self.path, self.version)
-        self.concurrency = ConcurrencyLimit(self.pacing.max_concurrency)
-        self.breaker = CircuitBreaker(self.pacing)
+        self._calls = PacedCalls(
+            self._connection,
+            self._preparation,
+            self.pacing,
+            self.spending,
+            lambda: self._error is not None,
+        )
 
     def check_reachable(self) -> None:
         """Raise ServerUnavailableError if the server does not reply, unless the run starts it."""
@@ -296,7 +293,9 @@ class OpenAIReader(OpenAIEngine):
         The reader stops if the budget is exhausted and no call is in flight.
         """
         while (
-            self._waiting and len(self._tasks) < int(self.concurrency.limit) and self._error is None
+            self._waiting
+            and len(self._tasks) < int(self._calls.concurrency.limit)
+            and self._error is None
         ):
             group = self._waiting[0]
             max_usage = estimate_max_usage(group[0], len(group))
@@ -338,7 +337,7 @@ class OpenAIReader(OpenAIEngine):
         """
         actual = Usage()
         try:
-            results = await self._call_with_retries(group)
+            results = await self._calls.run(group)
             actual = sum(
                 (result.usage for result in results if isinstance(result, Generation | Score)),
                 Usage(),
@@ -346,8 +345,8 @@ class OpenAIReader(OpenAIEngine):
             self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
             failure: ReaderError = ServerUnavailableError(
-                f"A call to {self._address} failed repeatedly. The last failure was: {error}. "
-                "Finished calls are in the ledger. Run the command again to continue."
+                f"A call to {self._calls.address} failed repeatedly. The last failure was: "
+                f"{error}. Finished calls are in the ledger. Run the command again to continue."
             )
         except CallRefusedError as error:
             failure = error
@@ -359,136 +358,3 @@ class OpenAIReader(OpenAIEngine):
         if not isinstance(failure, CallRefusedError) or not may_fail:
             raise failure
         self._finished.put([(request, Failed(str(failure))) for request in group])
-
-    async def _call_with_retries(
-        self, group: list[TextRequest]
-    ) -> Sequence[Generation | Score | TooLong]:
-        """Make a call, and retry it until `max_attempts` attempts failed or it was throttled for
-        `patience` seconds.
-
-        tenacity is used only after a first failure, because it takes as long as all other local
-        work on a call.
-        """
-        import tenacity
-
-        await self._preparation.wait()
-        try:
-            return await self._call(group)
-        except RetryableError as error:
-            first_failure = error
-        backoff = tenacity.wait_random_exponential(
-            multiplier=self.pacing.initial_wait, max=self.pacing.max_wait
-        )
-        failures = int(not first_failure.throttled)
-
-        def latest_failure(state: tenacity.RetryCallState) -> RetryableError:
-            error = state.outcome.exception() if state.outcome else None
-            return error if isinstance(error, RetryableError) else first_failure
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            requested_wait = latest_failure(state).after
-            return (
-                backoff(state) if requested_wait is None else requested_wait + backoff(state) / 10
-            )
-
-        def stop(state: tenacity.RetryCallState) -> bool:
-            nonlocal failures
-            throttled = latest_failure(state).throttled
-            failures += state.outcome is not None and not throttled
-            is_out_of_patience = (state.seconds_since_start or 0.0) >= self.pacing.patience
-            return (
-                self._error is not None
-                or failures >= self.pacing.max_attempts
-                or (throttled and is_out_of_patience)
-            )
-
-        retrying = tenacity.AsyncRetrying(
-            stop=stop,
-            wait=wait,
-            retry=tenacity.retry_if_exception_type(RetryableError),
-            reraise=True,
-        )
-        initial_state = tenacity.RetryCallState(retrying, None, (), {})
-        if stop(initial_state):
-            raise first_failure
-        await asyncio.sleep(wait(initial_state))
-        return await retrying(self._call, group)
-
-    async def _call(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
-        """Make one attempt, and report its success or failure to the concurrency limit and the
-        circuit breaker.
-        """
-        await self._wait_for_limits(group)
-        try:
-            results = await self._connection.call(group)
-        except RetryableError as error:
-            if error.billed:
-                self.spending.charge_lost_call(estimate_max_usage(group[0], len(group)))
-            self._check_requested_wait(error)
-            if error.throttled:
-                self.concurrency.halve_limit()
-                self.breaker.record_reply()
-            else:
-                if not self.breaker.failures:
-                    _log.warning(
-                        "A call to %s failed (%s). Failed calls are retried.", self._address, error
-                    )
-                self.breaker.record_failure(str(error))
-            raise
-        except BaseException:
-            self.breaker.record_reply()
-            raise
-        self.breaker.record_reply()
-        self.concurrency.raise_limit()
-        return results
-
-    def _check_requested_wait(self, error: RetryableError) -> None:
-        """Log a long wait that the server asks for; raise an error if it is longer than
-        `pacing.patience`.
-
-        Raises:
-            ReaderError: If the wait is longer than `pacing.patience` seconds.
-
-        """
-        wait_seconds = error.after or 0.0
-        if wait_seconds > self.pacing.patience:
-            raise ServerUnavailableError(
-                f"{self._address} asks to wait {wait_seconds:.0f} s before the next call "
-                f"({error}), which is longer than "
-                f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in "
-                "the ledger. Run the command again later."
-            )
-        if wait_seconds > _LONG_WAIT_SECONDS:
-            _log.warning(
-                "%s asks to wait %.0f s before the next call (%s).",
-                self._address,
-                wait_seconds,
-                error,
-            )
-
-    @property
-    def _address(self) -> str:
-        """Address of the server, which a started one has once it runs."""
-        return self._connection.protocol.base_url
-
-    async def _wait_for_limits(self, group: list[TextRequest]) -> None:
-        """Wait until the circuit breaker and the limits per minute allow a call."""
-        await self.breaker.wait()
-        request_limiter, token_limiter = self._limiters
-        if request_limiter is not None:
-            await request_limiter.acquire()
-        if token_limiter is not None:
-            max_usage = estimate_max_usage(group[0], len(group))
-            max_tokens = max_usage.tokens_in + max_usage.tokens_out
-            await token_limiter.acquire(min(max_tokens, token_limiter.max_rate))
-
-    @cached_property
-    def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:
-        """Limiters of requests and of tokens per minute; None where there is no limit."""
-        import aiolimiter
-
-        rates = (self.pacing.requests_per_minute, self.pacing.tokens_per_minute)
-        request_limiter, token_limiter = (
-            None if rate is None else aiolimiter.AsyncLimiter(rate, 60) for rate in rates
-        )
-        return request_limiter, token_limiter

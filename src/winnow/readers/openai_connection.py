@@ -13,10 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from winnow.readers.dialects import Dialect
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError, is_begun, is_loopback
+from winnow.readers.openai_errors import RetryableError
+from winnow.readers.openai_protocol import ChatProtocol, is_begun, is_loopback
 from winnow.readers.pacing import Pacing
 from winnow.readers.reply_limit import limit_reply
-from winnow.records import Generate, Generation, Likelihood, Message, Score, T, TooLong
+from winnow.records import T
+from winnow.requests import Generate, Generation, Likelihood, Message, Score, TooLong
 
 if TYPE_CHECKING:
     import openai

@@ -14,7 +14,7 @@ from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
-from winnow.records import Generate, Likelihood, Request
+from winnow.requests import Generate, Likelihood, Request
 
 _SECONDS_TO_REPLY = 10.0
 """Time that a server has to show that it runs."""

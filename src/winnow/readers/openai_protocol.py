@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -25,8 +24,10 @@ from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
 from winnow.modeling.tool_calls import encode_messages, encode_tools
 from winnow.readers.choices import FAILED, parse_choices, repair_text
+from winnow.readers.model_names import is_same_model
+from winnow.readers.openai_errors import ModelMismatchError, RetryableError, read_reason
 from winnow.readers.reported_usage import divide_usage, list_texts, parse_usage
-from winnow.records import Generate, Generation, Message, TooLong
+from winnow.requests import Generate, Generation, Message, TooLong
 
 if TYPE_CHECKING:
     import openai
@@ -49,47 +50,13 @@ _TOO_LONG = re.compile(
 """Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a
 prompt is too long.
 """
-_ECHO_FIELDS = frozenset(
-    ("input", "inputs", "prompt", "prompts", "messages", "request", "body", "query", "content")
-)
-"""Fields of an error in which a server repeats the request."""
 _RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
 """Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
 _COMMENTS = re.compile(r"\A(?:\ufeff|\s|:[^\n]*\n)+")
 """What may precede the JSON of a reply: a byte-order mark, and the comments by which OpenRouter
 keeps a connection open.
 """
-_VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
-"""Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
-
-
-class ModelMismatchError(ReaderError):
-    """Raised when a server replies with another model than was requested."""
-
-
-class RetryableError(Exception):
-    """Raised when a call failed and another attempt may succeed.
-
-    Attributes:
-        after: Seconds to wait before the next attempt, according to the server's Retry-After
-            header, or None.
-        throttled: Whether the server rejected the call only because of its load (HTTP 429 or 503).
-        billed: Whether the server may charge for the lost reply.
-
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        after: float | None = None,
-        throttled: bool = False,
-        billed: bool = False,
-    ) -> None:
-        """Store the reason and the details of the failure."""
-        super().__init__(reason)
-        self.after, self.throttled, self.billed = after, throttled, billed
 
 
 ModelChange = Literal["allow", "mark", "stop"]
@@ -303,7 +270,7 @@ class ChatProtocol:
 
         """
         expected = self.served_model or str(self.extra.get("model", self.model))
-        if not served_model or expected == "*" or _is_same_model(expected, served_model):
+        if not served_model or expected == "*" or is_same_model(expected, served_model):
             self._check_change(served_model)
             return
         served = self.mask_api_key(served_model)
@@ -404,50 +371,11 @@ class ChatProtocol:
         )
 
 
-def _is_same_model(expected: str, served: str) -> bool:
-    """Return whether two names mean the same model, of which the served one may be a snapshot.
-
-    Names of the same model may differ in case, path, file type and date, and a tag ":latest" or a
-    revision ("@main") may be missing. Any other tag is part of the name: qwen3:0.6b and qwen3:70b
-    are two models.
-    """
-    names = [name.lower() for name in (expected, served)]
-    owners = [
-        name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")
-    ]
-    if len(owners) == 2 and owners[0] != owners[1]:
-        return False
-    expected_base, served_base = (
-        PurePosixPath(name.partition("@")[0].removesuffix(":latest"))
-        .name.removesuffix(".gguf")
-        .removesuffix("-latest")
-        for name in names
-    )
-    return served_base == expected_base or bool(
-        _VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base))
-    )
-
-
 def is_begun(messages: Sequence[Message]) -> bool:
     """Return whether the last message of a prompt is the beginning of the reply, which the model
     continues.
     """
     return messages[-1].role == "assistant"
-
-
-def read_reason(body: object) -> str:
-    """Return what the body of an error says of it. Fields that repeat the request, such as
-    FastAPI's `input`, are left out.
-    """
-    if isinstance(body, Mapping):
-        return " ".join(
-            read_reason(value)
-            for name, value in body.items()
-            if str(name).lower() not in _ECHO_FIELDS
-        )
-    if isinstance(body, list | tuple):
-        return " ".join(map(read_reason, body))
-    return "" if body is None else str(body)
 
 
 def is_loopback(address: str) -> bool:

@@ -32,7 +32,7 @@ from winnow.modeling.openvino import (
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
 from winnow.readers.stops import end_reply
-from winnow.records import Generate, Generation, Request, Result, Usage
+from winnow.requests import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel

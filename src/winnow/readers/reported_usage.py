@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
-from winnow.records import Generate, Generation, Usage
+from winnow.requests import Generate, Generation, Usage
 from winnow.text.final import compute_reasoning_share
 
 _MAX_PLAUSIBLE_TOKENS = 10**9

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.batching import LocalEngine, TokenizedRequest
-from winnow.records import Generate, Generation, Likelihood, Score
+from winnow.requests import Generate, Generation, Likelihood, Score
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Estimates of the tokens of a call, for models whose tokenizers are not available."""
 
-from winnow.records import Generate, Likelihood, Usage
+from winnow.requests import Generate, Likelihood, Usage
 
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 8

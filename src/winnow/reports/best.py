@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import Comparison
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import CellResult, TableView, get_unit_scale, name_cells
+from winnow.reports.cells import CellResult, get_unit_scale, name_cells
 from winnow.reports.comparisons import (
     describe_difference,
     format_comparison,
     name_comparison_columns,
 )
 from winnow.reports.family import Family
+from winnow.reports.tables import TableView
 
 
 @dataclass(frozen=True, slots=True)

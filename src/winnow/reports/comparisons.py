@@ -12,14 +12,9 @@ from dataclasses import dataclass
 from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, format_p
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import (
-    CellResult,
-    TableView,
-    can_compare,
-    get_unit_scale,
-    have_equal_results,
-)
+from winnow.reports.cells import CellResult, can_compare, get_unit_scale, have_equal_results
 from winnow.reports.family import Family
+from winnow.reports.tables import TableView
 from winnow.sweeps.labels import CellLabels
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from winnow.metrics.base import Metric
-from winnow.reports.cells import CellResult, TableView
+from winnow.reports.cells import CellResult
+from winnow.reports.tables import TableView
 
 MAX_ROWS = 50
 """Maximum number of questions per table."""

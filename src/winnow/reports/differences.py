@@ -16,14 +16,9 @@ from winnow.metrics.comparisons import (
     format_p,
 )
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import (
-    CellResult,
-    TableView,
-    can_compare,
-    get_common_values,
-    get_unit_scale,
-)
+from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale
 from winnow.reports.reported import PaperPart, ReportedDifference, has_labels
+from winnow.reports.tables import TableView
 
 
 @dataclass(frozen=True, slots=True)

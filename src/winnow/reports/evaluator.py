@@ -20,10 +20,10 @@ from winnow.metrics.relevance import (
 )
 from winnow.metrics.unanswerable import Labels
 from winnow.records import Context, Question
-from winnow.reports.cells import TableView
 from winnow.reports.plots import Plot, plot_curves
 from winnow.reports.report import Report
 from winnow.reports.reported import load_paper_part
+from winnow.reports.tables import TableView
 from winnow.strategies.corrective.actions import Action, Thresholds
 from winnow.strategies.corrective.evaluators import Evaluation
 from winnow.training.groups import Group

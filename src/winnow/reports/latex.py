@@ -1,6 +1,6 @@
 """Tables of a report as LaTeX, for the package booktabs."""
 
-from winnow.reports.cells import TableView
+from winnow.reports.tables import TableView
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

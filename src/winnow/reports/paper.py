@@ -4,13 +4,14 @@ import math
 from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, format_question_count, get_unit_scale
+from winnow.reports.cells import CellResult, format_question_count, get_unit_scale
 from winnow.reports.differences import (
     build_differences_table,
     build_sample_size_notes,
     compute_differences,
 )
 from winnow.reports.reported import PaperPart, find_value
+from winnow.reports.tables import TableView
 
 NOT_REPORTED = "not reported"
 _IN_OTHER_ROWS = "in other rows"

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from winnow.metrics.comparisons import compute_questions_needed
 from winnow.metrics.power import PowerPoint, compute_power, find_size
-from winnow.reports.cells import CellResult, TableView, get_common_values, get_unit_scale
+from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
 from winnow.reports.comparisons import Pair, compare_by_factor
 from winnow.reports.family import Family
 from winnow.reports.plots import Plot, build_plot, encode_axis
 from winnow.reports.report import Report
+from winnow.reports.tables import TableView
 
 _STABLE, _POWERFUL = 0.95, 0.8
 _MOST_LINES = 7

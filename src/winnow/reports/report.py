@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from winnow.reports.best import build_best_table
-from winnow.reports.cells import (
-    CellResult,
-    TableView,
-    build_breakdown_table,
-    build_matrix_table,
-    build_metrics_table,
-    format_question_count,
-)
+from winnow.reports.cells import CellResult, format_question_count
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.family import Family
@@ -33,6 +26,12 @@ from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples
 from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import build_seeds_table
+from winnow.reports.tables import (
+    TableView,
+    build_breakdown_table,
+    build_matrix_table,
+    build_metrics_table,
+)
 
 PLOTTED_METRICS = ("unk", "nm")
 """Names of the metrics that are plotted beside the first one if all cells have them."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, get_unit_scale
+from winnow.reports.cells import CellResult, get_unit_scale
+from winnow.reports.tables import TableView
 from winnow.sweeps.labels import CellLabels
 
 

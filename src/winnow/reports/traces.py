@@ -10,8 +10,10 @@ from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.modeling.tool_calls import encode_messages
 from winnow.protocols import CallStore
-from winnow.records import (
-    Context,
+from winnow.records import Context, Role
+from winnow.reports.page.outcomes import OUTCOMES, classify
+from winnow.reports.tracing import Span, Trace, Verdict
+from winnow.requests import (
     Estimate,
     Failed,
     Generate,
@@ -19,12 +21,9 @@ from winnow.records import (
     Likelihood,
     Message,
     Pages,
-    Role,
     Search,
     TooLong,
 )
-from winnow.reports.page.outcomes import OUTCOMES, classify
-from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 

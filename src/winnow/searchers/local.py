@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
 from winnow.protocols import Searcher, VectorSearcher
-from winnow.records import Hit, Pages, Passage, Question, Request, Result, Search
+from winnow.records import Hit, Passage, Question
+from winnow.requests import Pages, Request, Result, Search
 
 
 @dataclass

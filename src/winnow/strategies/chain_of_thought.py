@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_reasoned_answer
 from winnow.strategies.sampling import request_replies

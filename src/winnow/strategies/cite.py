@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies

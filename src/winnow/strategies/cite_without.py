@@ -11,7 +11,8 @@ from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation_use import CHANGED
-from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.cite import Cite
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.vote import Vote

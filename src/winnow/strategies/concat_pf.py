@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt

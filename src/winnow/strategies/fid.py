@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.records import Answer, Context, Decoding, FusedGenerate, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import FusedGenerate, Plan
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote

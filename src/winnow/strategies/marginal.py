@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
 from winnow.metrics.selective import REPLIES
-from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Generation, Plan
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.text.final import extract_final_text

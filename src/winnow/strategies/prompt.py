@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import ClassVar
 
 from winnow.errors import ConfigError, check_fields, find_fields
-from winnow.records import Context, Decoding, Generate, Likelihood, Message, Passage, Question
+from winnow.records import Context, Decoding, Passage, Question
+from winnow.requests import Generate, Likelihood, Message
 from winnow.strategies.demonstrations import Demonstration, Shots
 
 _TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")

@@ -4,7 +4,8 @@
 
 from collections.abc import Sequence
 
-from winnow.records import Context, Estimate, Plan, Question
+from winnow.records import Context, Question
+from winnow.requests import Estimate, Plan
 
 
 def estimate_relevance(question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:

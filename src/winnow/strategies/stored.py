@@ -12,7 +12,8 @@ from winnow.errors import InputError
 from winnow.formats.fields import require_text
 from winnow.formats.text import read_columns
 from winnow.identity.markers import InputFile
-from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
 from winnow.text.final import extract_final_text

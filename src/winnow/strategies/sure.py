@@ -11,17 +11,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import (
-    Answer,
-    Context,
-    Decoding,
-    Generate,
-    Generation,
-    Message,
-    Passage,
-    Plan,
-    Question,
-)
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.prompt import Prompt, build_request, fill_template
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import check_one_path

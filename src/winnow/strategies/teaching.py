@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from winnow.records import Context, Decoding, Plan, Question
+from winnow.records import Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.targets import require_targets
@@ -27,7 +28,7 @@ class Teacher:
     """A frozen generator that supervises a relevance estimator.
 
     Each method is a generator function that yields requests and receives their results (see
-    `winnow.records.Plan`).
+    `winnow.requests.Plan`).
 
     Args:
         prompt: Templates of the prompt, which contains one context at a time.

@@ -14,24 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from winnow.driver.calls import describe_missing_engine
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.predictions import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import (
+from winnow.records import Passage, Role
+from winnow.requests import (
     NO_USAGE,
     Estimate,
     Generate,
     Generation,
     Likelihood,
     Pages,
-    Passage,
     Request,
     Result,
-    Role,
     Score,
     Search,
     ToolCall,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import LedgerError
-from winnow.records import Estimate, Generate, Likelihood, Request, Result, Search, TooLong
+from winnow.requests import Estimate, Generate, Likelihood, Request, Result, Search, TooLong
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,16 @@ from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import CallStore
-from winnow.records import (
+from winnow.records import Answer, Role, T
+from winnow.requests import (
     NO_USAGE,
-    Answer,
     Generate,
     Generation,
     Message,
     Plan,
     Request,
     Result,
-    Role,
     Score,
-    T,
     ToolCall,
     TooLong,
 )

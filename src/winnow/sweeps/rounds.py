@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from winnow.records import Plan, Request, T
+from winnow.records import T
+from winnow.requests import Plan, Request
 
 ServeRound = Callable[[Sequence[Request]], Plan[Sequence[Any]]]
 """Function that receives the requests of a round, requests what it will of them, and returns a

@@ -19,24 +19,14 @@ from winnow.artifacts.steps import StepsWriter
 from winnow.artifacts.tables import build_prediction_row
 from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.placed import PlacedContexts
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.modules import is_in_winnow
 from winnow.metrics.distraction import ANSWERED
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import MODEL_ROLES, Strategy
-from winnow.records import (
-    Answer,
-    Context,
-    Generate,
-    Likelihood,
-    Pages,
-    Passage,
-    Plan,
-    Question,
-    Request,
-    Role,
-)
+from winnow.records import Answer, Context, Passage, Question, Role
+from winnow.requests import Generate, Likelihood, Pages, Plan, Request
 from winnow.steps import READER, Outcome
 from winnow.sweeps.rounds import intercept_rounds
 from winnow.sweeps.searches import SearchRules

@@ -20,7 +20,7 @@ from winnow.artifacts.steps import StoredSteps, has_steps
 from winnow.artifacts.tables import convert_predictions, read_prediction_table, read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.shown import build_shown
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ArtifactError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, Shown
 from winnow.predictions import Prediction, Price

@@ -15,20 +15,8 @@ from winnow.contexts.gold import mark_gold
 from winnow.contexts.placed import PlacementRule
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
-from winnow.records import (
-    BUDGET,
-    Answer,
-    Context,
-    Failed,
-    Generation,
-    Pages,
-    Passage,
-    Plan,
-    Question,
-    Request,
-    Score,
-    Search,
-)
+from winnow.records import Answer, Context, Passage, Question
+from winnow.requests import BUDGET, Failed, Generation, Pages, Plan, Request, Score, Search
 from winnow.sweeps.rounds import intercept_rounds
 from winnow.text.containment import has_answers
 

@@ -20,25 +20,10 @@ from email import message_from_bytes
 from typing import Any, Literal
 
 Fault = Literal[
-    "429",
-    "429 after",
-    "500",
-    "503",
-    "close",
-    "malformed",
-    "stall",
-    "empty",
-    "filter",
-    "length",
-    "refuse",
-    "bad request",
-    "moderated",
-    "too long",
-    "wait a day",
-    "huge",
-    "compressed",
-    "other model",
-]
+    "429", "429 after", "500", "503", "close", "malformed", "stall", "empty", "filter",
+    "length", "refuse", "bad request", "moderated", "too long", "wait a day", "huge",
+    "compressed", "other model",
+]  # fmt: skip
 """Names of the faults.
 
 Those in `_ERROR_RESPONSES` are HTTP errors, and those in `_FINISH_REASONS` are replies with another

@@ -16,20 +16,9 @@ from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.predictions import Prediction, RoleUsage
 from winnow.readers.stops import end_reply
-from winnow.records import (
-    Context,
-    Generate,
-    Generation,
-    Hit,
-    Passage,
-    Plan,
-    Question,
-    Request,
-    Result,
-    T,
-    Usage,
-)
+from winnow.records import Context, Hit, Passage, Question, T
 from winnow.reports.cells import CellResult
+from winnow.requests import Generate, Generation, Plan, Request, Result, Usage
 from winnow.searchers.local import LocalSearch
 from winnow.sweeps.labels import CellLabels
 

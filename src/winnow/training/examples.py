@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from winnow.errors import ConfigError
-from winnow.records import Context, Message, Question
+from winnow.records import Context, Question
+from winnow.requests import Message
 from winnow.strategies.prompt import Prompt
 from winnow.targets import require_targets, select_targets, select_writable_answers
 from winnow.text.containment import find_shortest_answer

@@ -17,7 +17,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,15 @@ from winnow.artifacts.files import check_free_space
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError, WinnowError
 from winnow.identity.markers import get_speed_only_settings
-from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
+from winnow.modeling.devices import pick_device, resolve_dtype
+from winnow.modeling.loading import keep_freed_memory
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.backward import Autocast, accumulate_gradients
 from winnow.training.checkpoints import Checkpoint
 from winnow.training.groups import Group, list_question_ids, shuffle_indices
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.method import Method
+from winnow.training.progress import LoopReport, Progress, set_dropout
 from winnow.training.settings import LoopSettings, divide_accumulation
 
 Log = Callable[[Mapping[str, float], int], None]
@@ -50,73 +52,6 @@ _BYTES_PER_PARAMETER = 20
 """Disk space that must be free before training, per trained parameter: for checkpoints and saved
 models.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class LoopReport:
-    """Summary of a training run.
-
-    Attributes:
-        steps: Number of optimizer steps.
-        seconds: Training time in seconds, without evaluation.
-        tokens_per_second: Training throughput in tokens, without padding.
-        peak_memory: Peak memory in bytes.
-        best_epoch: Epoch whose models were saved, counted from 1.
-        history: Mean metrics on the development questions after each epoch.
-        truncated: Number of pairs that the first process truncated to a model's maximum length
-            since it last started.
-        truncated_answers: Number of distinct answers that it truncated to the maximum length of an
-            answer.
-
-    """
-
-    steps: int
-    seconds: float
-    tokens_per_second: float
-    peak_memory: int
-    best_epoch: int
-    history: Sequence[Mapping[str, float]]
-    truncated: int = 0
-    truncated_answers: int = 0
-
-
-@dataclass
-class _Progress:
-    """The progress of a run, as saved in its checkpoint.
-
-    Attributes:
-        step: Number of finished optimizer steps.
-        epoch: Number of finished epochs.
-        batch: Number of batches that this process has finished in the current epoch.
-        seconds: Training time in seconds, without evaluation.
-        tokens: Number of tokens that all processes have trained on, without padding.
-        best: Highest mean of the method's criterion on the development questions so far.
-        best_epoch: Epoch that reached `best`, counted from 1.
-        history: Mean metrics on the development questions after each epoch.
-
-    """
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    best: float = -math.inf
-    best_epoch: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-
-
-def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: int = 1) -> int:
-    """Compute the number of optimizer steps of a complete run on one device.
-
-    Args:
-        num_questions: Number of training questions.
-        settings: Settings of the training.
-        updates: Number of optimizer steps on each prepared batch, as in `Method.updates`.
-
-    """
-    batches = math.ceil(num_questions / settings.batch_questions)
-    return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
 
 @without_cudnn_attention()
@@ -190,16 +125,6 @@ def _load_modules(
     return modules
 
 
-def set_dropout(model: torch.nn.Module, probability: float) -> None:
-    """Set the dropout probability of every layer of a model."""
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = probability
-        for name in ("dropout", "attention_dropout"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, probability)
-
-
 class _Loop:
     """A training run of loaded models, with its optimizer, progress and checkpoint."""
 
@@ -234,7 +159,7 @@ class _Loop:
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: min(1.0, (step + 1) / warmup_steps)
         )
-        self.progress = _Progress()
+        self.progress = Progress()
         self.best_folder = out.with_name(out.name + ".best")
         checkpoint_folder = out.with_name(out.name + ".checkpoint")
         self.checkpoint = Checkpoint(
@@ -251,7 +176,7 @@ class _Loop:
             self.out.parent,
             _BYTES_PER_PARAMETER * sum(parameter.numel() for parameter in self.parameters),
         )
-        self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
+        self.progress = Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
         while self.progress.epoch < self.settings.epochs:
             self._train_epoch()

@@ -17,7 +17,8 @@ from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.predictions import Prediction
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Question
+from winnow.records import Answer, Context, Question
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.steps import Step, describe_round
 from winnow.training.groups import Group
 

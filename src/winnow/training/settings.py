@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
-from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.devices import resolve_dtype
 
 PRECISIONS = ("auto", "bfloat16", "float32")
 

@@ -18,12 +18,13 @@ from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName
 from winnow.modeling.chat import render_chat
-from winnow.modeling.loading import pick_device, resolve_dtype
+from winnow.modeling.devices import pick_device, resolve_dtype
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
-from winnow.training.loop import Log, LoopReport
+from winnow.training.loop import Log
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
+from winnow.training.progress import LoopReport
 from winnow.training.rollouts import (
     RewardedTask,
 )  # not for type checkers alone: settings read annotations

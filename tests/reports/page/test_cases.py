@@ -12,21 +12,19 @@ from winnow.contexts.placement import Placement
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Prediction
-from winnow.records import (
-    Context,
-    Decoding,
+from winnow.records import Context, Decoding, Passage
+from winnow.reports.page.cases import Texts, _encode_call, _encode_steps, build_case
+from winnow.requests import (
     Estimate,
     Failed,
     Generation,
     Likelihood,
     Message,
     Pages,
-    Passage,
     Score,
     Search,
     Usage,
 )
-from winnow.reports.page.cases import Texts, _encode_call, _encode_steps, build_case
 from winnow.steps import Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt

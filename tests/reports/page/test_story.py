@@ -5,42 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.reports.page.stories import CLOSE, HIGH, LOW, N, find, make, tell
 from winnow.metrics.unknown import Unknown
 from winnow.reports.cells import CellResult
 from winnow.reports.family import Family
-from winnow.reports.page.story import Finding, Story, build_story
+from winnow.reports.page.story import build_story
 from winnow.testing import make_cell_result
-
-N = 40
-
-
-def make(
-    strategy: str,
-    right: int,
-    *,
-    k: int = 5,
-    gold: str = "retrieved",
-    num: int = N,
-    placed: str = "",
-) -> CellResult:
-    """A cell that answers the first questions right."""
-    cell = make_cell_result(strategy, k, gold, [float(n < right) for n in range(num)])
-    return replace(cell, labels=replace(cell.labels, placed=placed or gold.replace("_", " ")))
-
-
-LOW, HIGH, CLOSE = make("concatenation", 4), make("post_fusion", 30), make("pf_concat", 29)
-
-
-def tell(*cells: CellResult) -> Story:
-    """The story of some cells."""
-    return build_story(Family(cells, 0))
-
-
-def _find(story: Story, *words: str) -> Finding:
-    (found,) = [
-        finding for finding in story.findings if all(word in finding.text for word in words)
-    ]
-    return found
 
 
 def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
@@ -120,7 +90,7 @@ def test_a_control_with_gold_labels_is_never_the_winner() -> None:
         "has the highest EM of the settings without gold labels: 75.0 % [59.8, 85.8]."
         in story.headline.text
     )
-    finding = _find(
+    finding = find(
         story,
         "With gold labels, concatenation on five passages with the gold passage first reaches "
         "95.0 [",
@@ -146,40 +116,13 @@ def test_a_control_that_brings_nothing_is_not_mentioned() -> None:
 def test_the_cheapest_setting_that_is_not_worse_is_named() -> None:
     """It reads a third; the baseline reads less and is significantly below."""
     cells = [_spend(LOW, 10), _spend(HIGH, 300), _spend(CLOSE, 100)]
-    finding = _find(
+    finding = find(
         tell(*cells),
         "The cheapest setting that is not significantly worse is pf_concat on five passages",
     )
     assert "at 33 % of the cost" in finding.text
     assert finding.cells == (1, 2)
     assert not any("cheapest" in finding.text for finding in tell(*cells[:2]).findings)
-
-
-def test_each_factor_has_one_finding() -> None:
-    """The largest significant difference in its direction; the higher cell comes first in the
-    sentence and in the link.
-    """
-    cells = [
-        make("a", 4),
-        make("a", 30, k=10),
-        make("b", 5),
-        make("b", 5, gold="shuffled", placed="in random order"),
-    ]
-    cells[3] = replace(cells[3], samples=cells[1].samples)
-    story = tell(*cells)
-    k = _find(story, "with ten passages than with five passages (a, retrieved; p <0.001)")
-    assert (k.cells, k.is_significant) == ((1, 0), True)
-    assert "1 of 1 distinct differences between k is significant" in k.text
-    placement = _find(story, "higher in random order than retrieved (b on five passages; p <0.001)")
-    assert placement.cells == (3, 2)
-    strategies = _find(
-        story, "higher with b than with a (five passages retrieved; p = 1.000, not significant)"
-    )
-    assert (
-        "The only difference between strategies and settings is not significant; tested alone, "
-        "this one would need" in strategies.text
-    )
-    assert len(story.findings) == 3
 
 
 def test_the_number_of_questions_is_that_of_the_power_report() -> None:
@@ -226,7 +169,7 @@ def test_where_lower_is_better_the_best_is_the_lowest() -> None:
         "less than concatenation on five passages retrieved, the simplest setting, has (p <0.001)."
     )
     assert story.headline.interval[0] == pytest.approx(-65)
-    cheaper = _find(story, "The cheapest setting that is not significantly worse is pf_concat")
+    cheaper = find(story, "The cheapest setting that is not significantly worse is pf_concat")
     assert "the best is 2.5 points [" in cheaper.text
     assert (
         tell(cells[1]).headline.text
@@ -264,20 +207,6 @@ def test_no_setting_is_the_best_where_all_are_level() -> None:
     )
 
 
-def test_differences_between_the_same_answers_are_counted_once() -> None:
-    """Two placements that are one at k = 1 give one difference between the strategies, not two."""
-    cells = [
-        make(name, right, k=1, gold=gold)
-        for name, right in (("a", 4), ("b", 30))
-        for gold in ("retrieved", "shuffled")
-    ]
-    strategies = _find(tell(*cells), "distinct differences between strategies and settings")
-    assert (
-        "1 of 1 distinct differences between strategies and settings is significant"
-        in strategies.text
-    )
-
-
 def test_of_cells_with_the_same_answers_the_cheapest_is_the_best() -> None:
     """Nobody should pay for the other; and no other cell is called the cheapest that is as good."""
     twin = replace(HIGH, labels=replace(HIGH.labels, strategy="twin"))
@@ -312,33 +241,6 @@ def test_a_cell_without_passages_is_no_baseline_beside_others() -> None:
     story = tell(_spend(HIGH, 60), closed, _spend(LOW, 20))
     assert story.headline.cells == (0, 2)
     assert "costs the least" not in story.headline.text
-
-
-def test_a_difference_of_the_best_setting_comes_before_a_larger_one() -> None:
-    """Both are significant; the sentence names the higher cell first, whichever comes first in the
-    sweep.
-    """
-    best, middle, low = make("a", 36), make("b", 20), make("c", 0, k=9)
-    other = make("d", 26, k=9)
-    finding = _find(tell(best, middle, low, other), "distinct differences between strategies")
-    assert finding.cells == (0, 1)
-    assert finding.interval[0] == pytest.approx(40)
-    assert "40.0 points [" in finding.text
-    assert "higher with a than with b" in finding.text
-
-
-def test_a_mean_and_a_paired_difference_may_disagree() -> None:
-    """The highest of all, with 70 of 100, has none of the 30 questions of which the
-    other has 18.
-    """
-    highest, other = (
-        make_cell_result("a", 5, "g", [float(n >= 30) for n in range(100)]),
-        make("b", 18, num=30, gold="g"),
-    )
-    assert (
-        "Paired by question, it is worse than b on five passages g"
-        in tell(highest, other).headline.text
-    )
 
 
 def test_the_baseline_and_the_cheaper_setting_follow_the_rules() -> None:
@@ -392,35 +294,3 @@ def test_the_next_lowest_and_its_bounds_where_lower_is_better() -> None:
     found = re.search(r"65\.0 points \[([\d.-]+), ([\d.-]+)\]", tell(*cells[:2]).headline.text)
     assert found
     assert float(found[1]) < 65 < float(found[2])
-
-
-def test_a_control_is_named_only_where_no_other_setting_shows_the_factor() -> None:
-    """With gold labels one passage is better by far; nobody has them, so that k is compared as
-    retrieved.
-    """
-    cells = [
-        make("a", 20, k=1),
-        make("a", 22),
-        make("a", 38, k=1, gold="gold_first"),
-        make("a", 20, gold="gold_first"),
-    ]
-    controls = [replace(cell, labels=replace(cell.labels, uses_gold=True)) for cell in cells[2:]]
-    story = tell(*cells[:2], *controls)
-    assert (
-        "5.0 points"
-        in _find(story, "with five passages than with one passage (a, retrieved; ").text
-    )
-    text = _find(story, "differences between k").text
-    assert "1 of 2 distinct differences between k is significant: 45.0 points [" in text
-    assert "higher with one passage than with five passages (a, gold first; p <0.001" in text
-    placement = _find(story, "gold first than retrieved")
-    assert placement.is_significant
-    assert ", which inserts it where it was not retrieved. " in placement.text
-
-
-def test_p_values_are_given_alone_and_corrected() -> None:
-    """Four of four discordant questions are p = 0.125, which the second smallest of three p-values
-    doubles.
-    """
-    story = tell(make("a", 20), make("b", 28), make("c", 24))
-    assert "10.0 points [-2.3, 23.5], p = 0.125, 0.250 corrected." in story.headline.text

@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from winnow.contexts.marginalization import logsumexp
-from winnow.records import Context, Decoding, Generation, Likelihood, Plan, Score
+from winnow.records import Context, Decoding
 from winnow.reports.page.tallies import Ballot, Tally, build_tally
+from winnow.requests import Generation, Likelihood, Plan, Score
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.post_fusion import PostFusion

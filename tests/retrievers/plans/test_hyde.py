@@ -4,7 +4,8 @@ import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError, InputError
-from winnow.records import Decoding, Failed, Generate, Generation, Hit, Pages, Passage, Search
+from winnow.records import Decoding, Hit, Passage
+from winnow.requests import Failed, Generate, Generation, Pages, Search
 from winnow.retrievers.plans.hyde import Hyde
 from winnow.testing import make_context, make_question
 

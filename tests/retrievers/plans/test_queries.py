@@ -4,7 +4,8 @@ import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generation, Hit, Pages, Passage, Search
+from winnow.records import Decoding, Hit, Passage
+from winnow.requests import Generation, Pages, Search
 from winnow.retrievers.plans.queries import WrittenQueries, list_queries
 from winnow.testing import make_question
 

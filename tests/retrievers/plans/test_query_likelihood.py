@@ -4,7 +4,8 @@ import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Hit, Likelihood, Message, Score
+from winnow.records import Hit
+from winnow.requests import Likelihood, Message, Score
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.testing import make_context, make_question
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate, Generation, Hit, TooLong
+from winnow.records import Decoding, Hit
+from winnow.requests import Generate, Generation, TooLong
 from winnow.retrievers.plans.rank_gpt import RankGpt, list_windows, read_order
 from winnow.testing import make_context, make_question
 

@@ -1,6 +1,7 @@
 """Hits of searches: with scores where the search engine gives them."""
 
-from winnow.records import Hit, Pages, Passage
+from winnow.records import Hit, Passage
+from winnow.requests import Pages
 from winnow.retrievers.plans.results import list_hits
 
 

@@ -11,11 +11,12 @@ import pytest
 import tenacity.nap
 from small_web import Reply, SmallWeb
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Failed, Pages, Plan, Search
+from winnow.requests import Failed, Pages, Plan, Search
 from winnow.searchers.web import engine as engine_module
 from winnow.searchers.web.apis import Searxng, Serper
 from winnow.searchers.web.engine import WebSearch

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from winnow.records import Estimate, Failed, Generate, Generation, Pages, Request, Score, Search
+from winnow.requests import Estimate, Failed, Generate, Generation, Pages, Request, Score, Search
 from winnow.strategies.corrective.evaluators import EstimatedRelevance
 from winnow.strategies.corrective.segments import SentenceGroups
 from winnow.testing import make_question

@@ -8,7 +8,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from tests.strategies.corrective.serving import ONE_SENTENCE, QUESTION, serve
-from winnow.records import Decoding, Failed, Generate, Pages, Passage, Request, Search
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Pages, Request, Search
 from winnow.strategies.corrective.crag import CorrectiveRetrieval, Crag
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.corrective.searching import KnowledgeSearch

@@ -7,16 +7,8 @@ import pytest
 from tests.plans import play
 from tests.strategies.corrective.serving import QUESTION, serve
 from winnow.errors import ConfigError
-from winnow.records import (
-    Decoding,
-    Estimate,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Passage,
-    Score,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Estimate, Failed, Generate, Generation, Message, Score
 from winnow.strategies.corrective.evaluators import (
     EstimatedRelevance,
     JudgedRelevance,

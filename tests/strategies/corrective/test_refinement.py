@@ -5,7 +5,8 @@ import pytest
 from tests.plans import play
 from tests.strategies.corrective.serving import ESTIMATED, ONE_SENTENCE, QUESTION, serve
 from winnow.errors import ConfigError
-from winnow.records import Estimate, Passage
+from winnow.records import Passage
+from winnow.requests import Estimate
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
 
 

@@ -5,7 +5,8 @@ import pytest
 from tests.plans import play
 from tests.strategies.corrective.serving import ESTIMATED, ONE_SENTENCE, QUESTION, serve
 from winnow.errors import ConfigError
-from winnow.records import Failed, Generate, Pages, Passage, Search, Snapshot
+from winnow.records import Passage
+from winnow.requests import Failed, Generate, Pages, Search, Snapshot
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.corrective.searching import KnowledgeSearch
 

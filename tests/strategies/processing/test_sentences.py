@@ -3,7 +3,8 @@
 from typing import Any
 
 from tests.plans import play
-from winnow.records import Context, Estimate, Failed, Passage, Score
+from winnow.records import Context, Passage
+from winnow.requests import Estimate, Failed, Score
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.corrective.segments import SentenceGroups
 from winnow.strategies.processing.sentences import SentenceSelection

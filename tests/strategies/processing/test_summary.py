@@ -7,7 +7,8 @@ import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate, Generation, Passage
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate, Generation
 from winnow.strategies.processing.summary import Summary
 from winnow.testing import make_context, make_question
 

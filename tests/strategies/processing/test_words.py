@@ -6,7 +6,8 @@ import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError, ReaderError
-from winnow.records import Context, Likelihood, Passage, Score
+from winnow.records import Context, Passage
+from winnow.requests import Likelihood, Score
 from winnow.strategies.processing.words import WordSelection
 from winnow.testing import make_context, make_question
 

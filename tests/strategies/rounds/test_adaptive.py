@@ -4,16 +4,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import (
-    Decoding,
-    Generate,
-    Generation,
-    Likelihood,
-    Pages,
-    Passage,
-    Score,
-    Search,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Generate, Generation, Likelihood, Pages, Score, Search
 from winnow.strategies.rounds.adaptive import Adaptive
 from winnow.testing import make_context, make_question
 

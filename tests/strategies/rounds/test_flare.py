@@ -7,7 +7,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError, ReaderError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Pages, Search, TooLong
 from winnow.strategies.rounds.flare import Flare
 from winnow.testing import make_context, make_question
 

@@ -4,18 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.plans import PROMPT, play
-from winnow.records import (
-    BUDGET,
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Pages,
-    Passage,
-    Search,
-    TooLong,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import BUDGET, Failed, Generate, Generation, Message, Pages, Search, TooLong
 from winnow.strategies.rounds.history import LEFT_OUT, NO_MORE, History
 
 A, B, C = (Passage(name, "", f"text {name}") for name in "abc")

@@ -8,19 +8,10 @@ from typing import Any
 import pytest
 
 from tests.plans import PROMPT, play, run
-from winnow.driver.run import Job
+from winnow.driver.jobs import Job
 from winnow.errors import ConfigError
-from winnow.records import (
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Pages,
-    Passage,
-    Search,
-    TooLong,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Message, Pages, Search, TooLong
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.rounds.ircot import Ircot, write_query
 from winnow.testing import ScriptedReader, make_context, make_question

@@ -6,7 +6,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Pages, Search
 from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.vote import Vote
 from winnow.testing import make_context, make_question

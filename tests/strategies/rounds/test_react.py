@@ -8,7 +8,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Pages, Search, TooLong
 from winnow.strategies.rounds.react import React
 from winnow.testing import make_context, make_question
 

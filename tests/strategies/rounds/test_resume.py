@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.errors import ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import Engines, build_engine_map

@@ -4,7 +4,8 @@ import pytest
 
 from tests.plans import PROMPT, play, serve_replies
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Search, TooLong
+from winnow.records import Decoding
+from winnow.requests import Failed, Generate, Generation, Search, TooLong
 from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.testing import make_context, make_question
 

@@ -9,18 +9,8 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import (
-    Decoding,
-    Failed,
-    Generate,
-    Generation,
-    Message,
-    Pages,
-    Passage,
-    Search,
-    ToolCall,
-    TooLong,
-)
+from winnow.records import Decoding, Passage
+from winnow.requests import Failed, Generate, Generation, Message, Pages, Search, ToolCall, TooLong
 from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.testing import make_context, make_question
 

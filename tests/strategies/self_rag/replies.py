@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from winnow.records import Generate, Generation
+from winnow.requests import Generate, Generation
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS, SegmentScore
 from winnow.strategies.self_rag.segments import Retrieval

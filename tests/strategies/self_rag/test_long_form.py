@@ -16,7 +16,8 @@ from tests.strategies.self_rag.replies import (
     reply,
 )
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.reflection import (
     NO_RETRIEVAL,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from winnow.errors import ReaderError
-from winnow.records import Generation
+from winnow.requests import Generation
 from winnow.strategies.self_rag.reflection import (
     NO_RETRIEVAL,
     RETRIEVE,

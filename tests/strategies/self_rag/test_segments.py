@@ -15,7 +15,8 @@ from tests.strategies.self_rag.replies import (
     reply,
 )
 from winnow.errors import ConfigError, ReaderError
-from winnow.records import Decoding, Generation
+from winnow.records import Decoding
+from winnow.requests import Generation
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS
 from winnow.strategies.self_rag.segments import (

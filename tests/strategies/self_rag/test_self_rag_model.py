@@ -9,11 +9,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from winnow.driver.run import Driver, Job
+from winnow.driver.jobs import Job
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.local import LocalReader
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import RELEVANCE, SUPPORT, TOKENS, UTILITY, SegmentScore
 from winnow.strategies.self_rag.segments import Retrieval, build_segment_request

@@ -16,7 +16,8 @@ from tests.strategies.self_rag.replies import (
     reply,
 )
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Estimate, Generate, Generation, Pages, Passage, Score, Search
+from winnow.records import Decoding, Passage
+from winnow.requests import Estimate, Generate, Generation, Pages, Score, Search
 from winnow.strategies.corrective.actions import Thresholds
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.corrective.refinement import Refinement

@@ -6,13 +6,13 @@ import numpy as np
 
 from winnow.metrics.calibration import Calibration, expected_calibration_error, misranking_rate
 from winnow.metrics.unanswerable import compute_area_under_risk
-from winnow.reports.cells import TableView
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.scores import (
     compute_probabilities,
     fit_calibration,
     get_exact_matches,
 )
+from winnow.reports.tables import TableView
 
 
 def build_calibration_table(evaluation: Evaluation) -> TableView:

@@ -11,7 +11,6 @@ from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.calibration import Calibration, compute_reliability
 from winnow.metrics.intervals import compute_mean_interval
 from winnow.metrics.unanswerable import compute_risk_coverage
-from winnow.reports.cells import TableView
 from winnow.reports.estimator import tables
 from winnow.reports.estimator.calibration import build_calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
@@ -21,6 +20,7 @@ from winnow.reports.estimator.scores import (
     get_exact_matches,
 )
 from winnow.reports.plots import Plot, plot_curves
+from winnow.reports.tables import TableView
 
 
 @dataclass(frozen=True, slots=True)

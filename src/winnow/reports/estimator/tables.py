@@ -18,7 +18,6 @@ from winnow.metrics.intervals import UNDEFINED, compute_mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.metrics.unanswerable import evaluate_abstention, evaluate_detection
 from winnow.records import Context
-from winnow.reports.cells import TableView
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.scores import (
     ScoredQuestion,
@@ -27,6 +26,7 @@ from winnow.reports.estimator.scores import (
     get_log_odds,
     rank_by_estimator,
 )
+from winnow.reports.tables import TableView
 
 _REPORTED_KS = (1, 5, 10, 20)
 """Values of k in table 2."""

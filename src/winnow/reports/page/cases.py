@@ -13,8 +13,9 @@ from winnow.artifacts.steps import QuestionSteps
 from winnow.errors import LedgerError
 from winnow.predictions import Prediction
 from winnow.protocols import CallStore
-from winnow.records import (
-    Context,
+from winnow.records import Context, Passage, Question, Role
+from winnow.reports.page.tallies import Tally, build_tally
+from winnow.requests import (
     Estimate,
     Failed,
     Generate,
@@ -22,13 +23,9 @@ from winnow.records import (
     Likelihood,
     Message,
     Pages,
-    Passage,
-    Question,
-    Role,
     Search,
     TooLong,
 )
-from winnow.reports.page.tallies import Tally, build_tally
 from winnow.sweeps.replay import Call, format_message, format_reply, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 from winnow.text.normalization import normalize

@@ -7,18 +7,21 @@ A headline names no setting whose prompts rest on gold labels: nobody has these 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from winnow.metrics.comparisons import format_p
-from winnow.reports.best import Best, BestComparison, find_best, find_best_mean, name_best
-from winnow.reports.cells import CellResult, get_unit_scale
+from winnow.reports.best import Best, BestComparison, find_best, name_best
 from winnow.reports.comparisons import (
-    FactorComparisons,
-    Pair,
     compare_by_factor,
-    group_equal_pairs,
 )
 from winnow.reports.family import Family
+from winnow.reports.page.findings import (
+    Finding,
+    describe_ceiling,
+    describe_factor,
+    format_difference,
+    format_gain,
+    format_pair_p,
+    get_bounds,
+)
 from winnow.reports.page.limits import describe_limits
-from winnow.reports.power import describe_questions_needed
 
 _SIMPLEST = "the simplest setting"
 """What the baseline of the headline is called, unless costs are unknown or the best setting is the
@@ -28,27 +31,6 @@ _MUCH_MORE = 1.1
 """Ratio of costs from which the page prefers the simplest setting where no test tells it from the
 best one.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence about cells of the sweep.
-
-    Attributes:
-        text: Sentence.
-        cells: Indices of the cells of which the sentence speaks: none, one, or two that can be
-            compared.
-        interval: Difference between the two cells, and the bounds of its 95 % interval, in the unit
-            of the metric; empty if the sentence states no difference.
-        is_significant: Whether the sentence states a difference that is significant after the
-            correction.
-
-    """
-
-    text: str
-    cells: tuple[int, ...] = ()
-    interval: tuple[float, ...] = ()
-    is_significant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +76,8 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
     best, baseline, _ = choice
     findings = [
         *_describe_cheaper(family, best, baseline, cost, bool(selection)),
-        *_describe_ceiling(family, best),
-        *(_describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
+        *describe_ceiling(family, best),
+        *(describe_factor(family, one, best) for one in compare_by_factor(family) if one.pairs),
     ]
     return replace(story, findings=findings, limits=list(describe_limits(family, best)))
 
@@ -243,14 +225,14 @@ def _format_headline(
     words = f"{family.cells[baseline.index].labels.words}, {role}"
     if _is_simplest(family, best, cost):
         text += " It also costs the least of those with passages."
-    gain, p_value = _format_gain(family, baseline), _format_p(baseline)
+    gain, p_value = format_gain(family, baseline), format_pair_p(baseline)
     more = "less" if metric.lower_is_better else "more"
     if baseline.is_better:
         text += f" That is {gain} {more} than {words}, has ({p_value})."
     elif baseline.is_significant:
         text += (
             f" Paired by question, it is worse than {words}: "
-            f"{_format_difference(family, baseline)}, {p_value}."
+            f"{format_difference(family, baseline)}, {p_value}."
         )
     else:
         text += (
@@ -261,7 +243,7 @@ def _format_headline(
     return Finding(
         text,
         (best.index, baseline.index),
-        _get_interval(family, baseline),
+        get_bounds(family, baseline),
         baseline.is_significant,
     )
 
@@ -345,160 +327,7 @@ def _describe_cheaper(
     yield Finding(
         "The cheapest setting that is not significantly worse is "
         f"{family.cells[other.index].labels.words}, at {100 * less / own:.0f} % of the cost; the "
-        f"best is {_format_gain(family, other)} better ({_format_p(other)}).",
+        f"best is {format_gain(family, other)} better ({format_pair_p(other)}).",
         (best.index, other.index),
-        _get_interval(family, other),
+        get_bounds(family, other),
     )
-
-
-def _describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
-    """Say what the gold labels would bring."""
-    cells = family.cells
-    questions = cells[best.index].labels.questions
-    oracles = [
-        index
-        for index, cell in enumerate(cells)
-        if cell.labels.uses_gold and cell.labels.questions == questions
-    ]
-    ceiling = (
-        find_best_mean(cells, oracles, family.metric, family.seed) if best.is_deployable else None
-    )
-    compared = None if ceiling is None else family.compare(ceiling, best.index)
-    if ceiling is None or compared is None:
-        return
-    comparison = BestComparison(ceiling, *compared, family.metric.direction)
-    if comparison.gain <= 0:
-        return
-    value = cells[ceiling].format_metric(family.metric.name, family.seed)
-    certainty = f"{_format_gain(family, comparison)} better than the best setting without"
-    yield Finding(
-        f"With gold labels, {cells[ceiling].labels.words} reaches {value}, {certainty} "
-        f"({_format_p(comparison)}).",
-        (ceiling, best.index),
-        _get_interval(family, comparison),
-        comparison.is_significant,
-    )
-
-
-def _describe_factor(family: Family, comparisons: FactorComparisons, best: Best) -> Finding:
-    """Name the largest difference of one factor: one between settings without gold labels first,
-    then a significant one.
-
-    Where several are left, one of the best setting comes before any other.
-    """
-    title, pairs = (
-        comparisons.factor.title,
-        [pair for pair, _ in group_equal_pairs(comparisons.pairs)],
-    )
-    significant = [pair for pair in pairs if pair.is_significant]
-
-    def rank(pair: Pair) -> tuple[bool, bool, bool, float]:
-        is_control = best.is_deployable and any(
-            family.cells[index].labels.uses_gold for index in pair.indices
-        )
-        return (
-            not is_control,
-            pair.is_significant,
-            best.index in pair.indices,
-            abs(pair.comparison.difference),
-        )
-
-    pair = max(pairs, key=rank)
-    indices, comparison = _turn_pair(family, pair)
-    text = f"{family.metric.heading} is {_describe_pair(family, title, pair)}"
-    if title == "placements" and family.cells[indices[0]].labels.uses_gold:
-        text += ", which inserts it where it was not retrieved"
-    if significant:
-        verb = "is" if len(significant) == 1 else "are"
-        text += (
-            f". {len(significant)} of {len(pairs)} distinct differences between {title} {verb} "
-            "significant"
-        )
-        strongest = max(significant, key=lambda one: abs(one.comparison.difference))
-        most = ":" if len(significant) == 1 else ", most of all"
-        text += (
-            "." if pair.is_significant else f"{most} {_describe_pair(family, title, strongest)}."
-        )
-    else:
-        none = f"The only difference between {title} is not"
-        if len(pairs) > 1:
-            none = f"None of {len(pairs)} distinct differences between {title} is"
-        text += (
-            f". {none} "
-            f"significant{describe_questions_needed(pair, family.metric.name, family.seed)}."
-        )
-    return Finding(text, indices, _get_interval(family, comparison), pair.is_significant)
-
-
-def _turn_pair(family: Family, pair: Pair) -> tuple[tuple[int, int], BestComparison]:
-    """Return the indices of a pair, those of the higher cell first, and the comparison in this
-    order.
-    """
-    first, second = pair.indices
-    indices = (second, first) if pair.comparison.difference < 0 else (first, second)
-    compared = family.compare(*indices)
-    assert compared is not None
-    return indices, BestComparison(indices[1], *compared)
-
-
-def _describe_pair(family: Family, title: str, pair: Pair) -> str:
-    """Say by how much one cell of a pair is higher than the other, and what both share."""
-    indices, comparison = _turn_pair(family, pair)
-    higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
-    return (
-        f"{_format_difference(family, comparison)} higher {higher} than {lower} ({shared}; "
-        f"{_format_p(comparison)})"
-    )
-
-
-def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, str, str]:
-    """Return what differs between two cells, in words, and what both share."""
-    one, other = first.labels, second.labels
-    if title == "k":
-        return (
-            f"with {one.passages}",
-            f"with {other.passages}",
-            f"{one.line}, {one.placed or one.gold}",
-        )
-    if title == "placements":
-        return one.placed or one.gold, other.placed or other.gold, f"{one.line} on {one.passages}"
-    shared = one.words.removeprefix(one.line).strip().removeprefix("on ")
-    return f"with {one.line}", f"with {other.line}", shared
-
-
-def _get_interval(family: Family, other: BestComparison) -> tuple[float, ...]:
-    scale, comparison = get_unit_scale(family.metric), other.comparison
-    return tuple(
-        scale * value for value in (comparison.difference, comparison.low, comparison.high)
-    )
-
-
-def _format_gain(family: Family, other: BestComparison) -> str:
-    """Format by how much the best setting is better, so that the number is positive where lower is
-    better too.
-    """
-    return _format_difference(family, other, other.direction)
-
-
-def _format_difference(family: Family, other: BestComparison, direction: int = 1) -> str:
-    """Format a difference, or the opposite one if `direction` is -1, with its interval, in points
-    for shares.
-    """
-    difference, *bounds = (direction * value + 0.0 for value in _get_interval(family, other))
-    low, high = sorted(bounds)
-    is_share = family.metric.unit == "percent"
-    unit, digits = (" points", 1) if is_share else ("", family.metric.digits)
-    return f"{difference:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"
-
-
-def _format_p(other: BestComparison) -> str:
-    """Format the p-value of a comparison alone and after the correction, if the correction changes
-    it.
-    """
-    alone, corrected = (
-        text if text.startswith("<") else f"= {text}"
-        for text in map(format_p, (other.comparison.p_value, other.adjusted_p_value))
-    )
-    verdict = "" if other.is_significant else ", not significant"
-    second = "" if alone == corrected else f", {corrected.removeprefix('= ')} corrected"
-    return f"p {alone}{second}{verdict}"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from winnow.contexts.marginalization import collect_spellings, log_softmax
 from winnow.protocols import Strategy
-from winnow.records import Context, Generation, Score
+from winnow.records import Context
+from winnow.requests import Generation, Score
 from winnow.strategies.marginal import Marginal, sum_log_probabilities
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.replies import extract_answer, is_unknown

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import check_fields
-from winnow.records import Context, Decoding, Generate, Hit, Message, Plan, Question, Search
+from winnow.records import Context, Decoding, Hit, Question
+from winnow.requests import Generate, Message, Plan, Search
 from winnow.retrievers.plans.results import list_hits
 from winnow.text.final import extract_final_text
 

@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Context, Decoding, Generate, Hit, Message, Plan, Question, Search
+from winnow.records import Context, Decoding, Hit, Question
+from winnow.requests import Generate, Message, Plan, Search
 from winnow.retrievers.hybrid import fuse_rankings
 from winnow.retrievers.plans.results import list_hits
 from winnow.text.final import extract_final_text

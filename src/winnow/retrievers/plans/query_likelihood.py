@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Context, Hit, Likelihood, Message, Plan, Question
+from winnow.records import Context, Hit, Question
+from winnow.requests import Likelihood, Message, Plan
 from winnow.retrievers.plans.results import cut
 
 

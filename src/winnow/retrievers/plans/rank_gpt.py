@@ -10,17 +10,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import (
-    Context,
-    Decoding,
-    Generate,
-    Hit,
-    Message,
-    Passage,
-    Plan,
-    Question,
-    TooLong,
-)
+from winnow.records import Context, Decoding, Hit, Passage, Question
+from winnow.requests import Generate, Message, Plan, TooLong
 from winnow.retrievers.plans.results import cut
 from winnow.text.final import extract_final_text
 

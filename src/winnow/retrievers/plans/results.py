@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from winnow.errors import InputError
-from winnow.records import Failed, Hit, Pages, Passage
+from winnow.records import Hit, Passage
+from winnow.requests import Failed, Pages
 
 
 def list_hits(result: Pages | Failed) -> list[Hit]:

@@ -15,7 +15,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
 from winnow.formats.http import parse_retry_after
 from winnow.identity.markers import SpeedOnly
-from winnow.records import Failed, Pages, Request, Result, Search, Snapshot
+from winnow.requests import Failed, Pages, Request, Result, Search, Snapshot
 from winnow.searchers.web.apis import SearchApi, SearchResult
 from winnow.searchers.web.identity import get_current_month
 from winnow.searchers.web.pages import PageReader

@@ -13,7 +13,8 @@ from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
-from winnow.records import Passage, Snapshot
+from winnow.records import Passage
+from winnow.requests import Snapshot
 from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
 from winnow.text.words import cut_words

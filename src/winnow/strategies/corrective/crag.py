@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.actions import Action, Thresholds
 from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluator

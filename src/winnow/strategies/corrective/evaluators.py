@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Ge
 
 from winnow.errors import check_fields
-from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
+from winnow.records import Decoding, Passage, Question
+from winnow.requests import Estimate, Failed, Generate, Message, Plan
 from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
 from winnow.text.final import extract_final_text
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.records import Passage, Plan, Question
+from winnow.records import Passage, Question
+from winnow.requests import Plan
 from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.segments import Segmenter, SentenceGroups
 

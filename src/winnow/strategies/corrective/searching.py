@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Message, Passage, Plan, Question, Search
+from winnow.records import Decoding, Passage, Question
+from winnow.requests import Failed, Generate, Message, Plan, Search
 from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
 from winnow.text.final import extract_final_text

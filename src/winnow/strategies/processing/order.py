@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
-from winnow.records import Context, Plan, Question
+from winnow.records import Context, Question
+from winnow.requests import Plan
 
 By = Literal["ends", "reversed"]
 

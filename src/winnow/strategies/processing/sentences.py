@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.records import Context, Plan, Question
+from winnow.records import Context, Question
+from winnow.requests import Plan
 from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluator
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.corrective.segments import SentenceGroups

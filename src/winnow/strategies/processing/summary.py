@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Context, Decoding, Generate, Generation, Message, Plan, Question
+from winnow.records import Context, Decoding, Question
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.processing.derived import derive_context
 from winnow.strategies.prompt import drop_lowest
 from winnow.text.final import extract_final_text

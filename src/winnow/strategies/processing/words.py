@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Gt, Le
 
 from winnow.errors import ConfigError, ReaderError, check_fields
-from winnow.records import Context, Likelihood, Message, Plan, Question, Score
+from winnow.records import Context, Question
+from winnow.requests import Likelihood, Message, Plan, Score
 from winnow.strategies.corrective.segments import FixedWords
 from winnow.strategies.processing.derived import derive_context
 

@@ -11,7 +11,8 @@ from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Decoding, Generate, Likelihood, Message, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Generate, Likelihood, Message, Plan
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt

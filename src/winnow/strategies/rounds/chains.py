@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from winnow.records import Context, Decoding, Generate, Question
+from winnow.records import Context, Decoding, Question
+from winnow.requests import Generate
 from winnow.strategies.prompt import Prompt, build_request, fill_template
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")

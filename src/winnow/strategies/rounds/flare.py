@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, ReaderError, check_fields
-from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question, TooLong
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_reasoned_answer, is_unknown
 from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence

@@ -5,7 +5,8 @@ of them.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from winnow.records import Answer, Generate, Generation, Passage, Plan, TooLong
+from winnow.records import Answer, Passage
+from winnow.requests import Generate, Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.searching import search

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from winnow.records import BUDGET, Context, Failed, Passage, Plan, Search
+from winnow.records import Context, Passage
+from winnow.requests import BUDGET, Failed, Plan, Search
 
 
 @dataclass(frozen=True, slots=True)

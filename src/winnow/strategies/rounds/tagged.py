@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_answer
 from winnow.strategies.rounds.history import NO_MORE, History, Observation

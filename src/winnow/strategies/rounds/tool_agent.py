@@ -8,18 +8,8 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.records import (
-    Answer,
-    Context,
-    Decoding,
-    Generate,
-    Message,
-    Passage,
-    Plan,
-    Question,
-    Tool,
-    ToolCall,
-)
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Generate, Message, Plan, Tool, ToolCall
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.history import NO_MORE, History, Observation
 from winnow.strategies.sampling import check_one_path

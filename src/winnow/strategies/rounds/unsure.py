@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer

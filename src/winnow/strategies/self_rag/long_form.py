@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Generation, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown

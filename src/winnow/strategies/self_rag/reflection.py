@@ -11,7 +11,7 @@ from typing import ClassVar
 from msgspec import structs
 
 from winnow.errors import ReaderError
-from winnow.records import Generation
+from winnow.requests import Generation
 
 RETRIEVE, NO_RETRIEVAL = "[Retrieval]", "[No Retrieval]"
 RELEVANCE: Mapping[str, float] = {"[Relevant]": 1.0, "[Irrelevant]": 0.0}

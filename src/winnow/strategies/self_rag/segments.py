@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.records import Context, Decoding, Generate, Message, Passage, Plan, Question
+from winnow.records import Context, Decoding, Passage, Question
+from winnow.requests import Generate, Message, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import (

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_answer, is_unknown

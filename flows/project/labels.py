@@ -1,0 +1,118 @@
+"""Labels of cells: what a report calls them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flows.project.artifacts import Project
+from flows.settings.composition import list_options, load_option
+from flows.settings.typed import Settings
+from winnow.records import Decoding
+from winnow.sweeps.labels import SAMPLES, CellLabels
+from winnow.sweeps.spec import CellSpec
+
+
+def remove_seed_label(spec: CellSpec) -> CellSpec:
+    """Return a cell without the label of its training seed, for cells that use no trained model."""
+    return replace(spec, labels=replace(spec.labels, seed=""))
+
+
+def name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
+    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts, or those
+    of trainings, differ.
+
+    A prompt has no name of its own, so that a cell would be described by all its templates. A
+    prompt that is not an option has no name; its cells are described by what differs.
+    """
+    columns = {
+        "prompt": [repr(spec.config["prompt"]) for spec in specs],
+        "trained on": [
+            repr(spec.config["reader"].get("trained_on") or spec.config["prompt"]) for spec in specs
+        ],
+    }
+    varying = {title: column for title, column in columns.items() if len(set(column)) > 1}
+    if varying.get("trained on") == varying.get("prompt"):
+        varying.pop("trained on", None)
+    if not varying:
+        return list(specs)
+    names = {repr(load_option("prompt", name)): name for name in list_options("prompt")}
+    return [
+        replace(
+            spec,
+            settings={
+                **spec.settings,
+                **{title: names.get(column[at], "own") for title, column in varying.items()},
+            },
+        )
+        for at, spec in enumerate(specs)
+    ]
+
+
+def build_labels(settings: Settings, project: Project) -> CellLabels:
+    """Return the labels of the one cell that a configuration describes."""
+    order, share = settings.placement.rule.get("order"), settings.placement.rule.get("share")
+    gold = (
+        f"{settings.placement.name}_{order}" if isinstance(order, int) else settings.placement.name
+    )
+    if order == "shuffled" and not gold.endswith("shuffled"):
+        gold = "shuffled" if settings.placement.rule.get("gold") == "insert" else f"{gold}_shuffled"
+    gold = gold if share is None else f"{gold}_{share:g}"
+    placement, distractors = settings.placement.rule.build(), settings.distractors.rule.build()
+    searches = "search" in settings.strategy.engines
+    mixes_gold = getattr(settings.retriever.engine.component_class, "uses_gold", False)
+    is_damaged = searches and bool(settings.search.damage)
+    placed = placement.words + (
+        f", distractors {settings.distractors.name}" if distractors.uses_gold else ""
+    )
+    are_placed = bool(settings.k) or (searches and settings.search.rules.build().placed)
+    return CellLabels(
+        strategy=settings.strategy.name,
+        k=settings.k,
+        gold=gold,
+        samples=settings.decoding.build().samples,
+        rank_by=settings.rank_by,
+        weight_by=settings.weighting.build().by,
+        context=settings.context.name,
+        questions="/".join(
+            map(
+                str,
+                (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)),
+            )
+        ),
+        seed=", ".join(str(seed) for seed in settings.seeds or ()),
+        uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold))
+        or is_damaged,
+        placed=placed if settings.k else "on passages of its own searches" if searches else "",
+    )
+
+
+def _name_selection(settings: Settings) -> tuple[str, str]:
+    """Return the limit on the questions and the filter by which they are selected."""
+    limit = "none" if settings.sweep.limit is None else str(settings.sweep.limit)
+    filtered = "known" if settings.sweep.closed_book_keeps == "known" else "closed book"
+    return limit, filtered if settings.sweep.closed_book_filter else "none"
+
+
+def describe_settings(settings: Settings) -> dict[str, str]:
+    """Return the settings that the tables show as text if cells differ in them."""
+    decoding: Decoding = settings.decoding.build()
+    sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
+    by = (settings.rank_by, settings.weighting.build().by)
+    ranking, weighting = (
+        f"{one} {settings.estimator.name}" if one == "estimator" else one for one in by
+    )
+    limit, question_filter = _name_selection(settings)
+    return {
+        "dataset": settings.dataset.name,
+        "split": settings.sweep.split,
+        "limit": limit,
+        "filter": question_filter,
+        "retriever": settings.retriever.name,
+        "distractors": settings.distractors.name,
+        "context": settings.context.name,
+        "ranked by": ranking,
+        "weighted by": weighting,
+        "reader": settings.reader.name,
+        "training": settings.training.name if settings.reader.tuned else "none",
+        "decoding": sampled,
+        SAMPLES: str(decoding.samples),
+    }

@@ -1,0 +1,26 @@
+"""Labels and padding of examples."""
+
+from pathlib import Path
+
+from tests.training.test_sft import EXAMPLES, TEXTS
+from winnow.modeling.loading import load_causal_lm
+from winnow.testing import make_tiny_causal_lm
+from winnow.training.padding import LeftPaddingCollator, encode_example
+
+
+def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
+    """Everything before it, padding included, is -100; rows end together; the last label ends the
+    turn.
+    """
+    tokenizer = load_causal_lm(
+        str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu"
+    ).tokenizer
+    rows = [encode_example(example, tokenizer) for example in EXAMPLES[:3]]
+    batch = LeftPaddingCollator(0)(rows)
+    for n, row in enumerate(rows):
+        labels = batch["labels"][n]
+        reply = labels[labels != -100]
+        assert len(reply) == row["reply"]
+        assert tokenizer.decode(reply[:-1]) == EXAMPLES[n].completion
+        assert reply[-1] == tokenizer.eos_token_id
+        assert int(batch["attention_mask"][n].sum()) == len(row["input_ids"])
