@@ -83,9 +83,9 @@ def write_stages(text: str, names: Sequence[str] = _QUICK_START) -> str:
     A stage runs again if its module or a setting changes that it or a stage before it reads;
     finished artifacts are kept.
     """
-    before, found, rest = text.partition(_BEGIN)
+    before, mark, rest = text.partition(_BEGIN)
     _, also_found, after = rest.partition(_END)
-    if not (found and also_found):
+    if not (mark and also_found):
         raise ConfigError(
             f"{DVC} lacks the lines {_BEGIN.strip()!r} and {_END.strip()!r}, between which its "
             "stages are written."

@@ -80,7 +80,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
                 contexts = ((q, build_ranked_contexts(rankings, q)) for q in questions)
                 write_fid(
                     out / f"{split}.json",
-                    ((q, [c for c in found if c.rank]) for q, found in contexts),
+                    ((q, [c for c in ranking if c.rank]) for q, ranking in contexts),
                 )
             case _:
                 write_beir(

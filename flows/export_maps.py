@@ -39,15 +39,15 @@ def export_maps(jobs: Sequence[Settings]) -> Summary:
             question.question_id: one.documents
             for question, one in zip(questions, document_maps, strict=True)
         }
-        kept = [question for question in questions if maps[question.question_id].relevant]
+        usable = [question for question in questions if maps[question.question_id].relevant]
         write_rage_files(
-            out, kept, read_passages(project.corpus.require() / "passages.parquet"), maps
+            out, usable, read_passages(project.corpus.require() / "passages.parquet"), maps
         )
         rows.append(
             {
                 "folder": out,
-                "questions": len(kept),
-                "without a relevant document": len(questions) - len(kept),
+                "questions": len(usable),
+                "without a relevant document": len(questions) - len(usable),
             }
         )
     return Summary("Maps in RAGE's format", rows)

@@ -133,16 +133,16 @@ def gc(
         f"Not resolved, so that what they use may be listed: {', '.join(names)}. {why}"
         for why, names in use.problems.items()
     ]
-    kept = "" if calls or not unused else " Calls are kept without --calls."
+    advice = "" if calls or not unused else " Calls are kept without --calls."
     if is_removing:
-        note = f"Removed.{kept}"
+        note = f"Removed.{advice}"
     elif remove:
         note = (
             "Nothing was removed, because some settings cannot be resolved. Add --force to remove "
             "what is listed anyway."
         )
     else:
-        note = f"Nothing was removed. Add --remove to remove the artifacts.{kept}"
+        note = f"Nothing was removed. Add --remove to remove the artifacts.{advice}"
     return Summary(
         "Artifacts and calls that no settings and no report use",
         rows,

@@ -89,15 +89,15 @@ def _show_progress(label: str, retriever: object, passages: Path) -> Iterator[No
     encoder is built in one step.
     """
     encoders = list(_iter_encoders(retriever))
-    left = len(encoders) * count_rows(passages)
-    with progress(label, left if encoders else None) as advance:
+    num_left = len(encoders) * count_rows(passages)
+    with progress(label, num_left if encoders else None) as advance:
 
         def count(texts: int) -> None:
             # an encoder also encodes a text that is no passage of the corpus, by which it is
             # recognized
-            nonlocal left
-            advance(min(texts, left))
-            left -= min(texts, left)
+            nonlocal num_left
+            advance(min(texts, num_left))
+            num_left -= min(texts, num_left)
 
         for encoder in encoders:
             encoder.advance = count

@@ -197,12 +197,12 @@ def _describe_comparison(
         for rankings in (planned, read_rankings(former, questions))
     ]
     after, before = (
-        [top_k_accuracy([[hit.has_answer for hit in one] for one in found], k) for k in ks]
-        for found in hits
+        [top_k_accuracy([[hit.has_answer for hit in one] for one in ranking], k) for k in ks]
+        for ranking in hits
     )
     compared = [compare(*pair) for pair in zip(after, before, strict=True)]
     adjusted = adjust_p_values([one.p_value for one in compared])
-    told = "; ".join(map(_describe_difference, ks, compared, adjusted))
+    differences = "; ".join(map(_describe_difference, ks, compared, adjusted))
     changed = sum(
         [one.passage_id for one in a] != [one.passage_id for one in b]
         for a, b in zip(*hits, strict=True)
@@ -210,7 +210,7 @@ def _describe_comparison(
     return (
         f"{artifact.folder.name}: the plan changed the ranking of {changed} of {len(questions)} "
         "questions. Top-k accuracy with the plan minus without it: "
-        f"{told}.\n{_describe_cost(planned)}"
+        f"{differences}.\n{_describe_cost(planned)}"
     )
 
 

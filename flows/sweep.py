@@ -80,12 +80,12 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
         counted: set[bytes] = set()
         rows = [
             row
-            for group, left in zip(groups, unfinished, strict=True)
-            for row in _dry_run(jobs[0], group, left, counted)
+            for group, pending in zip(groups, unfinished, strict=True)
+            for row in _dry_run(jobs[0], group, pending, counted)
         ]
         notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
-        for left in filter(None, unfinished):
-            notes += render_first_prompts(left[0].spec.engines, iter_jobs(left))
+        for pending in filter(None, unfinished):
+            notes += render_first_prompts(pending[0].spec.engines, iter_jobs(pending))
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
     if any(unfinished):
         check_ahead(jobs)
@@ -93,7 +93,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
     notes = [
         _run_cells(jobs[0], group)
-        for group in group_by_models([cell for left in unfinished for cell in left])
+        for group in group_by_models([cell for pending in unfinished for cell in pending])
     ]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)

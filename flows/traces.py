@@ -90,14 +90,14 @@ def _log_cell(
         return build_trace(cell, samples[question_id], identities, ledger, steps.get(question_id))
 
     started = float(read_manifest(spec.folder)["started"])
-    logged, kept = log_traces(
+    logged, num_kept = log_traces(
         tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance
     )
     return {
         "cell": spec.folder.name,
         "logged": logged,
-        "kept": kept,
-        "not replayed": len(ids) - logged - kept,
+        "kept": num_kept,
+        "not replayed": len(ids) - logged - num_kept,
     }
 
 

@@ -89,8 +89,8 @@ def _serve(port: int, overrides: list[str]) -> None:
     write_start_page(reports, server_url, addresses)
 
     def find_run(key: str) -> str | None:
-        found = find_cell_run(uri, key)
-        return f"{server_url}/#/experiments/{found[0]}/runs/{found[1]}" if found else None
+        run = find_cell_run(uri, key)
+        return f"{server_url}/#/experiments/{run[0]}/runs/{run[1]}" if run else None
 
     with (
         run_server("MLflow", command, f"{server_url}/health", _LOG, environment) as server,

@@ -71,10 +71,10 @@ class WatchedCell:
         """Add the questions that were answered since the last look: all of whose calls the ledger
         has.
         """
-        left = [
+        missing = [
             question for question in self.cell.questions if question.question_id not in self.samples
         ]
-        if not left:
+        if not missing:
             return
         spec = self.cell.spec
         stored = (
@@ -85,7 +85,7 @@ class WatchedCell:
         steps = read_steps(spec.folder, self.cell.rankings.passages, list(stored)) if stored else {}
         if self._identities is None:
             self._identities = identify_engine_specs(spec.engines)
-        for question in left:
+        for question in missing:
             placed = self.cell.place(question)
             try:
                 recorded = steps.get(question.question_id)
@@ -135,17 +135,17 @@ def watch(jobs: Sequence[Settings]) -> Summary:
         with open_ledger(settings) as ledger:
             for cell in cells:
                 cell.look(ledger)
-        done = sum(len(cell.samples) for cell in cells)
-        first = done if first is None else first
+        num_answered = sum(len(cell.samples) for cell in cells)
+        first = num_answered if first is None else first
         note = _describe_progress(
-            done, total, done - first, time.monotonic() - started
+            num_answered, total, num_answered - first, time.monotonic() - started
         ) + _describe_usage(cells)
         summary = Summary(
             f"Sweep {settings.sweep.name}",
             [cell.build_row(settings.report.seed) for cell in cells],
             note,
         )
-        if settings.watch.every is None or done == total:
+        if settings.watch.every is None or num_answered == total:
             return summary
         summary.show()
         sys.stdout.flush()
@@ -175,18 +175,18 @@ def _choose_metric(metrics: Sequence[Metric]) -> Metric:
     )
 
 
-def _describe_progress(done: int, total: int, new: int, seconds: float) -> str:
+def _describe_progress(num_answered: int, total: int, new: int, seconds: float) -> str:
     """Say how many questions are answered, and about how long the others take at the pace since the
     first look.
     """
-    text = f"{done:,} of {total:,} questions answered in all cells"
-    if done == total:
+    text = f"{num_answered:,} of {total:,} questions answered in all cells"
+    if num_answered == total:
         return f"{text}."
     if not new:
         return f"{text}; none since this command began."
     return (
         f"{text}; {new:,} in {seconds / 60:.1f} minutes, about "
-        f"{(total - done) * seconds / new / 60:.0f} minutes left."
+        f"{(total - num_answered) * seconds / new / 60:.0f} minutes left."
     )
 
 
@@ -202,18 +202,18 @@ def _describe_usage(cells: Sequence[WatchedCell]) -> str:
         )
     if not requested:
         return ""
-    tokens, dollars, made = 0, 0.0, set[bytes]()
+    tokens, dollars, request_keys = 0, 0.0, set[bytes]()
     for watched in cells:
         prices = watched.cell.spec.prices
-        for usage in (usage for key, usage in watched.calls.items() if key not in made):
+        for usage in (usage for key, usage in watched.calls.items() if key not in request_keys):
             tokens += usage.tokens_in + usage.tokens_out
             if usage.role in prices:
                 dollars += prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
-        made |= watched.calls.keys()
-    shared = 100 * (1 - len(made) / requested)
+        request_keys |= watched.calls.keys()
+    shared = 100 * (1 - len(request_keys) / requested)
     money = f", ${dollars:.2f}" if dollars else ""
     return (
-        f"\nThey request {requested:,} calls: {len(made):,} made, {shared:.0f} % shared; "
+        f"\nThey request {requested:,} calls: {len(request_keys):,} made, {shared:.0f} % shared; "
         f"{tokens:,} tokens{money}."
     )
 

@@ -127,7 +127,7 @@ def _check_files(specs: Sequence[CellSpec], settings: Settings) -> None:
             "context.plan": spec.config["context"]["plan"],
         }
         for name, component in (
-            found for key, node in nodes.items() for found in iter_components(node, key)
+            part for key, node in nodes.items() for part in iter_components(node, key)
         ):
             cls = component.component_class
             for setting in (*get_input_file_settings(cls), *get_model_path_settings(cls)):

@@ -94,18 +94,18 @@ def check_ranked(cells: Sequence[Settings]) -> None:
                 f"rank.splits=[{cell.sweep.split}]."
             )
         limit = cell.rank.limit if cell.retriever.plan else None
-        asked = cell.closed_book.limit if cell.sweep.closed_book_filter else cell.sweep.limit
+        sweep_limit = cell.closed_book.limit if cell.sweep.closed_book_filter else cell.sweep.limit
         if (
             limit is not None
-            and (asked is None or asked > limit)
+            and (sweep_limit is None or sweep_limit > limit)
             and _count_questions(cell) > limit
         ):
             setting = "closed_book.limit" if cell.sweep.closed_book_filter else "sweep.limit"
             raise ConfigError(
                 f"rank.limit={limit}: the plan of retriever={cell.retriever.name} ranks passages "
                 "for fewer questions than the sweep may answer "
-                f"({setting}={'null' if asked is None else asked}). Raise rank.limit (null means "
-                f"all), or lower {setting}."
+                f"({setting}={'null' if sweep_limit is None else sweep_limit}). Raise rank.limit "
+                f"(null means all), or lower {setting}."
             )
 
 

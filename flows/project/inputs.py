@@ -41,17 +41,17 @@ class ArtifactIndex:
 
     def collect(self, folders: Sequence[Path]) -> list[Path]:
         """Return these artifacts and all from which they were made, each once."""
-        found: dict[Path, None] = dict.fromkeys(folders)
+        artifacts: dict[Path, None] = dict.fromkeys(folders)
         waiting = list(folders)
         while waiting:
             new = [
                 folder
                 for folder in self._iter_inputs(read_manifest(waiting.pop()))
-                if folder not in found
+                if folder not in artifacts
             ]
-            found |= dict.fromkeys(new)
+            artifacts |= dict.fromkeys(new)
             waiting += new
-        return list(found)
+        return list(artifacts)
 
     def _iter_inputs(self, manifest: Mapping[str, Any]) -> Iterator[Path]:
         for value in flatten(manifest.get("settings", {}).get("inputs", {})).values():

@@ -182,13 +182,13 @@ def _load_cell(folder: Path, cell: Mapping[str, Any], settings: Settings) -> Cel
         return path
 
     def resolve_engine(role: Role) -> EngineSpec:
-        found = next((one for one in (*engines, *judges) if one.role == role), None)
-        if found is None:
+        engine = next((one for one in (*engines, *judges) if one.role == role), None)
+        if engine is None:
             raise LedgerError(
                 f"The archive has no calls of the role {role!r}. It replays the metrics of its own "
                 "tables only."
             )
-        return found
+        return engine
 
     engines, ranking, judges = (
         _load_engines(cell[name]) for name in ("engines", "ranking_engines", "judges")

@@ -99,15 +99,15 @@ def _drive(
     # A batch fills only if as many plans are active.
     driver.max_active = max(MAX_ACTIVE, *(engine.capacity for engine in driver.engines))
     with progress(label, total) as advance:
-        done = 0
+        num_finished = 0
 
         def show_counts(counts: RunStats) -> None:
-            nonlocal done
+            nonlocal num_finished
             advance(
-                counts.plans - done,
+                counts.plans - num_finished,
                 f"calls made: {counts.executed}, shared: {counts.ledger_hits + counts.merged}",
             )
-            done = counts.plans
+            num_finished = counts.plans
 
         driver.on_progress = show_counts
         if stats is not None:

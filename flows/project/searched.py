@@ -141,14 +141,17 @@ def _resolve_local_spec(
     ) -> Engine:
         @cache
         def read() -> dict[str, Passage]:
-            found = {
+            passages = {
                 passage.passage_id: passage
                 for passage in read_passages(corpus.require() / "passages.parquet")
             }
             return (
-                {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()}
+                {
+                    id_: replace(passage, passage_id=prefix + id_)
+                    for id_, passage in passages.items()
+                }
                 if prefix
-                else found
+                else passages
             )
 
         retriever = searched.settings.retriever.engine

@@ -227,14 +227,16 @@ def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any
         for name in marked
         if name in parameters and name not in settings
     }
-    given = {
+    values = {
         name: value
         for name, value in defaults.items()
         if value is not inspect.Parameter.empty and value is not None
     }
     return {
         **settings,
-        **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()},
+        **{
+            name: str(value) if isinstance(value, Path) else value for name, value in values.items()
+        },
     }
 
 

@@ -39,21 +39,21 @@ def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
         if not new:
             break
         changing |= new
-    kept = {
+    values = {
         path: text
         for path, text in references.items()
         if _name_in_cell(path) in changing - set(axes)
     }
     beside = copy_unresolved(cfg)
-    for path in kept:
+    for path in values:
         _set_item(beside, path, None)  # it may refer to what only a cell has
     plain: dict[str, Any] = resolve_settings(beside)
-    for path, text in kept.items():
+    for path, text in values.items():
         _set_item(plain, path, text)
     copied = {
         target
         for path, text in references.items()
-        if path not in kept
+        if path not in values
         for target in _list_targets(path, text)
     }
     return plain, sorted(target for target in copied if target.partition(".")[0] in plain)
@@ -85,11 +85,11 @@ def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
     """Return the dotted names of the settings to which a reference refers, as they are
     in a cell.
     """
-    found = []
+    targets = []
     for dots, name in _REFERENCE.findall(text):
         around = path[: len(path) - len(dots)] if dots else ()
-        found.append(_name_in_cell((*around, *name.split("."))))
-    return found
+        targets.append(_name_in_cell((*around, *name.split("."))))
+    return targets
 
 
 def _name_in_cell(path: tuple[Any, ...]) -> str:

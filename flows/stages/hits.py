@@ -96,7 +96,7 @@ def iter_hits(parts: Sequence[Path], questions: Sequence[Question]) -> Iterator[
     for id_ in (
         question.question_id for question in questions if question.question_id in part_by_question
     ):
-        yield from next(rows for found, rows in groups[part_by_question[id_]] if found == id_)
+        yield from next(rows for key, rows in groups[part_by_question[id_]] if key == id_)
 
 
 def _iter_groups(part: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -136,19 +136,19 @@ def _describe_nothing_found(
     project: Project, artifact: Artifact, questions: Sequence[Question]
 ) -> str:
     """Return the message for rankings without a passage."""
-    told = (
+    problem = (
         f"No passage was retrieved for any of {len(questions)} questions, such as "
         f"{questions[0].text!r}"
     )
     if artifact.stage == "rank":
         return (
-            f"{told}: the queries of the plan of retriever={project.settings.retriever.name} found "
-            "none. Look at the replies (`winnow ledger`), and choose a model that follows its "
-            "prompt, such as reader@rewriter=openai."
+            f"{problem}: the queries of the plan of retriever={project.settings.retriever.name} "
+            "found none. Look at the replies (`winnow ledger`), and choose a model that follows "
+            "its prompt, such as reader@rewriter=openai."
         )
     return (
-        f"{told}: the corpus {project.settings.corpus.name} contains none of their words. Choose "
-        "the corpus that belongs to the questions, or set retriever=dense."
+        f"{problem}: the corpus {project.settings.corpus.name} contains none of their words. "
+        "Choose the corpus that belongs to the questions, or set retriever=dense."
     )
 
 

@@ -25,13 +25,13 @@ def remember_sweep(words: Sequence[str], jobs: Sequence[Settings]) -> None:
     if jobs[0].dry_run or jobs[0].pipeline.goal not in ("sweep", "report"):
         return
     names = dict.fromkeys(str(job.sweep.name) for job in jobs)
-    kept = [
+    essential = [
         word for word in words if not word.startswith("shard=")
     ]  # all shards together are the sweep
     former = {name: own for name, own in _read().items() if name not in names}
     write_texts(
         _FILE.parent,
-        {_FILE.name: json.dumps({**former, **dict.fromkeys(names, kept)}, indent=1) + "\n"},
+        {_FILE.name: json.dumps({**former, **dict.fromkeys(names, essential)}, indent=1) + "\n"},
     )
 
 

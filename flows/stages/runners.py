@@ -234,12 +234,12 @@ def _build_command(settings: Settings, words: Sequence[str]) -> list[str]:
 def _wait(total: int, count: Callable[[], int]) -> None:
     """Wait until all processes or jobs have ended, with a progress bar."""
     with progress("shards", total) as advance:
-        done = 0
-        while done < total:
+        num_finished = 0
+        while num_finished < total:
             time.sleep(_POLL_SECONDS)
             ended = count()
-            advance(ended - done)
-            done = ended
+            advance(ended - num_finished)
+            num_finished = ended
 
 
 RUNNERS: Mapping[str, Runner] = {

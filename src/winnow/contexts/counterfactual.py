@@ -82,12 +82,12 @@ class Counterfactual:
         if changed is None:
             return self._placement.place(question, contexts, k)
         titles = has_answers([one.passage.title for one in contexts], question.answers)
-        kept = [
+        originals = [
             changed if one is gold else one
             for one, in_title in zip(contexts, titles, strict=True)
             if one is gold or not (one.is_gold or one.has_answer or in_title)
         ]
-        return self._placement.place(question, kept, k)
+        return self._placement.place(question, originals, k)
 
     def _change(self, question: Question, gold: Context) -> Context | None:
         """Return the gold context with a substitute in the place of the answer, or None if there is

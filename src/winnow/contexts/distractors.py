@@ -148,9 +148,9 @@ class Distractors:
             range(others), others
         )
         places = set(order[: round(self.share * others)])
-        of_kind, drawn = iter(selection), iter(self._draw(question, contexts, k, pool))
+        of_kind, draws = iter(selection), iter(self._draw(question, contexts, k, pool))
         chosen = [next(of_kind, None) if place in places else None for place in range(k)]
-        return [context for one in chosen if (context := one or next(drawn, None)) is not None]
+        return [context for one in chosen if (context := one or next(draws, None)) is not None]
 
     def _draw(
         self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]

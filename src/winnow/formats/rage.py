@@ -83,7 +83,7 @@ def read_maps(folder: Path) -> dict[str, RelevanceMap]:
             ids.setdefault(row["query-id"], {}).setdefault(kind, []).append(row["corpus-id"])
     return {
         query_id: RelevanceMap(
-            **{kind: tuple(dict.fromkeys(found)) for kind, found in kinds.items()}
+            **{kind: tuple(dict.fromkeys(passage_ids)) for kind, passage_ids in kinds.items()}
         )
         for query_id, kinds in ids.items()
     }

@@ -63,10 +63,10 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
         raise InputError(f"The pattern {pattern!r} leaves the folder {root}. Check {settings}.")
     if root.is_file():
         return [root]
-    found = sorted(file for file in root.rglob(pattern) if file.is_file())
+    paths = sorted(file for file in root.rglob(pattern) if file.is_file())
     files = [
         file
-        for file in found
+        for file in paths
         if not any(part.startswith(".") for part in file.relative_to(root).parts)
     ]
     if not files:

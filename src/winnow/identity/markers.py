@@ -218,14 +218,14 @@ def _check_declarations(component: type) -> None:
 @lru_cache(maxsize=10_000)
 def _select(component: type, kind: type[Marker]) -> Mapping[str, Any]:
     """Return the first marker of a kind of each parameter that has one, by name."""
-    found = {}
+    markers = {}
     for name, annotation in read_annotations(component).items():
         marker = next(
             (marker for marker in _find_markers(annotation) if isinstance(marker, kind)), None
         )
         if marker is not None:
-            found[name] = marker
-    return found
+            markers[name] = marker
+    return markers
 
 
 def get_speed_only_settings(component: type) -> Mapping[str, str]:
@@ -273,12 +273,14 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
     resolve = getattr(component, "resolve_settings", None)
     resolved = dict(settings) if resolve is None else dict(resolve(settings))
     speed_only = get_speed_only_settings(component)
-    left = [name for name, value in resolved.items() if value == "auto" and name not in speed_only]
-    if left:
+    unresolved = [
+        name for name, value in resolved.items() if value == "auto" and name not in speed_only
+    ]
+    if unresolved:
         raise ConfigError(
-            f"{_get_name(component)}: {left[0]}=auto means something else on each machine. Define "
-            "the class method resolve_settings(settings), which returns the settings with what "
-            "it stands for."
+            f"{_get_name(component)}: {unresolved[0]}=auto means something else on each machine. "
+            "Define the class method resolve_settings(settings), which returns the settings with "
+            "what it stands for."
         )
     return resolved
 

@@ -105,10 +105,10 @@ def correct_rate(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Interva
     rng = np.random.default_rng(seed)
     filled = counts > 0
     shares = rng.dirichlet(counts[filled], _DRAWS)
-    drawn = rng.beta(
+    samples = rng.beta(
         right[filled] + _PRIOR, (total - right)[filled] + _PRIOR, (_DRAWS, int(filled.sum()))
     )
-    low, high = compute_bounds((shares * drawn).sum(axis=1))
+    low, high = compute_bounds((shares * samples).sum(axis=1))
     mean = float(counts @ rates / counts.sum())
     return Interval(mean, min(low, mean), max(high, mean), int(has_label.sum()))
 
@@ -125,8 +125,8 @@ def _compute_kappa(judged: Verdicts, human: Verdicts, seed: int) -> Interval:
         return build_undefined_interval()
     # Half a count in each field, so that a table without errors has an interval.
     smoothed = (table + _PRIOR).ravel() / (n + 4 * _PRIOR)
-    drawn = _divide_kappa(rng.multinomial(n, smoothed, _DRAWS).reshape(-1, 2, 2).astype(float))
-    low, high = compute_bounds(drawn[~np.isnan(drawn)])
+    samples = _divide_kappa(rng.multinomial(n, smoothed, _DRAWS).reshape(-1, 2, 2).astype(float))
+    low, high = compute_bounds(samples[~np.isnan(samples)])
     return Interval(mean, min(low, mean), max(high, mean), n)
 
 

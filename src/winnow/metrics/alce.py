@@ -51,8 +51,8 @@ class ShortAnswerRecall(MeanMetric):
             [spelling for one in pair["short_answers"] if (spelling := normalize(one))]
             for pair in pairs
         ]
-        found = [any(spelling in text for spelling in own) for own in spellings]
-        return float(all(found)) if self.hit else sum(found) / len(found)
+        matches = [any(spelling in text for spelling in own) for own in spellings]
+        return float(all(matches)) if self.hit else sum(matches) / len(matches)
 
 
 @dataclass(frozen=True)

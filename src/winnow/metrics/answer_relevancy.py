@@ -112,12 +112,12 @@ class AnswerRelevancy(JudgedMetric):
         if not complete or all(flag for _, flag in complete):
             return 0.0
         assert self.encoder is not None
-        asked, *written = self.encoder.encode_queries(
+        vector, *written = self.encoder.encode_queries(
             [sample.question.text, *(question for question, _ in complete)]
         )
         return float(
             np.mean(
-                [asked @ one / (np.linalg.norm(asked) * np.linalg.norm(one)) for one in written]
+                [vector @ one / (np.linalg.norm(vector) * np.linalg.norm(one)) for one in written]
             )
         )
 

@@ -195,8 +195,8 @@ def read_numbered_words(reply: Generation, line: re.Pattern[str], number: int) -
     places = [int(match[1]) if match[1] else place for place, match in enumerate(lines, 1)]
     if sorted(places) != list(range(1, number + 1)):
         return None
-    found = {place: match[2].lower() for place, match in zip(places, lines, strict=True)}
-    return [found[place] for place in range(1, number + 1)]
+    words = {place: match[2].lower() for place, match in zip(places, lines, strict=True)}
+    return [words[place] for place in range(1, number + 1)]
 
 
 def format_numbered(texts: Sequence[str]) -> str:

@@ -122,8 +122,8 @@ class Ragas(ClaimMetric):
             self.check_template, question, claims, ["\n".join(passages)], len(claims)
         )
         if self.dialect == "ragas":
-            (given,) = replies
-            labels = read_all_labels(given)
+            (reply,) = replies
+            labels = read_all_labels(reply)
             return sum(labels) / len(labels) if labels else None
         verdicts = [
             row[0] for row in read_verdicts(replies, len(claims), 1, len(claims), is_padded=False)
@@ -147,9 +147,9 @@ def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> flo
         small: Number that is added to that of useful entries (published: 1e-10).
 
     """
-    total, found = 0.0, 0
+    total, num_useful = 0.0, 0
     for place, is_useful in enumerate(useful, 1):
         if is_useful:
-            found += 1
-            total += found / place
-    return total / (found + small) if found else 0.0
+            num_useful += 1
+            total += num_useful / place
+    return total / (num_useful + small) if num_useful else 0.0

@@ -151,8 +151,8 @@ def compute_measure(
         gold: (claims of the accepted answer, passages) Whether a passage entails them.
 
     """
-    given = {"answer": answer, "response": response, "retrieved": retrieved, "gold": gold}
-    needed = {name: matrix for name in _NEEDS[measure] if (matrix := given[name]) is not None}
+    texts = {"answer": answer, "response": response, "retrieved": retrieved, "gold": gold}
+    needed = {name: matrix for name in _NEEDS[measure] if (matrix := texts[name]) is not None}
     assert len(needed) == len(_NEEDS[measure]), f"{measure} needs {', '.join(_NEEDS[measure])}."
     if not all(matrix.size for matrix in needed.values()):
         return None

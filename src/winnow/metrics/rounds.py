@@ -95,7 +95,7 @@ class FirstHit(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return the number of the first round with evidence."""
         rounds = enumerate(_iter_evidence(sample, self.of), start=1)
-        return next((float(number) for number, found in rounds if found), None)
+        return next((float(number) for number, is_hit in rounds if is_hit), None)
 
 
 @dataclass(frozen=True)

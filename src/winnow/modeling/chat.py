@@ -83,13 +83,13 @@ def render_chat(
     missing = missing or next(
         (message for message in messages if not _is_shown(message, rendered)), None
     )
-    told = [
+    texts = [
         tool["function"][name]
         for tool in options.get("tools", ())
         for name in ("name", "description")
     ]
-    told += [call.name for message in messages for call in message.tool_calls]
-    plain = (text for text in told if json.dumps(text, ensure_ascii=False)[1:-1] == text)
+    texts += [call.name for message in messages for call in message.tool_calls]
+    plain = (text for text in texts if json.dumps(text, ensure_ascii=False)[1:-1] == text)
     if unnamed := next((text for text in plain if text not in rendered), None):
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} does not show the tool {unnamed!r}, so "

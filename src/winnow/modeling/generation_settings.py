@@ -125,12 +125,12 @@ def _find_file(path: str, name: str) -> Path | None:
         return Path(path) / name
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
-    found = try_to_load_from_cache(hub_name.name, name, revision=hub_name.revision or None)
-    if found is None:  # not even known to be missing
+    location = try_to_load_from_cache(hub_name.name, name, revision=hub_name.revision or None)
+    if location is None:  # not even known to be missing
         with suppress(Exception):  # offline; the model cannot be loaded then either
             return Path(
                 hf_hub_download(
                     hub_name.name, name, revision=hub_name.revision or None, etag_timeout=5
                 )
             )
-    return Path(found) if isinstance(found, str) else None
+    return Path(location) if isinstance(location, str) else None

@@ -72,14 +72,14 @@ def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, 
     each, to be labeled.
     """
     known = {question_id for question_id, _ in labels.values}
-    found = {
+    keys = {
         key: sample.question
         for cell in cells
         for sample in cell.samples
         if (key := (sample.question.question_id, sample.prediction.answer)) not in labels.values
         and key[0] in known
     }
-    return [_build_row(question, answer) for (_, answer), question in found.items()]
+    return [_build_row(question, answer) for (_, answer), question in keys.items()]
 
 
 def _build_row(question: Question, answer: str) -> dict[str, Any]:

@@ -97,12 +97,12 @@ def find_frontier(
     It is that of a metric that is a mean over questions, and needs the same questions in all cells,
     each with a value.
     """
-    found = cells[0].find_metric(metric) if len(cells) > 1 else None
-    if not isinstance(found, MeanMetric) or not have_same_questions(cells):
+    measure = cells[0].find_metric(metric) if len(cells) > 1 else None
+    if not isinstance(measure, MeanMetric) or not have_same_questions(cells):
         return None
     values = np.array([cell.compute_values(metric) for cell in cells])
     return (
-        None if np.isnan(values).any() else compute_frontier(costs, values, seed, found.direction)
+        None if np.isnan(values).any() else compute_frontier(costs, values, seed, measure.direction)
     )
 
 

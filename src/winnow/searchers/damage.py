@@ -70,13 +70,13 @@ class SearchDamage:
             questions: Questions whose answers are the wrong ones of others.
 
         """
-        drawn = [
+        sample = [
             id_ for id_ in sorted(relevant) if self._draw(f"passage/{id_}").random() < self.share
         ]
         if self.how == "removed":
-            return dict.fromkeys(drawn)
+            return dict.fromkeys(sample)
         wrong = self._choose_wrong_answers(relevant, questions)
-        changed = {id_: _poison(passages[id_], relevant[id_], wrong) for id_ in drawn}
+        changed = {id_: _poison(passages[id_], relevant[id_], wrong) for id_ in sample}
         return {id_: passage for id_, passage in changed.items() if passage is not None}
 
     def _choose_wrong_answers(
@@ -87,17 +87,17 @@ class SearchDamage:
         Questions that share an answer have the same wrong one, which is wrong for every question
         that has a passage in common with one of them. It does not depend on the share.
         """
-        asked = {
-            question.question_id: question for asked in relevant.values() for question in asked
+        by_id = {
+            question.question_id: question for group in relevant.values() for question in group
         }
-        beside: dict[str, set[str]] = {question_id: set() for question_id in asked}
+        beside: dict[str, set[str]] = {question_id: set() for question_id in by_id}
         for together in relevant.values():
             for question in together:
                 beside[question.question_id].update(other.question_id for other in together)
         wrong: dict[str, str] = {}
-        for group in _group_by_answers([asked[question_id] for question_id in sorted(asked)]):
+        for group in _group_by_answers([by_id[question_id] for question_id in sorted(by_id)]):
             around = sorted(set().union(*(beside[question.question_id] for question in group)))
-            right = [answer for question_id in around for answer in asked[question_id].answers]
+            right = [answer for question_id in around for answer in by_id[question_id].answers]
             wrong |= dict.fromkeys(
                 [question.question_id for question in group],
                 self._draw_answer(group[0], right, questions),
@@ -105,7 +105,7 @@ class SearchDamage:
         return wrong
 
     def _draw_answer(
-        self, asked: Question, right: Sequence[str], questions: Sequence[Question]
+        self, question: Question, right: Sequence[str], questions: Sequence[Question]
     ) -> str:
         """Return the answer of another question that neither contains a right answer nor is part of
         one.
@@ -114,9 +114,9 @@ class SearchDamage:
             ConfigError: If there is none.
 
         """
-        draw = self._draw(f"answer/{asked.question_id}")
-        drawn = (draw.randrange(len(questions)) for _ in range(_NUM_DRAWS))
-        for number in itertools.chain(drawn, range(len(questions))):
+        draw = self._draw(f"answer/{question.question_id}")
+        numbers = (draw.randrange(len(questions)) for _ in range(_NUM_DRAWS))
+        for number in itertools.chain(numbers, range(len(questions))):
             answer = questions[number].answers[0] if questions[number].answers else ""
             if (
                 answer.strip()
@@ -126,7 +126,7 @@ class SearchDamage:
                 return answer
         raise ConfigError(
             "search.damage.how=poisoned: no other question has an answer that is wrong for "
-            f"{asked.question_id!r} ({asked.text!r}). Take more questions (sweep.split), or "
+            f"{question.question_id!r} ({question.text!r}). Take more questions (sweep.split), or "
             "search.damage.how=removed."
         )
 

@@ -106,10 +106,10 @@ class LocalSearch:
             ]
             rankings = _search(searcher, requests, n, removed, is_averaged=is_averaged)
             for request, hits in zip(requests, rankings, strict=True):
-                found = tuple(
+                contents = tuple(
                     changed.get(hit.passage_id) or passages[hit.passage_id] for hit in hits
                 )
-                results.append((request, Pages(found, scores=tuple(hit.score for hit in hits))))
+                results.append((request, Pages(contents, scores=tuple(hit.score for hit in hits))))
         return results
 
 
@@ -127,11 +127,11 @@ def _search(
     rankings: list[list[Hit]] = [[]] * len(requests)
     pending, depth = list(range(len(requests))), n
     while pending:
-        found = _search_at(
+        deeper = _search_at(
             [requests[number] for number in pending], searcher, depth, is_averaged=is_averaged
         )
         short = []
-        for number, hits in zip(pending, found, strict=True):
+        for number, hits in zip(pending, deeper, strict=True):
             rankings[number] = [hit for hit in hits if hit.passage_id not in removed][:n]
             if len(rankings[number]) < n and len(hits) == depth:
                 short.append(number)

@@ -122,9 +122,9 @@ def _unwrap(text: str) -> str:
             value = None
         values = value if isinstance(value, dict) else {}
         only = next(iter(values.values())) if len(values) == 1 else None
-        found = next((values[key] for key in _ANSWER_KEYS if key in values), only)
-        if isinstance(found, str | int | float):
-            return found if isinstance(found, str) else json.dumps(found)
+        content = next((values[key] for key in _ANSWER_KEYS if key in values), only)
+        if isinstance(content, str | int | float):
+            return content if isinstance(content, str) else json.dumps(content)
     boxes = _BOXED.findall(text)
     return _TEXT_COMMAND.sub(r"\1", boxes[-1]) if boxes else text
 

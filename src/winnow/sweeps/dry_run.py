@@ -279,21 +279,21 @@ def _answer_requests(
         compute_request_key(get_ledger_identity(_find_engine(request, engines)), request)
         for request in requests
     ]
-    found = run.read(ledger, list(dict.fromkeys(keys)))
+    outcomes = run.read(ledger, list(dict.fromkeys(keys)))
     results: list[Result] = []
     for key, request in zip(keys, requests, strict=True):
         call = run.calls.get(key)
         if call is None:
             call = run.calls[key] = _Call(key, request.role, _compute_max_usage(request))
-        if key in found:
+        if key in outcomes:
             run.stored.add(call.key)
-            results.append(found[key])
+            results.append(outcomes[key])
             continue
         if key not in run.missing:
             _check_request(request, engines)
             run.missing[call.key] = len(run.missing)
         results.append(_build_placeholder(request, placeholder, number=run.missing[key]))
-    return results, any(key not in found for key in keys)
+    return results, any(key not in outcomes for key in keys)
 
 
 def _find_engine(request: Request, engines: Engines) -> Engine:

@@ -154,13 +154,13 @@ def _place(
     scores = pages.scores or (None,) * len(pages.passages)
     matches = has_answers([passage.text for passage in pages.passages], question.answers)
     ranked = zip(pages.passages, scores, matches, strict=True)
-    found = [
+    results = [
         Context(passage, rank, score, match)
         for rank, (passage, score, match) in enumerate(ranked, start=1)
     ]
-    ids, gold_ids = ({context.passage.passage_id for context in one} for one in (found, gold))
+    ids, gold_ids = ({context.passage.passage_id for context in one} for one in (results, gold))
     contexts: Sequence[Context] = [
-        *found,
+        *results,
         *(context for context in gold if context.passage.passage_id not in ids),
     ]
     if question.gold_passage_ids or ids & gold_ids:

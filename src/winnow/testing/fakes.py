@@ -112,9 +112,11 @@ class _ScriptedIndex:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the passages that the function finds for each question."""
-        found = [list(self.find(question.text))[:depth] for question in questions]
-        self.passages |= {passage.passage_id: passage for passages in found for passage in passages}
-        return [[Hit(passage.passage_id, None) for passage in passages] for passages in found]
+        rankings = [list(self.find(question.text))[:depth] for question in questions]
+        self.passages |= {
+            passage.passage_id: passage for passages in rankings for passage in passages
+        }
+        return [[Hit(passage.passage_id, None) for passage in passages] for passages in rankings]
 
 
 def make_search(find: Callable[[str], Sequence[Passage]], identity: str = "search") -> LocalSearch:

@@ -146,11 +146,13 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
 def _find_lone_letter(plain: str) -> str | None:
     """Return the only capital letter that stands alone in a reply, unless the reply is in doubt."""
     text = _DESIGNATION.sub(" ", _REJECTED_LETTER.sub(" ", plain))
-    found = set(_LONE_LETTER.findall(text))
+    letters = set(_LONE_LETTER.findall(text))
     is_clear = (
-        len(found) == 1 and found >= set(_OTHER_LETTER.findall(text)) and not _DOUBT.search(text)
+        len(letters) == 1
+        and letters >= set(_OTHER_LETTER.findall(text))
+        and not _DOUBT.search(text)
     )
-    return found.pop() if is_clear else None
+    return letters.pop() if is_clear else None
 
 
 def _remove_options(text: str, choices: Mapping[str, str]) -> str:
@@ -248,7 +250,7 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
     """Return the letter of the only choice whose text is in a reply, or in its first or last words
     or conclusion.
     """
-    found = _match_texts(plain, choices)
+    matches = _match_texts(plain, choices)
     sentences = [
         sentence
         for sentence in re.split(r"(?<=[.!?])\s+|\n+", plain.strip())
@@ -259,17 +261,17 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
         for letter, choice in choices.items()
         if sentences and normalize(choice) == normalize(sentences[0])
     ]
-    if len(found) > 1:
-        found = whole or _match_texts(CONCESSION.sub(" ", plain.lower()), choices) or found
-    if len(found) > 1:
-        found = _match_texts(_remove_rejected(plain, choices), choices) or found
-    elif found and not _match_texts(
+    if len(matches) > 1:
+        matches = whole or _match_texts(CONCESSION.sub(" ", plain.lower()), choices) or matches
+    if len(matches) > 1:
+        matches = _match_texts(_remove_rejected(plain, choices), choices) or matches
+    elif matches and not _match_texts(
         _remove_rejected(plain, choices, r"its not|it is not|it isnt|answer is not"), choices
     ):
         return None
-    if len(found) > 1:
-        found = _match_texts(_BACKGROUND.sub(" ", plain), choices) or found
-    if len(found) > 1:
+    if len(matches) > 1:
+        matches = _match_texts(_BACKGROUND.sub(" ", plain), choices) or matches
+    if len(matches) > 1:
         ends = [match.end() for match in _FINAL_CHOICE.finditer(plain)]
         tails = [
             _match_texts(re.split(r"[.;]\s|\n", plain[end:].lstrip(" :\n"))[0], choices)
@@ -282,14 +284,14 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
             if len(hit := _match_texts(clause, choices)) == 1
         ]
         tails += [alone] if len(set(alone)) == 1 and len(alone) == 1 else []
-        found = next((tail for tail in tails if len(tail) == 1), found)
-    if not found and len(plain.split()) <= _MOST_WORDS and (own := normalize(plain)):
-        found = [
+        matches = next((tail for tail in tails if len(tail) == 1), matches)
+    if not matches and len(plain.split()) <= _MOST_WORDS and (own := normalize(plain)):
+        matches = [
             letter for letter, choice in choices.items() if f" {own} " in f" {normalize(choice)} "
         ]
-    if not found and len(found := _match_words(plain, choices)) > 1:
-        found = _match_words(_BACKGROUND.sub(" ", plain), choices)
-    return found[0] if len(found) == 1 else None
+    if not matches and len(matches := _match_words(plain, choices)) > 1:
+        matches = _match_words(_BACKGROUND.sub(" ", plain), choices)
+    return matches[0] if len(matches) == 1 else None
 
 
 def _remove_rejected(plain: str, choices: Mapping[str, str], rejection: str = _REJECTION) -> str:
@@ -312,8 +314,8 @@ def _match_words(text: str, choices: Mapping[str, str]) -> list[str]:
         for letter, mine in words.items()
     }
     present = set(normalize(text).split())
-    found = [letter for letter, mine in own.items() if mine and mine <= present]
-    return found or [
+    letters = [letter for letter, mine in own.items() if mine and mine <= present]
+    return letters or [
         letter
         for letter, mine in own.items()
         if mine and all(any(_is_inflected(w, o) for o in present) for w in mine)

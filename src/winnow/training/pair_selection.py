@@ -85,10 +85,14 @@ class PairSelection:
             for index in rng.sample(range(len(pool)), min(len(pool), 20 * self.random_negatives))
         )
         others = {context.passage.passage_id: context for context in candidates}
-        drawn = [context for passage_id, context in others.items() if passage_id not in own_ids]
-        contain_answer = has_answers([context.passage.text for context in drawn], question.answers)
+        negatives = [context for passage_id, context in others.items() if passage_id not in own_ids]
+        contain_answer = has_answers(
+            [context.passage.text for context in negatives], question.answers
+        )
         irrelevant = [
-            context for context, contains in zip(drawn, contain_answer, strict=True) if not contains
+            context
+            for context, contains in zip(negatives, contain_answer, strict=True)
+            if not contains
         ]
         return [
             replace(context, rank=0, has_answer=False, is_gold=False)

@@ -97,10 +97,10 @@ def _choose(family: Family, cost: str) -> Choice | None:
     """Choose the best setting and the baseline, or return None if the metric is undefined in every
     cell.
     """
-    found = find_best(family)
-    if found is None:
+    leader = find_best(family)
+    if leader is None:
         return None
-    best = _take_cheapest(family, found, cost)
+    best = _take_cheapest(family, leader, cost)
     return best, *_choose_baseline(family, best, cost)
 
 

@@ -45,5 +45,5 @@ class Hyde:
             Generate((message,), self.decoding, number, role="rewriter") for number in numbers
         ]
         texts = [extract_final_text(reply.text).strip() for reply in replies]
-        (found,) = yield [Search(question.text, depth, tuple(filter(None, texts)), role="corpus")]
-        return list_hits(found)
+        (pages,) = yield [Search(question.text, depth, tuple(filter(None, texts)), role="corpus")]
+        return list_hits(pages)

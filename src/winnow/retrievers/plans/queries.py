@@ -72,8 +72,8 @@ class WrittenQueries:
                 [*([question.text] if self.with_question or not written else []), *written]
             )
         )
-        found = yield [Search(query, depth, role="corpus") for query in queries]
-        rankings = [list_hits(result) for result in found]
+        pages = yield [Search(query, depth, role="corpus") for query in queries]
+        rankings = [list_hits(result) for result in pages]
         return rankings[0] if len(rankings) == 1 else fuse_rankings(rankings, self.rrf_k)[:depth]
 
 

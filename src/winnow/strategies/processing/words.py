@@ -117,7 +117,10 @@ def _measure_words(text: str, scores: Sequence[Score]) -> list[float]:
     base = _sum_by_word(text, scores[0])
     if len(scores) == 1:
         return [-value for value in base]
-    return [given - value for given, value in zip(_sum_by_word(text, scores[1]), base, strict=True)]
+    return [
+        conditional - value
+        for conditional, value in zip(_sum_by_word(text, scores[1]), base, strict=True)
+    ]
 
 
 def _sum_by_word(text: str, score: Score) -> list[float]:

@@ -108,7 +108,7 @@ class Adaptive:
             Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS), role=self.classifier)
         ]
         names = "|".join(map(re.escape, self.labels))
-        found = re.search(
+        match = re.search(
             rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE
         )
-        return [label.lower() for label in self.labels].index(found[0].lower()) if found else 1
+        return [label.lower() for label in self.labels].index(match[0].lower()) if match else 1

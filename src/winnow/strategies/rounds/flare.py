@@ -91,10 +91,10 @@ class Flare:
             query = self._write_query(tokens)
             if query:
                 trace.append(f"query: {query}")
-                found = yield from search(query, self.n)
-                if found.passages:
+                pages = yield from search(query, self.n)
+                if pages.passages:
                     reply, shown = yield from self._ask(
-                        question, build_contexts(found.passages), chain, shown
+                        question, build_contexts(pages.passages), chain, shown
                     )
                     sentence = "" if reply is None else _divide(reply)[0]
             chain += [sentence] if sentence else []

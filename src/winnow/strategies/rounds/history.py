@@ -50,9 +50,9 @@ class History:
 
     def search(self, query: str, n: int, prompt: Prompt) -> Plan[Observation]:
         """Search for passages, and add an observation of them, or of why there are none."""
-        found = yield from search(query, n)
-        problem = NO_MORE if found.is_over_budget else f"No result ({found.problem})."
-        return self.observe(prompt.format_passages(found.passages) or problem, found.passages)
+        pages = yield from search(query, n)
+        problem = NO_MORE if pages.is_over_budget else f"No result ({pages.problem})."
+        return self.observe(prompt.format_passages(pages.passages) or problem, pages.passages)
 
     def ask(self, build: Callable[[tuple[Passage, ...]], Generate]) -> Plan[Generation | None]:
         """Request a reply; leave out the oldest passages until the prompt fits, and return None if

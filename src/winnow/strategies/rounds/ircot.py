@@ -123,9 +123,9 @@ class Ircot:
             stop = self._find_stop(sentence, len(chain))
             if not stop:
                 query = write_query(question, chain)
-                found = yield from search(query, self.n)
-                trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
-                self._add(known, found.passages)
+                pages = yield from search(query, self.n)
+                trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
+                self._add(known, pages.passages)
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
@@ -143,11 +143,11 @@ class Ircot:
             return "answer"
         return "max rounds" if num_sentences == self.max_sentences else ""
 
-    def _add(self, known: dict[str, Context], found: Sequence[Passage]) -> None:
+    def _add(self, known: dict[str, Context], passages: Sequence[Passage]) -> None:
         """Add passages that are new, as far as there is room, ranked behind those that
         are known.
         """
-        new = [passage for passage in found if passage.passage_id not in known][
+        new = [passage for passage in passages if passage.passage_id not in known][
             : max(0, self.max_passages - len(known))
         ]
         last = max([len(known), *(context.rank for context in known.values())])

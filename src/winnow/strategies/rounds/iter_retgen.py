@@ -56,8 +56,8 @@ class IterRetGen:
         reader = Concatenation(self.prompt, self.decoding, self.vote)
         answer = yield from reader.plan(question, contexts)
         for _ in range(self.rounds - 1):
-            found = yield from search(f"{question.text} {answer.reply}", self.n)
-            if not found.passages:
-                return replace(answer, stop=found.problem)
-            answer = yield from reader.plan(question, build_contexts(found.passages))
+            pages = yield from search(f"{question.text} {answer.reply}", self.n)
+            if not pages.passages:
+                return replace(answer, stop=pages.problem)
+            answer = yield from reader.plan(question, build_contexts(pages.passages))
         return answer

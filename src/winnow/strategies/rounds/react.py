@@ -152,14 +152,14 @@ class React:
             return episode.history.observe(
                 "This is no action. Use Search[query], Lookup[word] or Finish[answer]."
             )
-        found = yield from episode.history.search(argument, self.n, self.prompt)
-        if found.passages:
-            texts = [passage.text.strip() for passage in found.passages]
+        observation = yield from episode.history.search(argument, self.n, self.prompt)
+        if observation.passages:
+            texts = [passage.text.strip() for passage in observation.passages]
             episode.sentences = tuple(
                 sentence for text in texts for sentence in _SENTENCE_END.split(text)
             )
             episode.keyword, episode.matches = "", []
-        return found
+        return observation
 
 
 def _divide(reply: str, number: int) -> tuple[str, str]:

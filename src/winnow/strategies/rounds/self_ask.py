@@ -76,10 +76,12 @@ class SelfAsk:
         shown: tuple[Passage, ...] = ()
         text, reply = UNKNOWN, ""
         for number in range(self.max_follow_ups + 1):
-            asked, shown = yield from self._ask(question, contexts, thoughts, _INTERMEDIATE, shown)
-            if asked is None:
+            thought, shown = yield from self._ask(
+                question, contexts, thoughts, _INTERMEDIATE, shown
+            )
+            if thought is None:
                 return self._end(text, reply, shown, trace, "prompt too long")
-            reply, final, follow_up = asked, _FINAL.search(asked), _FOLLOW_UP.search(asked)
+            reply, final, follow_up = thought, _FINAL.search(thought), _FOLLOW_UP.search(thought)
             if final and (not follow_up or final.start() < follow_up.start()):
                 return self._end(final[1].strip().removesuffix("."), reply, shown, trace, "answer")
             if follow_up is None:
@@ -87,14 +89,14 @@ class SelfAsk:
             if number == self.max_follow_ups:
                 break
             query = follow_up[1].strip()
-            found = yield from search(query, self.n)
-            trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
-            contexts = build_contexts(found.passages)
+            pages = yield from search(query, self.n)
+            trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
+            contexts = build_contexts(pages.passages)
             thoughts += f" {reply[: follow_up.end()].strip()}\n{_INTERMEDIATE}"
-            answered, shown = yield from self._ask(question, contexts, thoughts, "\n", shown)
-            if answered is None:
+            answer, shown = yield from self._ask(question, contexts, thoughts, "\n", shown)
+            if answer is None:
                 return self._end(text, reply, shown, trace, "prompt too long")
-            lines = answered.removeprefix(_INTERMEDIATE).strip().splitlines()
+            lines = answer.removeprefix(_INTERMEDIATE).strip().splitlines()
             thoughts += f" {lines[0].strip() if lines else UNKNOWN}\n"
         return self._end(text, reply, shown, trace, "max rounds")
 

@@ -21,7 +21,7 @@ class _Part:
     """What the model wrote up to the end of a query, and what the search gave."""
 
     written: str
-    found: Observation
+    observation: Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class TaggedSearch:
                 )
             trace.append(f"query: {query[:200]}")
             if num_searches < self.max_searches:
-                found = yield from history.search(query, self.n, self.prompt)
+                observation = yield from history.search(query, self.n, self.prompt)
             else:
-                found = history.observe(NO_MORE)
-            parts.append(_Part(text + self.query[1], found))
+                observation = history.observe(NO_MORE)
+            parts.append(_Part(text + self.query[1], observation))
         return self._end(history, parts, "", trace, "max rounds")
 
     def _build_request(
@@ -139,7 +139,8 @@ class TaggedSearch:
     def _format(self, parts: Sequence[_Part]) -> str:
         """Return the reply so far, in which each result has its template."""
         return self.start + "".join(
-            part.written + self.result.replace("{contexts}", part.found.text) for part in parts
+            part.written + self.result.replace("{contexts}", part.observation.text)
+            for part in parts
         )
 
     def _end(
@@ -156,5 +157,5 @@ def _find_open(text: str, begin: str, end: str) -> str | None:
     """Return the query with which a text ends, whose last tag is the stop string, or None if it
     ends with none.
     """
-    _, found, query = text.rpartition(begin)
-    return query.strip() if found and end not in query else None
+    _, tag, query = text.rpartition(begin)
+    return query.strip() if tag and end not in query else None

@@ -57,8 +57,8 @@ class Unsure:
         text = extract_final_text(reply.text)
         first = Vote().choose(question, PromptReplies((extract_answer(text),), (text,)))
         sureness = math.exp(min(reply.logprobs)) if reply.logprobs else 0.0
-        told = f"probability: {sureness:.3f}"
+        note = f"probability: {sureness:.3f}"
         if not first.unknown and sureness >= self.threshold:
-            return replace(first, trace=(told, *first.trace))
+            return replace(first, trace=(note, *first.trace))
         answer = yield from Concatenation(self.prompt, self.decoding).plan(question, contexts)
-        return replace(answer, trace=(told, f"without passages: {first.text}", *answer.trace))
+        return replace(answer, trace=(note, f"without passages: {first.text}", *answer.trace))
