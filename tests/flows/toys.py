@@ -197,7 +197,7 @@ def make_crag(data: Path) -> None:
     ):
         label = "\t1" if name == "popqa" else ""  # as the authors' program writes it
         lines = [
-            f"{question} [SEP] {title} // {text}{label}"
+            f"{question} [SEP] {text if label else f'{title} // {text}'}{label}"
             for question in asked
             for _, title, text in PASSAGES[:10]
         ]

@@ -1,6 +1,7 @@
 """The dry run counts what the driver then does."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Price
 from winnow.protocols import Strategy, build_engine_map
 from winnow.records import Answer, Decoding
-from winnow.requests import Estimate, Generate, Message, Pages, Plan, Search
+from winnow.requests import Estimate, Generate, Message, Pages, Plan, Search, Usage
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag
@@ -27,7 +28,7 @@ from winnow.strategies.rounds.tool_agent import ToolAgent
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
-from winnow.sweeps.dry_run import CostEstimate, estimate_cost
+from winnow.sweeps.dry_run import CostEstimate, _compute_bounds, estimate_cost
 from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt(
@@ -320,3 +321,24 @@ def test_bounds_of_agents_are_those_of_their_limits(
         )
     assert estimates["reader"].requests == reader
     assert estimates["search"].requests == searches
+
+
+def test_calls_that_exclude_each_other_are_not_added(tmp_path: Path) -> None:
+    """A plan makes one of two calls, depending on a reply: at most one, of the larger cost."""
+    runs: Any = [
+        SimpleNamespace(
+            requests=[{"reader": 1}],
+            calls={
+                b"a": SimpleNamespace(role="reader", usage=Usage(10, 3)),
+                b"b": SimpleNamespace(role="reader", usage=Usage(7, 5)),
+            },
+            stored=set(),
+            missing={key},
+            open_roles=set(),
+        )
+        for key in (b"a", b"b")
+    ]
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        bounds = _compute_bounds("reader", runs, Price(1e6, 1e6), ScriptedReader(), ledger)
+    assert (bounds.requests, bounds.missing, bounds.tokens) == ((1, 1), (0, 1), (0, 10))
+    assert bounds.money == (0.0, 15.0)

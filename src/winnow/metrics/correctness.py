@@ -52,7 +52,7 @@ class _Correctness(MeanMetric):
 @dataclass(frozen=True)
 class ExactMatch(_Correctness):
     """Whether the normalized answer equals a normalized accepted answer; in the dialect "crag",
-    whether it contains one.
+    whether the answer contains an accepted one, raw and case-sensitive.
     """
 
     revision: ClassVar[int] = 1

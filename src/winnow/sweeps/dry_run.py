@@ -6,6 +6,7 @@ results in the ledger, the store of finished calls, and each time another placeh
 the replies that are missing. This gives bounds on the number of calls.
 """
 
+import heapq
 import itertools
 import json
 from collections import Counter
@@ -219,19 +220,21 @@ def _compute_bounds(
     stored = [sum(calls[key].role == role for key in run.stored) for run in runs]
     missing = [{key for key in run.missing if calls[key].role == role} for run in runs]
     certain, possible = set.intersection(*missing), set.union(*missing)
-    tokens = [sum(calls[key].usage.tokens_in for key in keys) for keys in (certain, possible)]
-    max_reply_tokens = sum(calls[key].usage.tokens_out for key in possible)
+    most = min(len(possible), sum(map(max, counts)))  # calls of several runs may exclude each other
+    min_tokens = sum(calls[key].usage.tokens_in for key in certain)
+    max_tokens, max_reply_tokens = (
+        sum(heapq.nlargest(most, (getattr(calls[key].usage, name) for key in possible)))
+        for name in ("tokens_in", "tokens_out")
+    )
     mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
         stored=(min(stored), max(stored)),
-        missing=(len(certain), len(possible)),
-        tokens=(tokens[0], tokens[1]),
-        money=(price.compute_cost(tokens[0], 0), price.compute_cost(tokens[1], max_reply_tokens)),
+        missing=(len(certain), most),
+        tokens=(min_tokens, max_tokens),
+        money=(price.compute_cost(min_tokens, 0), price.compute_cost(max_tokens, max_reply_tokens)),
         seconds=(
-            None
-            if mean_seconds is None
-            else (mean_seconds * len(certain), mean_seconds * len(possible))
+            None if mean_seconds is None else (mean_seconds * len(certain), mean_seconds * most)
         ),
         is_open=any(role in run.open_roles for run in runs),
     )
