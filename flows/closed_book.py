@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import list_trainings_of, resolve_closed_book_artifact
-from flows.project.checks import check_ahead
+from flows.project.checks import FILTER, check_ahead, check_answers
 from flows.project.elsewhere import print_equivalent
 from flows.project.engines import resolve_closed_book_spec
 from flows.project.models import get_closed_book_reader
@@ -30,7 +30,6 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
 from winnow.driver.jobs import Job
-from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match, f1
 from winnow.records import Answer, Question, Role
 from winnow.strategies.closed_book import ClosedBook
@@ -144,18 +143,10 @@ def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:
 def _read_questions(project: Project) -> Sequence[Question]:
     own = project.settings.closed_book
     questions = read_questions(project.questions_file, [own.split])[: own.limit]
-    check_answers(questions, project.settings.dataset.name)
+    check_answers(
+        [question.answers for question in questions], project.settings.dataset.name, FILTER
+    )
     return questions
-
-
-def check_answers(questions: Sequence[Question], dataset: str) -> None:
-    """Raise ConfigError if questions have no accepted answer, by which the filter decides."""
-    unanswered = sum(not question.answers for question in questions)
-    if unanswered:
-        raise ConfigError(
-            f"{unanswered} of {len(questions)} questions of dataset={dataset} have no accepted "
-            "answer, by which the closed-book filter decides. Set sweep.closed_book_filter=false."
-        )
 
 
 def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job[Answer]]:

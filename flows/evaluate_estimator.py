@@ -15,6 +15,7 @@ from pathlib import Path
 
 from flows.project.artifacts import Project
 from flows.project.cells import resolve_cell, resolve_cell_artifact
+from flows.project.checks import check_answers
 from flows.project.engines import compute_estimator_identity
 from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.settings.typed import Settings
@@ -124,6 +125,8 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
     """
     settings = project.settings
     questions = read_questions(project.questions_file, [split])[: settings.score.limit]
+    accepted = [question.answers for question in questions]
+    check_answers(accepted, settings.dataset.name, "the evaluation of estimators")
     relevance = resolve_relevance(project).require() / "relevance.parquet"
     rankings = read_rankings(resolve_rankings(project).require(), questions, relevance)
     exact_matches = _compute_exact_matches(project) if split == settings.sweep.split else {}

@@ -190,6 +190,7 @@ def _describe_comparison(
 ) -> str:
     """Describe the paired difference in top-k accuracy, and what the plan cost."""
     former = project.rankings.require()
+    answered = [n for n, question in enumerate(questions) if question.answers]
     ks = [k for k in KS if k <= project.settings.depth]
     planned = read_rankings(artifact.folder, questions)
     hits = [
@@ -197,7 +198,10 @@ def _describe_comparison(
         for rankings in (planned, read_rankings(former, questions))
     ]
     after, before = (
-        [top_k_accuracy([[hit.has_answer for hit in one] for one in ranking], k) for k in ks]
+        [
+            top_k_accuracy([[hit.has_answer for hit in ranking[n]] for n in answered], k)
+            for k in (ks if answered else ())
+        ]
         for ranking in hits
     )
     compared = [compare(*pair) for pair in zip(after, before, strict=True)]
@@ -210,7 +214,7 @@ def _describe_comparison(
     return (
         f"{artifact.folder.name}: the plan changed the ranking of {changed} of {len(questions)} "
         "questions. Top-k accuracy with the plan minus without it: "
-        f"{differences}.\n{_describe_cost(planned)}"
+        f"{differences or 'undefined without accepted answers'}.\n{_describe_cost(planned)}"
     )
 
 

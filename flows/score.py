@@ -177,9 +177,12 @@ def _select_top(contexts: Sequence[Context], depth: int | None) -> list[Context]
 def _compare(
     retrieval: Path, relevance: Path, questions: Sequence[Question], ks: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Return two rows with the top-k accuracies of both rankings for all questions, then two for
-    the answerable ones.
+    """Return two rows with the top-k accuracies of both rankings for all questions with an accepted
+    answer, then two for the answerable ones.
     """
+    questions = [question for question in questions if question.answers]
+    if not questions:
+        return []
     rankings = read_rankings(retrieval, questions, relevance)
     contains_answer = {
         "retriever": [

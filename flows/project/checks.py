@@ -55,8 +55,9 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
     """
     cells = list_cells(jobs)
-    for check in (check_splits, check_ranked, check_names, check_trainings, check_report):
+    for check in (check_splits, check_filters, check_ranked, check_names, check_trainings):
         check(cells)
+    check_report(cells)
     check_engines(cells)
 
 
@@ -80,6 +81,36 @@ def check_splits(cells: Sequence[Settings]) -> None:
                     f"splits {', '.join(splits[file])}. Choose one of these, or change "
                     "dataset.split."
                 )
+
+
+FILTER = "the closed-book filter (or set sweep.closed_book_filter=false)"
+
+
+def check_answers(accepted: Sequence[Sequence[str]], dataset: str, of: str) -> None:
+    """Raise ConfigError if questions have no accepted answer, on which something rests."""
+    unanswered = sum(not answers for answers in accepted)
+    if unanswered:
+        raise ConfigError(
+            f"{unanswered} of {len(accepted)} questions of dataset={dataset} have no accepted "
+            f"answer. Choose a data set with answers for {of}."
+        )
+
+
+def check_filters(cells: Sequence[Settings]) -> None:
+    """Check that the questions of closed-book filters have accepted answers, if they were made
+    already.
+    """
+    files = set[Path]()
+    for cell in cells:
+        project = Project(cell)
+        if cell.sweep.closed_book_filter and project.questions.is_finished:
+            file = project.questions_file
+            if file not in files:
+                files.add(file)
+                rows = parquet.read(file, contracts.QUESTIONS, columns=["split", "answers"])
+                split = cell.closed_book.split
+                accepted = [row["answers"] for row in rows.to_pylist() if row["split"] == split]
+                check_answers(accepted, cell.dataset.name, FILTER)
 
 
 def check_ranked(cells: Sequence[Settings]) -> None:
@@ -173,7 +204,7 @@ def check_trainings(cells: Sequence[Settings]) -> None:
             for setting, part in parts.items():
                 if not part or part.get("quantize", "none") == "none":
                     continue
-                device = pick_device(str(part.get("device", "auto")))
+                device = pick_device(str(training.settings["device"]))
                 if device.type != "cuda":
                     raise ConfigError(
                         f"{setting}.quantize={part['quantize']} needs a GPU, but the device is "
@@ -305,6 +336,7 @@ def check_disk(cells: Sequence[Settings]) -> None:
 
 CHECKS: dict[str, Callable[[Sequence[Settings]], None]] = {
     "splits of the questions": check_splits,
+    "answers of the questions": check_filters,
     "names of models": check_names,
     "trainings": check_trainings,
     "metrics and tables": check_report,

@@ -8,7 +8,7 @@ up to ten times as long to create. Requests of models compare by identity:
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, structs
 
@@ -94,6 +94,9 @@ class Generate(Struct, frozen=True, eq=False):
             one passage is left (see `drop_passage`).
 
     """
+
+    revision: ClassVar[int] = 1
+    """Revision of this module, by which plans that import it are identified."""
 
     messages: tuple[Message, ...]
     decoding: Decoding

@@ -25,7 +25,7 @@ def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(
         "closed_book.split=nope: the questions of dataset=towns have the splits dev, test, train."
         in " ".join(done.stdout.replace("│", " ").split())
     )
-    assert "1 of 8 checks failed. Nothing was run." in done.stderr
+    assert "1 of 9 checks failed. Nothing was run." in done.stderr
     before = (tmp_path / "data/ledger.sqlite").exists()
     training = ["reader.tuned=true", "training.evaluation.split=nope"]
     done = prepared("train_reader", *training, check=False)
@@ -57,7 +57,7 @@ def test_names_tables_and_keys_are_missed_first(run: Run, words: list[str], mess
 
 def test_an_experiment_that_has_all_is_said_so(run: Run) -> None:
     """Before anything was made."""
-    assert run("check").stdout.count("ok") == 8
+    assert run("check").stdout.count("ok") == 9
 
 
 def test_a_server_that_does_not_reply_is_missed_first(run: Run) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from flows.closed_book import build_closed_book_row, check_answers
+from flows.closed_book import build_closed_book_row
+from flows.project.checks import FILTER, check_answers
 from winnow.errors import ConfigError
 from winnow.testing import make_question
 
@@ -20,6 +21,7 @@ def test_kept_are_those_without_exact_match() -> None:
 
 def test_questions_without_accepted_answers_are_refused() -> None:
     """Such as those of BEIR: the filter compares answers."""
-    check_answers([make_question()], "nq")
-    with pytest.raises(ConfigError, match=r"1 of 2 questions of dataset=beir"):
-        check_answers([make_question(), make_question(answers=())], "beir")
+    check_answers([("Paris",)], "nq", FILTER)
+    message = r"1 of 2 questions of dataset=beir have no accepted answer.*closed_book_filter=false"
+    with pytest.raises(ConfigError, match=message):
+        check_answers([("Paris",), ()], "beir", FILTER)

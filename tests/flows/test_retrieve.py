@@ -41,12 +41,12 @@ def test_measures_that_contradict_are_noted(answered: int, gold: int, contradict
 
 
 def test_few_questions_or_none_without_answers_say_nothing() -> None:
-    """BEIR's queries have no answers but their own texts."""
+    """BEIR's queries have no answers."""
     rankings, questions = rank(answered=40, gold=0)
     assert note_contradictions(rankings, questions[:19]) == []
     assert (
         note_contradictions(
-            rankings, [Question(q.question_id, "q?", ("q?",), ("g",)) for q in questions]
+            rankings, [Question(q.question_id, "q?", (), ("g",)) for q in questions]
         )
         == []
     )
@@ -59,6 +59,7 @@ def test_answers_in_scripts_without_spaces_are_noted() -> None:
         "1 of 2 accepted answers are in scripts without spaces"
     )
     assert note_unspaced_answers([Question("q", "q?", ("Tokyo (東京)",))]) == []
+    assert note_unspaced_answers([Question("q", "q?", ())]) == []
     assert (
         note_unspaced_answers([question, *(Question(str(n), "q?", ("a",)) for n in range(40))])
         == []

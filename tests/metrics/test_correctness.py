@@ -1,14 +1,18 @@
 """Exact match, F1 and accuracy as metrics."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer_source import AnswerSource
-from winnow.metrics.breakdowns import AnswerType
+from winnow.metrics.breakdowns import AnswerType, Sufficiency
 from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
+from winnow.metrics.distraction import ANSWERED, DistractingEffect, Udcg
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.metrics.rounds import EvidenceRecall
 from winnow.metrics.selective import SelectiveAccuracy
 from winnow.reports.cells import CellResult
 from winnow.reports.tables import build_metrics_table
@@ -66,3 +70,8 @@ def test_without_accepted_answers_nothing_is_right_or_wrong() -> None:
     judged = JudgedAccuracy("j", "J", template="{question}{answers}{answer}")
     assert run_scripted_plan(judged.plan(bare), []) == (None, [])
     assert AnswerType("type", "Type").assign_groups([bare]) == ["none"]
+    assert Sufficiency("s", "S").assign_groups([bare]) == ["no accepted answer"]
+    assert EvidenceRecall("e", "E").score(bare) is None
+    alone = replace(bare, prediction=replace(bare.prediction, trace=(f"{ANSWERED}1",)))
+    assert DistractingEffect("d", "D").compute_terms(alone) == (0.0, 0.0)
+    assert Udcg("u", "U").score(alone) is None

@@ -9,8 +9,11 @@ import pytest
 from tests.readers.chat_cases import FAST, plan, request, sweep
 from tests.readers.test_openai_chat import FAULTS
 from winnow.errors import ReaderError
+from winnow.predictions import Price
+from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.testing.chat_server import ChatServer, Fault
 
 
@@ -120,3 +123,14 @@ def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
         started = time.monotonic()
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
     assert time.monotonic() - started > 0.9
+
+
+def test_a_lost_call_is_charged_to_the_budget_that_readers_share(tmp_path: Path) -> None:
+    """The budget is given to a reader after it was made, as by the runs of a project."""
+    server = ChatServer(fault_rule=lambda _, attempt: "malformed" if attempt == 1 else None)
+    with server.serve() as url:
+        reader = OpenAIReader("m", "m", url, pacing=FAST)
+        shared = reader.spending = Spending(Budget(), Price())
+        sweep(reader, tmp_path / "l.sqlite", [plan(request("q"))])
+    once = estimate_max_usage(request("q"), 1)
+    assert shared.spent.tokens_out > once.tokens_out

@@ -17,8 +17,8 @@ from winnow.records import Question
 class RageQueries:
     """A parser of the queries that have at least one relevant document.
 
-    As with BEIR's queries, `answers` contains the query itself: the citations of a reply are
-    evaluated, not its answer.
+    As with BEIR's queries, `answers` is empty: the citations of a reply are evaluated, not its
+    answer.
 
     Args:
         path: Folder of RAGE's files.

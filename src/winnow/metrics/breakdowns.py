@@ -129,11 +129,11 @@ class GoldRank(Breakdown):
 class Sufficiency(Breakdown):
     """Group questions by whether a passage that a prompt has *shown* contains an accepted answer.
 
-    The groups are "answer shown", "answer not shown", "no passages" and, where it is not known what
-    was shown, "not recorded".
+    The groups are "answer shown", "answer not shown", "no passages", "no accepted answer" and,
+    where it is not known what was shown, "not recorded".
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
@@ -145,6 +145,8 @@ class Sufficiency(Breakdown):
             return "not recorded"
         if not sample.shown.contexts:
             return "no passages"
+        if not sample.question.answers:
+            return "no accepted answer"
         return (
             "answer shown"
             if any(context.has_answer for context in sample.shown.contexts)

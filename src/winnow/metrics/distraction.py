@@ -25,10 +25,11 @@ class DistractingEffect(RatioMetric):
     Gold passages, and those whose title contains an answer, count as passages with an answer. A
     passage draws an answer if at least one of the replies to it is one. Strategies that read each
     passage alone (Post-Fusion, PF + Concat, and the fallback of Concat + PF for the questions that
-    need it) record which do; the metric is undefined for others.
+    need it) record which do; the metric is undefined for others, and for questions without accepted
+    answers and gold passages.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
@@ -36,7 +37,7 @@ class DistractingEffect(RatioMetric):
         without an answer.
         """
         answered = _read_answered(sample)
-        if answered is None:
+        if answered is None or not _has_labels(sample):
             return 0.0, 0.0
         irrelevant = set(range(1, len(sample.placed) + 1)) - _find_relevant(sample)
         return float(len(answered & irrelevant)), float(len(irrelevant))
@@ -61,7 +62,7 @@ class Udcg(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     weight: Annotated[float, Ge(0)] = 1 / 3
@@ -69,7 +70,7 @@ class Udcg(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return the utility of the passages of a question."""
         answered = _read_answered(sample)
-        if answered is None or not sample.placed:
+        if answered is None or not sample.placed or not _has_labels(sample):
             return None
         relevant = _find_relevant(sample)
         utility = len(answered & relevant) - self.weight * len(answered - relevant)
@@ -86,6 +87,11 @@ def _read_answered(sample: Sample) -> set[int] | None:
         if entry is None
         else {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
     )
+
+
+def _has_labels(sample: Sample) -> bool:
+    """Return whether accepted answers or gold passages tell which passages are relevant."""
+    return bool(sample.question.answers or sample.question.gold_passage_ids)
 
 
 def _find_relevant(sample: Sample) -> set[int]:

@@ -98,6 +98,7 @@ class FactScore(JudgedMetric):
         )
         if not sentences:
             return None
+        topic = "" if self.of == "facts" else _find_topic(sample.question)
         replies = yield [
             self._build_request(self.split_template.format(sentence=text), self.max_new_tokens)
             for text in sentences
@@ -109,8 +110,7 @@ class FactScore(JudgedMetric):
         ]
         if self.of == "facts":
             return float(len(facts))
-        topic = _find_topic(sample.question)
-        knowledge = [self._select_passages(sample, fact) for fact in facts]
+        knowledge = [self._select_passages(sample, topic, fact) for fact in facts]
         if None in knowledge:
             return None  # the topic has no article
         verdicts = yield [
@@ -129,7 +129,7 @@ class FactScore(JudgedMetric):
             return None  # the judge was cut while it reasoned
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
-    def _select_passages(self, sample: Sample, fact: str) -> Sequence[Passage] | None:
+    def _select_passages(self, sample: Sample, topic: str, fact: str) -> Sequence[Passage] | None:
         """Return the passages on which the decision on a fact rests, or None if the topic has no
         article.
         """
@@ -142,9 +142,7 @@ class FactScore(JudgedMetric):
                 'line per topic, {"title": ..., "text": ...}; use metric=[factscore_ranking] '
                 "for decisions from the retrieved passages."
             )
-        return load_articles(path, path.stat().st_mtime_ns).select(
-            _find_topic(sample.question), fact, self.passages
-        )
+        return load_articles(path, path.stat().st_mtime_ns).select(topic, fact, self.passages)
 
     def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:
         """Build a request to the judge."""

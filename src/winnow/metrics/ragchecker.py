@@ -67,7 +67,7 @@ class RagChecker(ClaimMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
@@ -86,9 +86,10 @@ class RagChecker(ClaimMetric):
         question, prediction = sample.question, sample.prediction
         is_strict = self.dialect == "strict"
         is_abstention = is_strict and prediction.unknown and _NEEDS[self.of] != ("gold",)
-        if sample.shown is None or not question.answers or is_abstention:
+        needs_answer = _NEEDS[self.of] != ("retrieved",)
+        if sample.shown is None or (needs_answer and not question.answers) or is_abstention:
             return None
-        response, accepted = get_whole_answer(prediction), question.answers[0]
+        response, accepted = get_whole_answer(prediction), next(iter(question.answers), "")
         passages = [context.passage.text for context in sample.shown.contexts]
         sources = {
             "answer": (response, [accepted]),

@@ -41,7 +41,8 @@ def _check_evidence(name: str, of: str) -> None:
 class EvidenceRecall(MeanMetric):
     """Share of the evidence of a question that its prompts have *shown*, up to a round.
 
-    Undefined where it is not known what was shown and, for "gold", without annotated gold passages.
+    Undefined where it is not known what was shown, and without annotated gold passages ("gold") or
+    accepted answers ("answer").
 
     Args:
         of: "gold" is the share of the annotated gold passages; "answer" is 1 if a passage contains
@@ -67,7 +68,8 @@ class EvidenceRecall(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return the share of the evidence."""
         gold = set(sample.question.gold_passage_ids)
-        if sample.shown is None or (self.of == "gold" and not gold):
+        evidence = gold if self.of == "gold" else sample.question.answers
+        if sample.shown is None or not evidence:
             return None
         shown = set().union(*list(_iter_evidence(sample, self.of))[: self.rounds])
         return len(shown) / (len(gold) if self.of == "gold" else 1)

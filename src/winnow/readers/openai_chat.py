@@ -106,7 +106,7 @@ class OpenAIReader(OpenAIEngine):
             self._connection,
             self._preparation,
             self.pacing,
-            self.spending,
+            lambda: self.spending,
             lambda: self._error is not None,
         )
 

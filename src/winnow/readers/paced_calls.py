@@ -35,7 +35,8 @@ class PacedCalls:
         connection: Connection to the server.
         preparation: What is done before the first call.
         pacing: Settings of the concurrency, rate limits, timeouts and retries.
-        spending: What the calls have cost.
+        get_spending: Function that returns what the reader has spent, which readers of one budget
+            share.
         is_stopped: Function that returns whether the reader has failed, so that nothing is retried.
 
     """
@@ -43,7 +44,7 @@ class PacedCalls:
     connection: OpenAIConnection
     preparation: ServerPreparation
     pacing: Pacing
-    spending: Spending
+    get_spending: Callable[[], Spending]
     is_stopped: Callable[[], bool]
     concurrency: ConcurrencyLimit = field(init=False)
     breaker: CircuitBreaker = field(init=False)
@@ -114,7 +115,7 @@ class PacedCalls:
             results = await self.connection.call(group)
         except RetryableError as error:
             if error.billed:
-                self.spending.charge_lost_call(estimate_max_usage(group[0], len(group)))
+                self.get_spending().charge_lost_call(estimate_max_usage(group[0], len(group)))
             self._check_requested_wait(error)
             if error.throttled:
                 self.concurrency.halve_limit()

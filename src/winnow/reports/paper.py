@@ -101,7 +101,8 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
     metric = cell.find_metric(name)
     assert metric is not None, name
     ours = cell.compute_interval(name, seed)
-    paper = find_value(part.reported, name, cell.labels)
+    is_of_model = not part.is_by_model or not cell.labels.varies_reader
+    paper = find_value(part.reported, name, cell.labels) if is_of_model else None
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
         missing = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS

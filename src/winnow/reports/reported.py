@@ -84,6 +84,8 @@ class PaperPart:
             it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
         flags: Contradictions of the paper in these values, for a note above the table.
+        is_by_model: Whether the values are those of one model, so that cells that differ in their
+            readers have no counterpart.
 
     """
 
@@ -97,6 +99,7 @@ class PaperPart:
     questions: Sequence[int]
     gold_only: bool
     flags: Sequence[str] = ()
+    is_by_model: bool = False
 
 
 def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPart:
@@ -106,8 +109,8 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         paper: Name of the YAML file without its extension.
         part: Key of the table or figure in the file, such as "table1".
         dataset: Name of a data set of the table or figure.
-        model: Name of a model of the table or figure. It is ignored if the values are not given by
-            model.
+        model: Name of a model of the table or figure, or "" for a reader that is none of them, next
+            to which no model's values stand. It is ignored if the values are not given by model.
 
     Raises:
         ConfigError: If there is no such paper, table or figure, data set or model.
@@ -126,7 +129,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     at = entry["at"]
     reported = [_parse_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
-    if "values" in entry:
+    if "values" in entry and model:
         rows = _look_up("model", model, _look_up("dataset", dataset, entry["values"]))
         source += f" ({dataset}, {model})"
         reported += [
@@ -159,7 +162,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     others = {
         system: row[dataset]
         for system, row in entry.get("others", {}).items()
-        if row.get(dataset) is not None and not ("values" in entry and system == model)
+        if row.get(dataset) is not None
     }
     others = {
         system: value if isinstance(value, list) else [value] for system, value in others.items()
@@ -170,7 +173,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         if _is_reported(row, dataset, model)
     ]
     stated = [(difference.metric, difference.of, difference.less) for difference in differences]
-    computed = _compute_differences(metrics[0], rows) if "values" in entry else []
+    computed = _compute_differences(metrics[0], rows) if "values" in entry and model else []
     differences += [one for one in computed if (one.metric, one.of, one.less) not in stated]
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
@@ -187,6 +190,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         questions,
         gold_only,
         flags,
+        "values" in entry,
     )
 
 

@@ -79,6 +79,11 @@ class CellLabels:
         return f"{self.strategy} ({', '.join(details)})" if details else self.strategy
 
     @property
+    def varies_reader(self) -> bool:
+        """Return whether the cells of the report differ in their readers or trainings."""
+        return any(name.partition(".")[0] in ("reader", "training") for name, _ in self.varying)
+
+    @property
     def passages(self) -> str:
         """Return the number of passages in words, such as "five passages"."""
         number = _NUMBERS[self.k] if self.k < len(_NUMBERS) else str(self.k)

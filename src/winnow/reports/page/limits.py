@@ -35,7 +35,7 @@ def describe_limits(family: Family, best: Best) -> Iterator[str]:
             f"{num_dropped} passages were dropped from prompts of the best setting that were too "
             "long. Gold passages are dropped last, so that these prompts rest on their labels."
         )
-    ranked = [sample for sample in cell.samples if sample.ranking]
+    ranked = [sample for sample in cell.samples if sample.ranking and sample.question.answers]
     answerable = {
         s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)
     }
