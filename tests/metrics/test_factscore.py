@@ -122,10 +122,13 @@ def test_decisions_as_published(reply: str, supported: bool) -> None:
 
 
 def test_sentences_and_lists() -> None:
-    """Initials and titles end no sentence; only lines with a bullet or a number are facts."""
-    assert split_sentences("J. R. Smith lived. Dr. Lee died in 1852! \nHe left.") == [
-        "J. R. Smith lived.", "Dr. Lee died in 1852!", "He left."
-    ]  # fmt: skip
+    """Initials and abbreviations end no sentence; facts are lines with a bullet or a number."""
+    text = "J. R. Smith lived. Dr. Lee died in 1852! \nHe left with Prof. Ray."
+    assert split_sentences(text) == [
+        "J. R. Smith lived.",
+        "Dr. Lee died in 1852!",
+        "He left with Prof. Ray.",
+    ]
     assert parse_facts("Facts:\n- a b\n * c\n2) d\n3. \nend") == ["a b", "c", "d"]
 
 

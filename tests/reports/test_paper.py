@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.correctness import F1
+from winnow.metrics.correctness import F1, ExactMatch
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, compare_cells
 from winnow.reports.paper import NOT_REPORTED, compare_with_paper
@@ -247,3 +247,23 @@ def test_a_stated_difference_replaces_the_one_computed_from_the_table() -> None:
         "15.6 %" in one.note
         for one in load_paper_part("post_fusion", "table2", "NQ", "GPT4").differences
     )
+
+
+def test_a_model_s_value_stands_beside_its_own_reader_alone() -> None:
+    """Not beside readers or trainings that vary, another number of documents, or a reader that is
+    none of the paper's.
+    """
+    part = load_paper_part("rage", "table1", "NQ", "Mistral 7B")
+    cell = plain_cell("cite", 9, "g", [1.0, 0.0])
+    cell = replace(cell, metrics=[ExactMatch(name, name) for name in part.metrics])
+    others = [
+        replace(cell, labels=replace(cell.labels, varying=(("reader.base", "/models/x"),))),
+        replace(cell, labels=replace(cell.labels, varying=(("training", "cite_rewarded"),))),
+        replace(cell, labels=replace(cell.labels, k=5)),
+    ]
+    tables, _ = compare_with_paper(part, [cell, *others], 0, None)
+    column = tables[0].columns.index("citation_f1 paper")
+    assert [row[column] for row in tables[0].rows[:4]] == ["61", *["not reported"] * 3]
+    none = load_paper_part("rage", "table1", "NQ", "")
+    assert none.reported == []
+    assert "Mistral 7B" in none.other_systems

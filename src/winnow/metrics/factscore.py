@@ -19,12 +19,11 @@ from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.predictions import Prediction
 from winnow.records import Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
+from winnow.text.abbreviations import NOT_AN_END
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])"
-)
+_SENTENCE_END = re.compile(rf"(?<=[.!?]){NOT_AN_END}\s+(?=[\"'(\[]?[A-Z0-9])")
 _LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _NEXT_EXAMPLE = re.compile(
     r"^[ \t]*(?:Sentence|Question|Answer|Claims):", re.MULTILINE | re.IGNORECASE
@@ -187,7 +186,7 @@ def compute_score(supported: Sequence[bool], gamma: int) -> float:
 
 def split_sentences(text: str) -> list[str]:
     """Divide a text into sentences at ends that are followed by a capital or a digit, but not after
-    initials and titles.
+    initials and abbreviations.
     """
     return [
         sentence

@@ -7,6 +7,7 @@ import unicodedata
 from typing import Literal, get_args
 
 from winnow.errors import ConfigError
+from winnow.text.abbreviations import NOT_AN_END
 
 Dialect = Literal["rage", "paper", "strict"]
 _CITATION = re.compile(r"\[(\d+)\]")
@@ -24,26 +25,8 @@ BRACKETED_NUMBER = re.compile(
 """A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken
 for one.
 """
-_ABBREVIATIONS = (
-    "Dr",
-    "Mr",
-    "Mrs",
-    "Ms",
-    "Prof",
-    "Sr",
-    "Jr",
-    "St",
-    "No",
-    "vs",
-    "approx",
-    "e.g",
-    "i.e",
-    "cf",
-    "al",
-)
-_NOT_AN_END = r"(?<!\b[A-Z]\.)" + "".join(rf"(?<!\b{re.escape(one)}\.)" for one in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(
-    rf"(?<=[.!?]){_NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
+    rf"(?<=[.!?]){NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
     r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])|(?<=[\]])\s+(?=[A-Z])|\n+",
     re.MULTILINE,
 )
