@@ -217,12 +217,6 @@ def test_settings_that_do_not_fit_are_refused(name: Name, words: list[str], mess
         key(name, *words)
 
 
-def test_modules_that_the_architecture_keeps_small() -> None:
-    """The files that decide what names a number stay readable at once."""
-    for name in ("flows/project/artifacts.py", "flows/sweep.py", "flows/evaluate_estimator.py"):
-        assert len((ROOT / name).read_text().splitlines()) < 170, name
-
-
 def test_a_generator_may_come_from_another_training_than_the_estimator() -> None:
     """Its key is that of the training that made it; the cell's changes with either."""
     words = [

@@ -15,7 +15,8 @@ def test_a_metric_is_described_by_its_documentation_and_its_settings() -> None:
     assert (
         describe_metric(ExactMatch("em", "EM"))
         == "Whether the normalized answer equals a normalized accepted answer; in the dialect "
-        '"crag", whether it contains one (dialect: squad)'
+        '"crag", whether the answer contains an accepted one, raw and case-sensitive '
+        "(dialect: squad)"
     )
     misled = AnswerSource("misled", "misled", source="other", outcome="wrong")
     assert describe_metric(misled).endswith(
