@@ -22,11 +22,7 @@ from flows.settings.components import iter_components
 from flows.settings.typed import Settings
 from flows.tools.dvc import CALLS
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.provenance import (
-    MANIFEST,
-    get_running_revision,
-    read_manifest,
-)
+from winnow.artifacts.provenance import MANIFEST, get_running_revision, read_manifest
 from winnow.errors import ConfigError
 from winnow.identity.markers import get_input_file_settings, get_model_path_settings
 from winnow.records import Role

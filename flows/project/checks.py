@@ -13,11 +13,7 @@ import psutil
 
 from flows.project.artifacts import Project
 from flows.project.cells import needs_relevance, resolve_closed_book_artifact
-from flows.project.engines import (
-    resolve_closed_book_spec,
-    resolve_engine_spec,
-    resolve_reader_spec,
-)
+from flows.project.engines import resolve_closed_book_spec, resolve_engine_spec, resolve_reader_spec
 from flows.project.metrics import build_breakdown, build_metrics, resolve_judge_specs
 from flows.project.models import is_trained, list_trainings, resolve_trained_reader
 from flows.settings.commits import PLACEHOLDER

@@ -27,13 +27,7 @@ from winnow.identity.code import declare_settings, get_ledger_identity
 from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
-from winnow.protocols import (
-    MODEL_ROLES,
-    Engine,
-    Engines,
-    Estimator,
-    build_engine_map,
-)
+from winnow.protocols import MODEL_ROLES, Engine, Engines, Estimator, build_engine_map
 from winnow.readers.budget import Budget, Spending
 from winnow.records import Role
 from winnow.sweeps.run import LoadedCell

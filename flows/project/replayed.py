@@ -13,10 +13,7 @@ from flows.project.prompts import build_prompt
 from flows.settings.components import import_component_class
 from flows.settings.typed import Settings
 from winnow.artifacts.files import check_free_space
-from winnow.artifacts.provenance import (
-    compute_file_digest,
-    flatten_all,
-)
+from winnow.artifacts.provenance import compute_file_digest, flatten_all
 from winnow.errors import ConfigError, InputError, LedgerError
 from winnow.identity.modules import is_in_winnow
 from winnow.predictions import Price

@@ -14,11 +14,7 @@ from winnow.driver.jobs import Job
 from winnow.driver.run import MAX_ACTIVE, Driver
 from winnow.driver.stats import RunStats
 from winnow.predictions import Price
-from winnow.protocols import (
-    CallStore,
-    Engines,
-    PromptRenderer,
-)
+from winnow.protocols import CallStore, Engines, PromptRenderer
 from winnow.records import Role, T
 from winnow.requests import Generate
 from winnow.steps import Outcome

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hydra.errors import HydraException
 
-from flows.settings.composition import (
-    parse_overrides,
-)
+from flows.settings.composition import parse_overrides
 from winnow.errors import ConfigError
 
 if TYPE_CHECKING:

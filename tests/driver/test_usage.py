@@ -8,14 +8,7 @@ from msgspec import structs
 from tests.plans import ask, run
 from winnow.driver.jobs import Job
 from winnow.records import Answer, Decoding
-from winnow.requests import (
-    Generate,
-    Message,
-    Plan,
-    Request,
-    Result,
-    TooLong,
-)
+from winnow.requests import Generate, Message, Plan, Request, Result, TooLong
 from winnow.testing import ScriptedReader
 
 

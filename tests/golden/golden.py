@@ -13,9 +13,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from winnow.identity.code import get_revision
-from winnow.records import (
-    Decoding,
-)
+from winnow.records import Decoding
 from winnow.strategies.prompt import Prompt
 
 HERE = Path(__file__).parent

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from model_outputs import (
-    encoder,
-)
+from model_outputs import encoder
 
 from winnow.datasets.joined import JoinedDataset
 from winnow.datasets.jsonl import JsonlQuestions

@@ -23,12 +23,7 @@ from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
-from winnow.testing import (
-    make_tiny_causal_lm,
-    make_tiny_encoder,
-    make_tiny_masked_lm,
-    make_tiny_t5,
-)
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_masked_lm, make_tiny_t5
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix, build_examples
 from winnow.training.generators import Seq2SeqGenerator

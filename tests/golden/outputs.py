@@ -155,9 +155,7 @@ from winnow.readers.local import LocalReader
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import (
-    Decoding,
-)
+from winnow.records import Decoding
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
 from winnow.retrievers.dense_on_disk import DenseOnDisk

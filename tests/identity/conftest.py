@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.identity.projects import (
-    Project,
-)
+from tests.identity.projects import Project
 from winnow.identity.code import get_revision
 
 

@@ -13,11 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from tests.identity.projects import (
-    MAIN,
-    TOOLS,
-    Project,
-)
+from tests.identity.projects import MAIN, TOOLS, Project
 from winnow.identity import code, source
 from winnow.identity.code import compute_module_digests, get_ledger_identity, get_revision
 from winnow.testing import ScriptedReader

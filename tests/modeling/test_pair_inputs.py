@@ -3,12 +3,7 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.pair_inputs import (
-    PairTemplate,
-    PairTokenizer,
-    group_by_token_budget,
-    pad_rows,
-)
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, group_by_token_budget, pad_rows
 from winnow.records import Passage
 from winnow.synthetic.scratch_t5 import build_word_tokenizer
 

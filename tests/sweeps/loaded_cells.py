@@ -13,10 +13,7 @@ from winnow.predictions import RoleUsage
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
-from winnow.sweeps.run import (
-    JobFactory,
-    LoadedCell,
-)
+from winnow.sweeps.run import JobFactory, LoadedCell
 from winnow.sweeps.searches import SearchRules
 from winnow.testing import make_context, make_question
 

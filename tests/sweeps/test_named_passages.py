@@ -13,11 +13,7 @@ from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Likelihood, Message, Pages, Plan, Search
 from winnow.steps import Outcome
-from winnow.sweeps.run import (
-    JobFactory,
-    check_named_passages,
-    run_cells,
-)
+from winnow.sweeps.run import JobFactory, check_named_passages, run_cells
 from winnow.testing import make_context, make_question, run_scripted_plan
 
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from winnow.records import T
-from winnow.requests import (
-    Plan,
-)
+from winnow.requests import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,14 +33,7 @@ from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import T
-from winnow.requests import (
-    Generate,
-    Generation,
-    Result,
-    Score,
-    TooLong,
-    Usage,
-)
+from winnow.requests import Generate, Generation, Result, Score, TooLong, Usage
 from winnow.steps import Outcome, describe_stop
 
 MAX_ACTIVE = 2048

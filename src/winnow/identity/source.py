@@ -10,10 +10,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from weakref import WeakKeyDictionary
 
-from winnow.identity.modules import (
-    find_source,
-    identify_without_source,
-)
+from winnow.identity.modules import find_source, identify_without_source
 
 _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 """Digest of a file without code."""

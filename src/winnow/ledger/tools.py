@@ -16,11 +16,7 @@ from winnow.artifacts.files import atomic_write
 from winnow.errors import LedgerError
 from winnow.ledger.merging import EXPORT_FIELDS, iter_stored_rows
 from winnow.ledger.postgres import PostgresStore
-from winnow.ledger.rows import (
-    IS_EMPTY,
-    RESULT_COLUMNS,
-    read_result,
-)
+from winnow.ledger.rows import IS_EMPTY, RESULT_COLUMNS, read_result
 from winnow.ledger.sqlite import SqliteStore
 
 

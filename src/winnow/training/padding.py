@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from transformers import (
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedTokenizerBase
 
 from winnow.modeling.chat import tokenize_chat
 from winnow.training.examples import Example

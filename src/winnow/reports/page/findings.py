@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from winnow.metrics.comparisons import format_p
 from winnow.reports.best import Best, BestComparison, find_best_mean
 from winnow.reports.cells import CellResult, get_unit_scale
-from winnow.reports.comparisons import (
-    FactorComparisons,
-    Pair,
-    group_equal_pairs,
-)
+from winnow.reports.comparisons import FactorComparisons, Pair, group_equal_pairs
 from winnow.reports.family import Family
 from winnow.reports.power import describe_questions_needed
 

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from winnow.reports.best import Best, BestComparison, find_best, name_best
-from winnow.reports.comparisons import (
-    compare_by_factor,
-)
+from winnow.reports.comparisons import compare_by_factor
 from winnow.reports.family import Family
 from winnow.reports.page.findings import (
     Finding,
