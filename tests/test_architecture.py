@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LIMITS = {"flows/project/artifacts.py": 215, "flows/sweep.py": 227}
+LIMITS = {
+    "flows/project/artifacts.py": 215,
+    "flows/sweep.py": 227,
+    "flows/evaluate_estimator.py": 169,
+}
 
 
 def test_few_modules_stand_at_the_top() -> None:

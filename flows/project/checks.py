@@ -51,10 +51,11 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
     """
     cells = list_cells(jobs)
-    for check in (check_splits, check_filters, check_ranked, check_names, check_trainings):
+    for check in (
+        check_splits, check_filters, check_ranked, check_names, check_trainings, check_report,
+        check_engines,
+    ):  # fmt: skip
         check(cells)
-    check_report(cells)
-    check_engines(cells)
 
 
 def check_splits(cells: Sequence[Settings]) -> None:
@@ -80,6 +81,7 @@ def check_splits(cells: Sequence[Settings]) -> None:
 
 
 FILTER = "the closed-book filter (or set sweep.closed_book_filter=false)"
+"""What rests on accepted answers where a closed-book filter decides."""
 
 
 def check_answers(accepted: Sequence[Sequence[str]], dataset: str, of: str) -> None:
@@ -96,17 +98,14 @@ def check_filters(cells: Sequence[Settings]) -> None:
     """Check that the questions of closed-book filters have accepted answers, if they were made
     already.
     """
-    files = set[Path]()
+    selections: dict[tuple[Path, str], str] = {}
     for cell in cells:
         project = Project(cell)
         if cell.sweep.closed_book_filter and project.questions.is_finished:
-            file = project.questions_file
-            if file not in files:
-                files.add(file)
-                rows = parquet.read(file, contracts.QUESTIONS, columns=["split", "answers"])
-                split = cell.closed_book.split
-                accepted = [row["answers"] for row in rows.to_pylist() if row["split"] == split]
-                check_answers(accepted, cell.dataset.name, FILTER)
+            selections[project.questions_file, cell.closed_book.split] = cell.dataset.name
+    for (file, split), dataset in selections.items():
+        rows = parquet.read(file, contracts.QUESTIONS, columns=["split", "answers"]).to_pylist()
+        check_answers([row["answers"] for row in rows if row["split"] == split], dataset, FILTER)
 
 
 def check_ranked(cells: Sequence[Settings]) -> None:
@@ -194,18 +193,16 @@ def check_trainings(cells: Sequence[Settings]) -> None:
     """Check that there is a GPU for trainings in 4 bits, before their teacher is asked."""
     for cell in cells:
         for name, training in _iter_unfinished_trainings(cell):
-            parts = {f"{name}.settings": training.settings}
-            if training.method:
-                parts = {"method": training.method}
-            for setting, part in parts.items():
-                if not part or part.get("quantize", "none") == "none":
-                    continue
-                device = pick_device(str(training.settings["device"]))
-                if device.type != "cuda":
-                    raise ConfigError(
-                        f"{setting}.quantize={part['quantize']} needs a GPU, but the device is "
-                        f"{device}. Set {setting}.quantize=none."
-                    )
+            setting = "method" if training.method else f"{name}.settings"
+            quantize = (training.method or training.settings).get("quantize", "none")
+            if quantize == "none":
+                continue
+            device = pick_device(str(training.settings["device"]))
+            if device.type != "cuda":
+                raise ConfigError(
+                    f"{setting}.quantize={quantize} needs a GPU, but the device is {device}. Set "
+                    f"{setting}.quantize=none."
+                )
 
 
 def _iter_trainings(cell: Settings) -> Iterator[tuple[str, Training]]:

@@ -264,6 +264,8 @@ def test_a_model_s_value_stands_beside_its_own_reader_alone() -> None:
     tables, _ = compare_with_paper(part, [cell, *others], 0, None)
     column = tables[0].columns.index("citation_f1 paper")
     assert [row[column] for row in tables[0].rows[:4]] == ["61", *["not reported"] * 3]
+    assert len(tables) == 1, "the paper's difference is of one model, too"
+    assert len(compare_with_paper(part, [cell], 0, None)[0]) == 2
     none = load_paper_part("rage", "table1", "NQ", "")
     assert none.reported == []
     assert "Mistral 7B" in none.other_systems

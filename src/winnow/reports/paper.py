@@ -38,7 +38,8 @@ def compare_with_paper(
 
     """
     tables = [_build_values_table(part, cells, seed)]
-    differences = compute_differences(part, cells, seed)
+    is_mixed = part.is_by_model and any(cell.labels.varies_reader for cell in cells)
+    differences = [] if is_mixed else compute_differences(part, cells, seed)
     if differences:
         tables.append(build_differences_table(differences))
     if part.questions and filtered:
