@@ -101,7 +101,12 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
 
     if params:
         run_jobs([load_params(Path(params), rest, grid=stage.grid)])
-    elif composed := _compose_jobs(_complete_arguments(rest, grid=stage.grid), run_jobs):
+        return
+    completed = _complete_arguments(rest, grid=stage.grid)
+    composed = _compose_jobs(completed)
+    if composed is None:
+        composed = _run_hydra(completed, run_jobs)
+    if composed:
         run_jobs(composed)
 
 
@@ -113,24 +118,20 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
         overrides: Words of the command line, such as ["-m", "k=1,5"].
 
     Raises:
-        ConfigError: If a setting is wrong.
+        ConfigError: If a setting is wrong, or if the words need the command line.
 
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
-    composed = _compose_jobs(_complete_arguments(overrides, grid=stage.grid), _refuse_launcher)
-    if not composed:
-        raise ConfigError(f"{' '.join(overrides)}: these words run no job.")
+    composed = _compose_jobs(_complete_arguments(overrides, grid=stage.grid))
+    if composed is None:
+        raise ConfigError(
+            f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, and launchers other "
+            "than runner=shared need the command line."
+        )
     jobs = open_jobs(stage, composed, overrides)
     if stage.last_sweep == "set":
         remember_sweep(overrides, jobs)
     return run_flow(partial(execute, stage), stage.name, stage.retries, jobs)
-
-
-def _refuse_launcher(composed: Sequence[Composed]) -> None:
-    raise ConfigError(
-        f"{len(composed)} jobs: other launchers than runner=shared start processes; use the "
-        "command line."
-    )
 
 
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
@@ -212,16 +213,9 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
     ]
 
 
-def _compose_jobs(
-    words: Sequence[str], run: Callable[[Sequence[Composed]], None]
-) -> list[Composed]:
-    """Compose the settings of each job.
-
-    Args:
-        words: Words of the command line, with Hydra's flags. After some of these, such as `--cfg
-            job`, there is no job.
-        run: Function that runs jobs. Launchers that start a process for each job, such as joblib's,
-            call it there.
+def _compose_jobs(words: Sequence[str]) -> list[Composed] | None:
+    """Compose the settings of each job, or return None for words that only Hydra's own `main`
+    obeys: its flags but -m, its settings, and launchers.
 
     Raises:
         ConfigError: If the settings cannot be composed.
@@ -230,20 +224,29 @@ def _compose_jobs(
     classified = _classify_arguments(words)
     overrides = [word for word, is_override in classified if is_override]
     flags = {word for word, is_override in classified if not is_override}
-    if flags <= _MULTIRUN and not any(word.lstrip("+~").startswith("hydra") for word in overrides):
-        jobs = []
-        for job in split_multirun(overrides) if flags else [overrides]:
-            cfg, choices = compose_with_choices(job)
-            if choices.get("runner") != "shared":
-                return _run_hydra(words, run)
-            jobs.append(cfg)
-        return jobs
-    return _run_hydra(words, run)
+    if not flags <= _MULTIRUN or any(word.lstrip("+~").startswith("hydra") for word in overrides):
+        return None
+    jobs = []
+    for job in split_multirun(overrides) if flags else [overrides]:
+        cfg, choices = compose_with_choices(job)
+        if choices.get("runner") != "shared":
+            return None
+        jobs.append(cfg)
+    return jobs
 
 
 def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
-    """Let Hydra's own `main` obey its flags and start its launchers, and return the job that is
-    left, if any.
+    """Let Hydra's own `main` obey the words of a command line, and return the job that is left, if
+    any.
+
+    Args:
+        words: Words of the command line. After some flags, such as `--cfg job`, there is no job.
+        run: Function that runs a job. Launchers that start a process for each job, such as
+            joblib's, call it there.
+
+    Raises:
+        ConfigError: If the settings cannot be composed.
+
     """
     import hydra
     from hydra.core.hydra_config import HydraConfig

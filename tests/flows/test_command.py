@@ -44,7 +44,8 @@ def test_a_stage_runs_from_python(
         (SWEEP, ["kk=5"], "There is no setting 'kk'"),
         (CORPUS, ["dry_run=true"], "flows.corpus has no dry run; only .*sweep.* have one"),
         (SHOW, ["seeds=[1,2]"], r"seeds=\[1, 2\]: flows.show shows one training"),
-        (SWEEP, ["--cfg", "job"], "these words run no job"),
+        (SWEEP, ["--cfg", "job"], "--cfg job: .*its flags but -m, .*need the command line"),
+        (SWEEP, ["-m", "k=1,2", "runner=joblib"], "launchers other than runner=shared need"),
     ],
 )
 def test_what_a_command_refuses_is_an_exception(

@@ -121,7 +121,7 @@ def test_the_jobs_of_a_multirun_are_those_of_single_runs() -> None:
         f"{axis[0].partition('=')[0]}={','.join(word.partition('=')[2] for word in axis)}"
         for axis in axes
     ]
-    jobs = _compose_jobs(["-m", *words, "retriever=dense"], lambda _: None)
+    jobs = _compose_jobs(["-m", *words, "retriever=dense"])
     assert jobs == [
         compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)
     ]

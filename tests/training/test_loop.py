@@ -272,6 +272,23 @@ def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(
     assert (report.best_epoch, report.history[0]["em"] > report.history[1]["em"]) == (1, True)
 
 
+class Undefined(Constant):
+    """A measure that is not a number from the second epoch on."""
+
+    def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
+        """Return 1, then nan."""
+        return [{"em": 1.0 if len(self.seen) <= 6 else float("nan")} for _ in groups]
+
+
+def test_a_criterion_that_is_not_a_number_ends_the_training(
+    small: SmallWorld, tmp_path: Path
+) -> None:
+    """It is named with its epoch, and the former epoch's models and checkpoint stay."""
+    with pytest.raises(WinnowError, match="em of the development questions is nan after epoch 2"):
+        fit(Undefined(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", silent)
+    assert {path.name for path in tmp_path.iterdir()} == {"out.best", "out.checkpoint"}
+
+
 def test_settings_are_checked() -> None:
     """Counts and rates; precision."""
     with pytest.raises(ConfigError, match="must be at least 1"):

@@ -44,9 +44,7 @@ from winnow.training.settings import LoopSettings, divide_accumulation
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
 Advance = Callable[[int, str], None]
-"""Callback for a progress bar, which receives the number of new optimizer steps and a text about
-the last one.
-"""
+"""Callback for a progress bar: the number of new optimizer steps, a text about the last one."""
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
 """Disk space that must be free before training, per trained parameter: for checkpoints and saved
@@ -87,7 +85,8 @@ def fit(
     Raises:
         ConfigError: If there are no training questions, or if `accumulation` is not a multiple of
             the number of processes.
-        WinnowError: If the loss or the gradient is not finite. The message names the questions.
+        WinnowError: If the loss or the gradient is not finite (the message names the questions), or
+            if the criterion of the best epoch is nan.
 
     """
     report_file = out / _REPORT_FILE
@@ -165,9 +164,8 @@ class _Loop:
         self.checkpoint = Checkpoint(
             checkpoint_folder, modules, self.optimizer, self.scheduler, processes, method
         )
-        self.fingerprint = (
-            self._build_fingerprint()
-        )  # before training, which may change the method's attributes
+        # before training, which may change the method's attributes
+        self.fingerprint = self._build_fingerprint()
 
     def run(self) -> LoopReport:
         """Train the remaining epochs, then move the best models to `out`."""
@@ -211,9 +209,9 @@ class _Loop:
         for round_index in range(progress.batch // self.batches_per_step, num_rounds):
             start_time = time.monotonic()
             first_batch = round_index * self.batches_per_step
-            round_batches = batches[first_batch : first_batch + self.batches_per_step]
-            terms = self._train_on_batches(round_batches)
-            progress.batch = first_batch + len(round_batches)
+            last_batch = min(first_batch + self.batches_per_step, len(batches))
+            terms = self._train_on_batches(batches[first_batch:last_batch])
+            progress.batch = last_batch
             progress.seconds += time.monotonic() - start_time
             updates = self.method.updates
             self.advance(
@@ -261,9 +259,8 @@ class _Loop:
             terms = self._update_weights(group_batches, batches)
             self.advance(0, f"update {update + 1} of {self.method.updates} on the step's batches")
             self.progress.step += 1
-            if any(
-                gather_object([self.method.should_stop(terms)])
-            ):  # all processes take the same updates
+            # all processes take the same updates
+            if any(gather_object([self.method.should_stop(terms)])):
                 self.progress.step += self.method.updates - update - 1
                 break
         return terms
@@ -323,15 +320,21 @@ class _Loop:
         """Evaluate, save the models if they are the best so far, and save a checkpoint."""
         rows = self._evaluate()
         progress = self.progress
-        progress.epoch += 1
-        progress.batch = 0
         means = (
             {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
         )
+        criterion = means[self.method.criterion] if means else -math.inf
+        if math.isnan(criterion):
+            raise WinnowError(
+                f"{self.method.criterion} of the development questions is nan after epoch "
+                f"{progress.epoch + 1}, so that no epoch is the best. Lower the learning rate, or "
+                "train in float32."
+            )
+        progress.epoch += 1
+        progress.batch = 0
         progress.history.append({"epoch": progress.epoch, **means})
         if means and self.processes.is_main_process:
             self.log({f"dev_{name}": value for name, value in means.items()}, progress.step)
-        criterion = means[self.method.criterion] if means else -math.inf
         if not means or criterion >= progress.best:
             progress.best, progress.best_epoch = criterion, progress.epoch
             if self.processes.is_main_process:
