@@ -83,6 +83,11 @@ def score(jobs: Sequence[Settings]) -> Summary:
             )
         elif not is_new:
             notes.append(f"{artifact.folder.name}: the contexts were scored already.")
+        if not comparison:
+            notes.append(
+                f"{artifact.folder.name}: undefined, because none of the {len(questions)} "
+                "questions has an accepted answer."
+            )
         if len(comparison) > 2:
             notes.append(
                 f"{artifact.folder.name}: answerable questions have their answer in the first "

@@ -45,6 +45,9 @@ def test_readers_are_scored_taught_and_rewarded(run: Run, world: Path, tmp_path:
     assert len(re.findall(r"\bbase\b", trained)) == 2
     assert "prompts" in trained
     assert "finished already" in run("train_reader", *words(world, *rewarded), small=False).stdout
+    weights = r"Weights of training=cite_sft_rewarded:\s+(\S+)"
+    (found,) = re.findall(weights, trained)
+    assert list((tmp_path / found).glob("*.safetensors"))
     grpo = run(
         "train_reader", *words(world, *rewarded, "method=grpo", "method.replies=2"), small=False
     ).stdout

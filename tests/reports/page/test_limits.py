@@ -51,6 +51,18 @@ def test_the_limits_of_the_best_cell() -> None:
     assert list_limits(replace(HIGH, samples=annotated)) == []
 
 
+def test_questions_without_accepted_answers_limit_nothing() -> None:
+    """No ranking can hold an answer of a question that has none."""
+    other = make_context(1, "y")
+    best = _give(_give(HIGH, 0, [other], [other]), 1, [other], [other])
+    assert any("have no stored context" in text for text in list_limits(LOW, best, CLOSE))
+    open_ = [
+        replace(sample, question=replace(sample.question, answers=())) for sample in best.samples
+    ]
+    limits = list_limits(LOW, replace(best, samples=open_), CLOSE)
+    assert not any("have no stored context" in text for text in limits)
+
+
 def test_answers_in_other_words_are_counted() -> None:
     """A reader that was not tuned writes sentences: 0 % exact match, though four of forty have the
     answer in them.
