@@ -1,4 +1,4 @@
-"""Measure a GPU: the local reader beside vLLM, the estimators, the encoder and the index of dense
+"""Measure a GPU: the local reader against vLLM, the estimators, the encoder and the index of dense
 retrieval, joint training.
 
 python -m bench.bench_gpu  # all parts; without a GPU, tiny models on the CPU
@@ -198,8 +198,8 @@ def measure_vllm(
 
 
 def measure_estimators(folder: Path) -> None:
-    """Measure T5-base as relevance estimator, beside generating one token in the batch of each
-    question.
+    """Measure T5-base as relevance estimator, compared with generating one token in the batch of
+    each question.
     """
     size = ScratchT5(768, 3072, 12, 12) if IS_LARGE else ScratchT5(64, 128, 2, 2)
     path = str(
@@ -232,7 +232,7 @@ def measure_estimators(folder: Path) -> None:
 
 
 def measure_encoder(folder: Path) -> None:
-    """Measure a BERT-base as the encoder of passages, beside sentence-transformers."""
+    """Measure a BERT-base as the encoder of passages, against sentence-transformers."""
     try:
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -310,7 +310,7 @@ class NumberEncoder(SentenceEncoder):
 
 
 def measure_retrieval(folder: Path) -> None:
-    """Measure the index of retriever=dense on the GPU, beside FAISS on all processor cores."""
+    """Measure the index of retriever=dense on the GPU, against FAISS on all processor cores."""
     import faiss
 
     num_passages, dimensions = (1_000_000, 768) if IS_LARGE else (2000, 32)

@@ -306,7 +306,7 @@ def build_in_shards(folder: Path) -> float:
 
 
 def compare_dense(folder: Path) -> None:
-    """Print the memory, speed and recall of the index on the disk beside those of an
+    """Print the memory, speed and recall of the index on the disk against those of an
     exact search.
     """
     label = prepare_vectors(folder)
@@ -335,7 +335,7 @@ def compare_dense(folder: Path) -> None:
 
 
 def compare_sparse(folder: Path) -> None:
-    """Print the memory and speed of Tantivy beside those of bm25s over a tenth of the passages."""
+    """Print the memory and speed of Tantivy against those of bm25s over a tenth of the passages."""
     built, ours = run_step("tantivy", folder), run_step("search_tantivy", folder)
     size = sum(file.stat().st_size for file in (folder / "tantivy").rglob("*") if file.is_file())
     smaller, theirs = run_step("bm25s", folder), run_step("search_bm25s", folder)

@@ -220,7 +220,7 @@ def build_with_warm_up(
 def measure_generations(
     label: str, warm_up: Sequence[Generate], requests: Sequence[Generate], dtype: str
 ) -> None:
-    """Measure replies, beside GenAI fed with all prompts at once. The readers are new, because
+    """Measure replies, against GenAI fed with all prompts at once. The readers are new, because
     runtimes keep prompts.
     """
     slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
@@ -307,7 +307,7 @@ def measure_likelihoods(num_prompts: int, dtype: str) -> None:
 
 
 def measure_neighbor(num_prompts: int, dtype: str) -> None:
-    """Measure how much speed is left beside a process that multiplies matrices on all cores."""
+    """Measure how much speed is left next to a process that multiplies matrices on all cores."""
     functions = [
         serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")
     ]

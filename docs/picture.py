@@ -22,7 +22,7 @@ _SIZE = "1280,720"
 
 
 def take(page: Path) -> None:
-    """Take the picture of a page in a report's folder, and write the numbers of the report beside
+    """Take the picture of a page in a report's folder, and write the numbers of the report next to
     it.
     """
     chromium = (

@@ -93,7 +93,7 @@ def _show_progress(label: str, retriever: object, passages: Path) -> Iterator[No
     with progress(label, num_left if encoders else None) as advance:
 
         def count(texts: int) -> None:
-            # an encoder also encodes a text that is no passage of the corpus, by which it is
+            # an encoder also encodes a text that is not a passage of the corpus, by which it is
             # recognized
             nonlocal num_left
             advance(min(texts, num_left))

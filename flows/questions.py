@@ -105,7 +105,7 @@ def _read_reported_counts(settings: Settings) -> Mapping[str, int]:
 
 
 def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return a row per split with the numbers of questions and of answerable ones, beside the
+    """Return a row per split with the numbers of questions and of answerable ones, next to the
     reported numbers.
     """
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()

@@ -1,7 +1,7 @@
 r"""Rank passages by the retrieval plan of a retriever: by queries that a model writes, or in an
 order that a model chooses.
 
-The plan rests on the rankings of the retriever itself, beside which its own are shown. Whatever
+The plan rests on the rankings of the retriever itself, next to which its own are shown. Whatever
 reads rankings (k, placement, distractors, `rank_by`, every strategy) then reads these. Calls go
 through the ledger.
 

@@ -2,8 +2,8 @@
 with those in it.
 
 `python -m flows.export export.format=replay` writes the archive of a finished sweep. Every answer
-is replayed: the strategy runs anew on the recorded rankings, with the recorded replies, and must
-give the stored answer. Then the metrics, intervals and tests are computed anew, and each file of
+is replayed: the strategy runs again on the recorded rankings, with the recorded replies, and must
+give the stored answer. Then the metrics, intervals and tests are computed again, and each file of
 tables must be the same, byte by byte. The page is written, too.
 
 python -m flows.replay exports/replay/quick_start.zip
@@ -47,7 +47,7 @@ _COMPARED = (
     "answer", "unknown", "candidates", "reply", "trace", "passage_ids", "used_ids", "gold_position",
     "provenance", "truncated_passages",
 )  # fmt: skip
-"""Fields of a prediction that a replay gives again, beside the usage."""
+"""Fields of a prediction that a replay gives again, in addition to the usage."""
 _NOTE = re.compile(rf"(?:> )?\d+ of \d+ {CHANGED_CODE}: [^|\n]*\n(?:>?\n)?")
 """The note on changed code, which is the only line of the tables that depends on the code of this
 machine.
@@ -265,7 +265,7 @@ def _iter_values(before: str, after: str) -> Iterator[str]:
 
 
 def _iter_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that differ between two texts, from shortly before the first character that
+    """Yield the lines that differ between two texts, from a little before the first character that
     does.
     """
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)

@@ -166,7 +166,7 @@ def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], se
 
     n is the number of questions of the value.
 
-    `seed` is that of the bootstrap.
+    `seed` is the seed of the bootstrap.
     """
     body = []
     for cell, spec, result in zip(name_cells(results), specs, results, strict=True):
@@ -238,7 +238,7 @@ def _compute_headline_values(result: CellResult) -> dict[str, float]:
     """Return the means of the defined headline metrics, rates in percent, rounded as tables show
     them.
 
-    A mean over a part of the questions has their number beside it, as `<metric>_n`.
+    A mean over a part of the questions has their number next to it, as `<metric>_n`.
     """
     intervals = {metric: result.compute_interval(metric.name, 0) for metric in result.headlines}
     values: dict[str, float] = {}

@@ -87,7 +87,9 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
-    """Retrieve for the shard's questions, and write their hits beside those of the other shards."""
+    """Retrieve for the shard's questions, and write their hits next to those of the other
+    shards.
+    """
     rows: dict[Path, dict[str, Any]] = {}
     with hold(jobs[0], shard, "retrieve"):
         for project in map(Project, jobs):

@@ -44,7 +44,7 @@ KS = (1, 5, 10, 20)
 
 
 def score(jobs: Sequence[Settings]) -> Summary:
-    """Score the contexts of each job, and compare the ranking of the estimator with that of the
+    """Score the contexts of each job, and compare the estimator's ranking with the ranking of the
     retriever.
     """
     if shard := get_shard(jobs[0]):

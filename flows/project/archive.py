@@ -34,7 +34,7 @@ name that DVC tracks.
 """
 VERSION = 1
 _OF_MACHINES = ("paths", "tracking", "export", "hydra")
-"""Groups of settings whose words are those of a machine or of the export, and not of the sweep."""
+"""Groups of settings whose words describe a machine or the export, not the sweep."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 """Time of every file in an archive, so that equal sweeps make equal archives."""
 

@@ -125,7 +125,7 @@ def resolve_cell_artifact(project: Project) -> Artifact:
 
 
 def _keeps_contexts(settings: Settings) -> bool:
-    """Return whether the contexts are those of the rankings, without distractors in their place."""
+    """Return whether the contexts come from the rankings, without distractors in their place."""
     return bool(settings.distractors.rule.build() == Distractors())
 
 

@@ -50,7 +50,7 @@ def build_named_metric(name: str) -> Metric:
     if name not in list_options("metric"):
         raise ConfigError(f"metric={name}: {describe_missing_option('metric', name)}")
     option = load_option("metric", name)[name]
-    refers = "${" in str(option)  # to settings beside the metric
+    refers = "${" in str(option)  # to settings next to the metric
     metric: Metric = (
         compose([f"metric=[{name}]"]).metric[name] if refers else Component(option)
     ).build()

@@ -42,7 +42,7 @@ def iter_outcomes(
         ledger: Store of finished calls.
         jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
         total: Number of jobs, for the progress bar.
-        label: Text beside the progress bar.
+        label: Text next to the progress bar.
         stats: Counts of calls to update, if the caller needs them.
 
     """

@@ -1,4 +1,4 @@
-"""Sections of the settings for pages and exports: a paper beside ours, the report, the page of
+"""Sections of the settings for pages and exports: a paper next to ours, the report, the page of
 questions, power, maps.
 """
 
@@ -10,7 +10,7 @@ from flows.settings.sections import Count, CountOrNull, NonNegative, NonNegative
 
 
 class Paper(Section):
-    """A paper's table or figure beside ours."""
+    """A paper's table or figure next to ours."""
 
     name: str
     dataset: str

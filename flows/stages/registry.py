@@ -31,7 +31,7 @@ class Stage:
 
     Attributes:
         run: Function that runs the stage for the settings of all jobs of a command: one job, or
-            those of a multirun. Its name is that of the stage and of its module.
+            those of a multirun. Its name is also the module's.
         version: Number of the code in the keys of its artifacts, which is raised when they change;
             0 if it makes none.
         resolve: Function that yields the artifacts of one cell, the one that the settings name

@@ -87,7 +87,7 @@ def submit_with_merge(
     Args:
         settings: Settings.
         commands: Words of each shard's command line.
-        logs: Files for the output of the shards; that of the last job is beside them.
+        logs: Files for the output of the shards; that of the last job is next to them.
         merge: Words of the command line of flows.shards that joins them.
 
     Returns:

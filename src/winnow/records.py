@@ -3,7 +3,7 @@ predictions.
 
 Requests and results are structs of msgspec, because a sweep creates millions of them, and a frozen
 dataclass takes up to ten times as long to create. Requests of models compare by identity:
-`winnow.keys.compute_request_key` tells whether two are equal.
+`winnow.keys.compute_request_key` says whether two are equal.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Passage:
 class Question:
     """A question with its accepted answers and, if the dataset annotates them, its gold passages.
 
-    `answerable` tells whether the best passages of a retriever contain an answer, or is None if no
+    `answerable` says whether the best passages of a retriever contain an answer, or is None if no
     retriever was asked. `meta` is a JSON object of further fields. `target` is the answer that
     training learns if the dataset names one (FiD's files).
     """

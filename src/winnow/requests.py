@@ -2,7 +2,7 @@
 
 They are structs of msgspec, because a sweep creates millions of them, and a frozen dataclass takes
 up to ten times as long to create. Requests of models compare by identity:
-`winnow.keys.compute_request_key` tells whether two are equal.
+`winnow.keys.compute_request_key` says whether two are equal.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -193,7 +193,7 @@ class Generation(Struct, frozen=True):
             `Decoding.top_logprobs` asks for them.
         top_logprobs: The most probable tokens at each position with their log-probabilities, as
             many as it asks for.
-        reasoning: What a server returned beside the text as the reasoning before it. Local models
+        reasoning: What a server returned with the text as the reasoning before it. Local models
             write theirs into the text.
         tool_calls: Calls of tools, if the request has any.
 
@@ -245,7 +245,7 @@ class Snapshot:
     """What is known of a web page that a search found, at `retrieved` in UTC
     ("2026-11-24T05:30:00Z").
 
-    `digest` is the SHA-256 of the bytes that were received, "" without any; `note` tells why the
+    `digest` is the SHA-256 of the bytes that were received, "" without any; `note` says why the
     page's text is not used.
     """
 

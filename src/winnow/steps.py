@@ -1,7 +1,7 @@
 """Steps: what a plan requested and received in each round, as the driver records it, and the
 outcome of a plan.
 
-A strategy writes nothing for them. Requests of a round that agree in everything that a step tells
+A strategy writes nothing for them. Requests of a round that agree in everything that a step records
 are one step, so that ten samples of a prompt, or the estimates of fifty strips, take the room of
 one.
 """

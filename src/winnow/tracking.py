@@ -240,8 +240,8 @@ def is_logged(uri: str, digest: str) -> bool:
 
 
 def mark_logged(uri: str, digest: str) -> None:
-    """Record in a file beside the store that it has what the digest describes, until something else
-    is written to it.
+    """Record in a file next to the store that it has what the digest describes, until something
+    else is written to it.
     """
     store = _get_store_path(uri)
     if store is not None:

@@ -159,7 +159,7 @@ _STEP = pa.struct(
         pa.field("calls", pa.int32(), nullable=False),
     ]
 )
-"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES beside
+"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES next to
 it.
 """
 STEPS = Contract(

@@ -1,4 +1,4 @@
-"""Curves of a training: the metrics that it logged at its optimizer steps, in a file beside the
+"""Curves of a training: the metrics that it logged at its optimizer steps, in a file next to the
 weights.
 """
 
@@ -18,8 +18,8 @@ Curves = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def write_curves(folder: Path, history: History) -> None:
-    """Write what a training logged at its steps. What is logged at step 0, its summary, is no part
-    of a curve.
+    """Write what a training logged at its steps. What is logged at step 0, its summary, is not a
+    part of a curve.
 
     A training that was resumed wrote no file before, so that its curves begin where it was resumed.
     """

@@ -96,7 +96,7 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def prepare_temporary_path(path: Path, kind: str) -> Path:
-    """Return a temporary path beside `path` that is unique to this process.
+    """Return a temporary path next to `path` that is unique to this process.
 
     Temporary files of the same kind are removed first if the process that wrote them has ended.
 
@@ -118,7 +118,7 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the checkpoints and partial folders that a killed training left beside its finished
+    """Remove the checkpoints and partial folders that a killed training left next to its finished
     folder.
     """
     for suffix in _LEFTOVER_SUFFIXES:

@@ -222,7 +222,7 @@ def _read_passages(
 
 
 def _find_artifact(folder: Path, kind: str, identity: str) -> Path:
-    """Return the folder of an artifact of another kind, beside that of the predictions, by the key
+    """Return the folder of an artifact of another kind, next to that of the predictions, by the key
     in its identity.
     """
     key = identity.partition(":")[0]

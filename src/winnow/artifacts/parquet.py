@@ -64,7 +64,7 @@ class ArtifactWriter:
     """
 
     def __init__(self, path: Path, contract: Contract, *, group: int = 1000) -> None:
-        """Check the free disk space, and choose a temporary file beside `path`."""
+        """Check the free disk space, and choose a temporary file next to `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         check_free_space(path.parent, 64 * 2**20)
         self.path, self.contract, self.group = path, contract, group

@@ -154,7 +154,7 @@ def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
     """Record the digests of Winnow's modules behind an artifact, its stage and its components, and
     return their digest.
 
-    They are in a file beside the folders of artifacts, which all artifacts of the same code share.
+    They are in a file next to the folders of artifacts, which all artifacts of the same code share.
     A folder that no stage names, such as one of the user's, has none.
     """
     stage = settings.get("stage")

@@ -1,4 +1,4 @@
-"""Storage of the steps of a cell beside its predictions: a row per question, and each distinct
+"""Storage of the steps of a cell next to its predictions: a row per question, and each distinct
 passage once.
 """
 

@@ -148,7 +148,7 @@ def _group_by_kind(answers: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 
 def _replace_answers(text: str, answers: Sequence[str], substitute: str) -> str:
-    """Replace every answer that stands in a text as whole words, whatever its case, the longest
+    """Replace every answer that occurs in a text as whole words, whatever its case, the longest
     first.
     """
     for answer in sorted(answers, key=len, reverse=True):

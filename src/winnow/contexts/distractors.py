@@ -1,4 +1,4 @@
-"""Distractors: which passages stand beside the gold passage, with their number and length held
+"""Distractors: which passages accompany the gold passage, with their number and length held
 equal.
 
 A longer prompt is harder to read, and so is one whose other passages compete with the gold passage.
@@ -48,7 +48,7 @@ class Distractors:
     Args:
         kind: Kind of the distractors.
         words: Number of words of a distractor, or None for whole passages of any length.
-        share: Share of hard or easy ones among the k - 1 distractors beside a gold passage; random
+        share: Share of hard or easy ones among the k - 1 distractors next to a gold passage; random
             ones are the others. What is hard with a smaller share is hard with a larger one, too.
         seed: Seed of the draw, which also depends on the question.
 
@@ -62,7 +62,7 @@ class Distractors:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown kind, and for distractors without a word."""
+        """Raise ConfigError for an unknown kind, and for distractors without words."""
         if self.kind not in get_args(Kind):
             raise ConfigError(
                 "distractors.rule.kind must be retrieved, hard, easy or random; received "

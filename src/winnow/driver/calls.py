@@ -154,7 +154,8 @@ class Waiter(Struct, eq=False):
         """Count a result for the plan, and return it as the plan receives it.
 
         Raises:
-            CallRefusedError: If the call was refused earlier, and the plan cannot go on without it.
+            CallRefusedError: If the call was refused earlier, and the plan cannot continue without
+                it.
 
         """
         active, request = self.active, self.request

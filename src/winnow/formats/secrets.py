@@ -15,7 +15,7 @@ chance.
 _PREFIX = re.compile(
     r"(sk-(ant-api\d\d-|or-v\d-|proj-|svcacct-)?|hf_|gsk_|xai-|pplx-|AIza|Bearer )"
 )
-"""Prefix that all keys of a provider have, which tells nothing."""
+"""Prefix that all keys of a provider have, which reveals nothing."""
 
 
 def mask_secret(text: str, secret: str) -> str:

@@ -32,7 +32,7 @@ _MAX_DEPTH = 2
 rows are skipped.
 """
 _SIDE_FILES = ("-wal", "-shm")
-"""Suffixes of the files that SQLite in WAL mode keeps beside a database."""
+"""Suffixes of the files that SQLite in WAL mode keeps next to a database."""
 _MAGIC = b"SQLite format 3\x00"
 """First bytes of every SQLite file."""
 _PAGE_BYTES = 4096

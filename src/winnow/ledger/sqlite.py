@@ -54,7 +54,7 @@ class SqliteStore:
 
     Several processes can use the same file, each with its own SqliteStore. Opening the file
     recovers it if it is truncated or corrupt: readable calls are copied to a new file of the same
-    name, the damaged file is kept beside it, and a warning is logged (see
+    name, the damaged file is kept next to it, and a warning is logged (see
     `winnow.ledger.recovery`).
 
     Attributes:

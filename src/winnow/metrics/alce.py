@@ -1,7 +1,7 @@
 """Longer answers and lists of answers, as ALCE measures them (Gao et al. 2023): ASQA, QAMPARI and
 ELI5.
 
-The parts of an answer that are looked for stand in the metadata of the question: `qa_pairs` (ASQA),
+The parts of an answer that are looked for are in the metadata of the question: `qa_pairs` (ASQA),
 `answers` (QAMPARI) and `claims` (ELI5). `winnow.formats.alce` reads them from ALCE's files. As in
 ALCE's code, citations are removed, and texts are normalized as SQuAD's answers are. The whole
 answer is read, and not its first line alone; ALCE's own prompts end there.

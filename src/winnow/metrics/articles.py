@@ -26,7 +26,7 @@ class Articles:
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
         """Return the passages of a topic's article that match a fact best by BM25, or None if there
-        is no such article.
+        is not such an article.
 
         Args:
             topic: Title of the article, in any case.

@@ -99,7 +99,8 @@ def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: in
 
 
 def read_claims(reply: Generation, *, is_strict: bool) -> list[str] | None:
-    """Return the distinct claims that a reply lists, which may be none, or None if it is no list.
+    """Return the distinct claims that a reply lists, which may be none, or None if it is not a
+    list.
 
     A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no
     claims in it.

@@ -42,7 +42,7 @@ class FactScore(JudgedMetric):
     sentence for which the judge lists no facts is one fact.
 
     The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it
-    beside %Unk, which counts them. It is undefined, too, if the judge was cut while it reasoned,
+    next to %Unk, which counts them. It is undefined, too, if the judge was cut while it reasoned,
     and for a topic without an article.
 
     Args:

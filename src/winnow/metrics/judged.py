@@ -19,8 +19,8 @@ from winnow.text.verdicts import read_yes_or_no
 class JudgedAccuracy(JudgedMetric):
     """Share of answers for which the judge replies "yes" instead of "no".
 
-    A reply that starts with neither word, or with both, is no verdict. Of several votes, which are
-    drawn at a temperature, the majority of the verdicts counts. The metric is undefined for a
+    A reply that starts with neither word, or with both, is not a verdict. Of several votes, which
+    are drawn at a temperature, the majority of the verdicts counts. The metric is undefined for a
     question without a verdict, or with as many for as against.
 
     Args:

@@ -44,7 +44,7 @@ _TOKENS_OF_A_LABEL = 12
 class Nuggets(JudgedMetric):
     """Share of a question's nuggets that the answer supports, according to a judge.
 
-    Nuggets stand in the metadata of the question, as a list `nuggets` of objects with `text` and
+    Nuggets are in the metadata of the question, as a list `nuggets` of objects with `text` and
     `importance`, "vital" or "okay". A nugget that is supported in part counts a half, and not at
     all in the strict measures. "all" is the share of all nuggets, "vital" that of the vital ones
     (the published main measure is "vital_strict"), and "weighted" has half the weight for okay

@@ -46,7 +46,7 @@ class Ragas(ClaimMetric):
     "faithfulness" is the share of the reply's claims that the passages in the prompt, read as one
     text, entail; and "context_recall" that of the accepted answer's claims. "context_precision" is
     the average precision of the passages in prompt order, of which those are relevant that the
-    judge calls useful for the accepted answer. Prompts are our own; the formulas are those of the
+    judge calls useful for the accepted answer. Prompts are our own; the formulas follow the
     published code (versions 0.2 to 0.4).
 
     A measure without claims or passages is undefined. In the dialect "strict" it is undefined, too,

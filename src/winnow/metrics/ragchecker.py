@@ -51,7 +51,7 @@ class RagChecker(ClaimMetric):
 
     The judge lists the claims of the reply and of the accepted answer, the first one, and decides
     which claims are entailed by the other text and by each passage that the reader saw. All
-    measures of a cell make the same requests, once. Prompts are our own; the formulas are those of
+    measures of a cell make the same requests, once. Prompts are our own; the formulas follow
     the published code (`compute_measure`).
 
     In the dialect "strict", a measure without claims, passages or a complete list of verdicts is

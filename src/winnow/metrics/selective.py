@@ -132,7 +132,7 @@ def read_stated(sample: Sample) -> float | None:
 
     A number with a decimal point up to 1.0 is a share if no "%" follows. An answer "unknown" has 0,
     with a number or without. Any other is None without a number up to 100; where passages were
-    asked one by one, the reply is that of the answer.
+    asked one by one, the reply is the answer's.
     """
     if sample.prediction.unknown:
         return 0.0

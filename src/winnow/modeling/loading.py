@@ -291,7 +291,7 @@ def check_and_pick_device(path: str, device: str) -> torch.device:
 
 def _build_quantization_options(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
     """Build the options for weights in 4 bits (NF4, bitsandbytes). If `quantize` is "none", there
-    are no options.
+    are not options.
     """
     if quantize == "none":
         return {}

@@ -33,7 +33,7 @@ def disable_telemetry() -> None:
 
 
 def count_threads() -> int:
-    """Return the number of threads of a model, which is that of PyTorch, so that OMP_NUM_THREADS
+    """Return the number of threads of a model, which is PyTorch's, so that OMP_NUM_THREADS
     limits both.
     """
     return torch.get_num_threads()

@@ -128,7 +128,7 @@ def find_converted(path: str, folder: Path, weights: str = "full") -> Path | Non
 def _is_intact(folder: Path) -> bool:
     """Return whether a folder has a converted model with the files that the conversion wrote.
 
-    A changed model would give other replies, whose identity is still that of the original weights.
+    A changed model would give other replies, whose identity is still the original weights'.
     """
     if not (folder / _FILES).is_file():
         return False

@@ -33,7 +33,7 @@ class PairTemplate:
         passage: Template with the field {text} and, optionally, {title}.
         suffix: Text after the passage, for example words that a model continues with "true" or
             "false". Encoders with a classifier have none.
-        passage_first: Whether the passage stands before the question, as the premise stands before
+        passage_first: Whether the passage precedes the question, as the premise precedes
             the hypothesis in models of entailment.
 
     """

@@ -35,7 +35,7 @@ class SentenceEncoder(TextEncoder):
         normalize: Whether to scale vectors to unit length, so that inner products are cosine
             similarities.
 
-    The other arguments are those of `TextEncoder`.
+    The other arguments are the same as in `TextEncoder`.
 
     """
 

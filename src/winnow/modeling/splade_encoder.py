@@ -26,7 +26,7 @@ class SpladeEncoder(TextEncoder):
     The weight of a term is the maximum of log(1 + max(0, logit)) over the tokens of the text
     (SPLADE-max; Formal et al., 2021, "SPLADE v2", equation 6). Most weights are 0.
 
-    The arguments are those of `TextEncoder`. Logits have the size of the vocabulary, so that
+    The arguments are the same as in `TextEncoder`. Logits have the size of the vocabulary, so that
     `batch_tokens` is lower.
 
     """

@@ -65,8 +65,8 @@ def parse_tool_calls(reply: str) -> tuple[ToolCall, ...]:
     """Return the calls that a model on this machine wrote into its reply behind its reasoning, in
     the form of Hermes.
 
-    What is no JSON object with a name is a call without a name, so that the plan can say so. Calls
-    of other forms stay text.
+    What is not a JSON object with a name is a call without a name, so that the plan can say so.
+    Calls of other forms stay text.
     """
     return tuple(
         _parse_call(text, number)

@@ -63,8 +63,8 @@ class Spending:
         self._reserved = Usage()
 
     def reserve(self, max_usage: Usage) -> bool:
-        """Reserve the maximum usage of a call; return False if the budget does not cover it beside
-        the calls in flight.
+        """Reserve the maximum usage of a call; return False if the budget does not cover it in
+        addition to the calls in flight.
         """
         total = self.spent + self._reserved + max_usage
         cost = self.price.compute_cost(total.tokens_in, total.tokens_out)

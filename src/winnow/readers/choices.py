@@ -60,7 +60,7 @@ FINISH_REASONS: Mapping[str, str] = {
 }  # fmt: skip
 """Finish of a Generation by the reason that a server names, in lower case.
 
-The names are those of OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort),
+The names are used by OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort),
 TGI (eos_token, stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini
 (MAX_TOKENS, SAFETY, ...), Anthropic (end_turn, max_tokens, refusal, tool_use, ...), Mistral
 (model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
@@ -72,7 +72,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 IGNORED_PARTS = frozenset(
     {"reasoning", "thinking", "redacted_thinking", "tool_use", "function_call"}
 )
-"""Kinds of parts that stand beside the text of a message."""
+"""Kinds of parts that accompany the text of a message."""
 
 
 def parse_choices(
@@ -144,7 +144,7 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:
-    """Return what a server returned beside the text as the reasoning before it, or "" if it
+    """Return what a server returned with the text as the reasoning before it, or "" if it
     returned none.
     """
     fields = [message.get(name) for name in REASONING_FIELDS]

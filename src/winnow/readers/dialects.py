@@ -1,8 +1,8 @@
 """What servers with the OpenAI chat protocol offer beyond it: their version, the rendered prompt,
 and likelihoods.
 
-A dialect changes no reply. It names the further endpoints of a kind of server, which lie beside its
-folder "/v1".
+A dialect changes no reply. It names the further endpoints of a kind of server, which are next to
+its folder "/v1".
 """
 
 from __future__ import annotations

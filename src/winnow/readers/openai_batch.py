@@ -62,7 +62,7 @@ class _PendingRequest:
 class OpenAIBatchReader(OpenAIEngine):
     """A reader that serves Generate requests through the endpoint /v1/batches.
 
-    Args (in addition to those of OpenAIEngine):
+    Args (in addition to OpenAIEngine's):
         state: Folder for the state files of batches in progress.
         poll_seconds: Seconds between two polls of the batches.
         capacity: Maximum number of requests per batch (OpenAI's limit is 50,000).

@@ -47,7 +47,7 @@ _END_OF_RESULTS: Sequence[RequestResult] = ()
 class OpenAIReader(OpenAIEngine):
     """A reader that sends requests concurrently from a thread of its own. It connects on first use.
 
-    Args (in addition to those of OpenAIEngine):
+    Args (in addition to OpenAIEngine's):
         samples_per_call: Maximum number of samples of one prompt that a call requests. It must be 1
             for servers that do not support the field `n`.
         pacing: Settings of the concurrency, rate limits, timeouts and retries.

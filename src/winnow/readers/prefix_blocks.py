@@ -23,7 +23,7 @@ _MAX_BLOCKS = 200_000
 
 
 class BlockRecord:
-    """The blocks of tokens that prompts began with, which tells which part of a further prompt is
+    """The blocks of tokens that prompts began with, which says which part of a further prompt is
     not read again.
 
     A block is identified by its tokens and all tokens before it. The record does not know which

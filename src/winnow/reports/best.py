@@ -66,7 +66,7 @@ class Best:
             question on which both have a value are left out.
         equal: Indices of the cells with the same answers, which are not compared.
         is_deployable: Whether the cells are those whose prompts do not rest on gold labels. If all
-            of them do, the best is that of all.
+            of them do, the best is chosen from all.
 
     """
 

@@ -33,7 +33,7 @@ class CellResult:
         hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a
             paper needs.
         groups: Group of each sample in the breakdown, such as its answer type. It is empty if there
-            is no breakdown.
+            is not a breakdown.
         has_steps: Whether the steps of the cell were recorded, without which metrics of what was
             shown are undefined.
         known: Columns of these samples and metrics, without the judged ones, if they were computed

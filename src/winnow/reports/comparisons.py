@@ -128,7 +128,7 @@ def compare_by_factor(family: Family) -> list[FactorComparisons]:
     the placement.
 
     A pair of cells is left out if it has no question in common or if the metric is undefined for
-    either cell. A pair with equal answers and values is no test.
+    either cell. A pair with equal answers and values is not a test.
 
     Returns:
         Comparisons by factor, without factors in which no two cells differ.

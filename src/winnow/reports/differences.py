@@ -136,8 +136,8 @@ def _compute_difference(
 
 
 def build_differences_table(differences: Sequence[Difference]) -> TableView:
-    """Build a table of the differences that the paper reports beside our own, with one row per pair
-    of cells.
+    """Build a table of the differences that the paper reports next to our own, with one row per
+    pair of cells.
     """
     comparisons = [
         difference.comparison for difference in differences if difference.comparison is not None

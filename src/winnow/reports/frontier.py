@@ -33,7 +33,7 @@ class Frontier:
         best: (costs,) Best mean of the cells that cost at most as much.
         low: (costs,) Lower bound of the 95 % bootstrap interval of that best mean (a share of
             hardly any or nearly all questions has Wilson's).
-        high: (costs,) Upper bound. The band is that of the maximum over cells in resampled
+        high: (costs,) Upper bound. The band holds for the maximum over cells in resampled
             questions, which the selection of the best cell raises, as it raises the frontier
             itself.
         cells: Indices of the cells on the frontier: no cheaper cell, and no equally cheap one, is

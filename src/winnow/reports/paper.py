@@ -23,7 +23,7 @@ _COMPARED = ("ours", "paper", "diff.")
 def compare_with_paper(
     part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None
 ) -> tuple[list[TableView], list[str]]:
-    """Build tables that show our values, differences and numbers of questions beside those of the
+    """Build tables that show our values, differences and numbers of questions next to those of the
     paper.
 
     Args:
@@ -31,7 +31,7 @@ def compare_with_paper(
         cells: Our cells, without the questions that the table or figure does not cover.
         seed: Seed of the bootstrap.
         filtered: Our number of questions before and after the closed-book filter, or None if there
-            is no filter.
+            is not a filter.
 
     Returns:
         Tables, and notes on differences for which we have too few questions.
@@ -53,7 +53,7 @@ def compare_with_paper(
 
 
 def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of our values beside the paper's, with one row per cell and one row per other
+    """Build a table of our values next to the paper's, with one row per cell and one row per other
     system.
     """
     rows = []

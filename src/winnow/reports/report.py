@@ -34,7 +34,7 @@ from winnow.reports.tables import (
 )
 
 PLOTTED_METRICS = ("unk", "nm")
-"""Names of the metrics that are plotted beside the first one if all cells have them."""
+"""Names of the metrics that are plotted next to the first one if all cells have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def build_report(
 ) -> Report:
     """Build the report of a sweep from its cells.
 
-    The tables are, in this order: a paper's values beside ours, a matrix of the first metric,
+    The tables are, in this order: a paper's values next to ours, a matrix of the first metric,
     paired comparisons, those of the best cell, the breakdown, all metrics on all questions and on
     those with a gold passage, and the answers on which the rules of a metric differ.
 

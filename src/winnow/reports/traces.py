@@ -146,7 +146,7 @@ def _build_context_spans(
     """Build the spans of the contexts by rank and of their placement; a cell without passages has
     none.
 
-    Contexts are those of the prompt, also where distractors have replaced retrieved ones.
+    Contexts come from the prompt, also where distractors have replaced retrieved ones.
     """
     if not k:
         return []

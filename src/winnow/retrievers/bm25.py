@@ -43,8 +43,8 @@ class BM25:
         k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
         b: Strength of the length normalization, from 0 to 1.
         language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer
-            and burmese, which put no spaces between words, each character is a token, beside the
-            words of other scripts.
+            and burmese, which put no spaces between words, each character is a token, in addition
+            to the words of other scripts.
 
     """
 
@@ -177,7 +177,7 @@ class _TokenNumbers(LazySequence[list[int]]):
         self._ends = array("q", [0])
 
     def add(self, tokens: Any) -> None:
-        """Add the passages of a block in the representation of bm25s, whose numbers are those of
+        """Add the passages of a block in the representation of bm25s, whose numbers are taken from
         the block's vocabulary.
         """
         for token in sorted(tokens.vocab):

@@ -68,7 +68,7 @@ class NeighborMaps:
     relevant.
 
     Relevant are the annotated gold passages or, without any, the retrieved passages with an answer
-    (distant labels). For vectors of unit length, the order by inner product is that of RAGE's L2
+    (distant labels). For vectors of unit length, the order by inner product equals RAGE's by L2
     distance.
 
     Args:
@@ -200,8 +200,8 @@ class _NeighborReader:
 class PublishedMaps:
     """Maps that are read from RAGE's files, by the id of the question.
 
-    The files have no similarities. Seemingly relevant documents, which stand in them by similarity,
-    get the reciprocal of their rank.
+    The files have no similarities. Seemingly relevant documents, which are listed in them by
+    similarity, get the reciprocal of their rank.
 
     Args:
         path: Folder of the files.

@@ -1,4 +1,4 @@
-"""Rankings that stand in a file, in place of those that an index gives."""
+"""Rankings that are read from a file instead of an index."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ from winnow.retrievers.stored import StoredRankings
 class TrecRun:
     """A retriever that returns the rankings of a run file instead of searching an index.
 
-    The ids in the file are those of the corpus and of the questions.
+    The ids in the file are the ids of the corpus and the questions.
 
     Args:
         path: Run file, compressed by gzip or not, or a folder with one file per split.

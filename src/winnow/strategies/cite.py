@@ -49,7 +49,7 @@ class Cite:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for passages without a word."""
+        """Raise ConfigError for passages without words."""
         if self.max_words is not None and self.max_words < 1:
             raise ConfigError(
                 f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}."
@@ -88,7 +88,7 @@ class CiteRandomly:
         prompt: Templates of the prompt, which are not used.
         decoding: Generation settings, which are not used.
         minimum: Smallest number of citations.
-        maximum: Largest number of citations, at most that of the passages (RAGE: 3).
+        maximum: Largest number of citations, at most the number of passages (RAGE: 3).
         seed: Seed of the draws, which also depend on the question.
 
     """

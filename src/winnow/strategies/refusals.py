@@ -234,7 +234,7 @@ def is_refusal(reply: str) -> bool:
 def _is_answer(reply: str, text: str) -> bool:
     """Return whether a reply gives an answer.
 
-    It does if it is a title, begins with a hedge, tells of somebody without naming a source, or
+    It does if it is a title, begins with a hedge, is about somebody without naming a source, or
     begins or ends with a statement.
     """
     words = _remove_punctuation(text)

@@ -104,7 +104,7 @@ def _extract_answer_line(text: str) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Return what stands in a JSON object, in a tag for answers or in LaTeX's box, or else the text
+    """Return the content of a JSON object, in a tag for answers or in LaTeX's box, or else the text
     as it is.
     """
     while tagged := [match[2] for match in _TAGGED.finditer(text) if match[2].strip()]:

@@ -1,5 +1,5 @@
 """Answers of another system, which are read from a file, so that they are measured and compared
-like those of a sweep.
+as a sweep's answers are.
 """
 
 from collections.abc import Mapping, Sequence

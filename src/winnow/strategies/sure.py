@@ -31,7 +31,7 @@ class SuRe:
     summary is said to be the more informative of the two, 0 if the other one is, and 0.5 if neither
     is named; pairs are compared with either summary first, and the score counts for the first one.
     These verdicts are asked of the role "verifier", because what they show is what the reader
-    wrote. The first of the best candidates is the answer. Rules are those of FlashRAG, except that
+    wrote. The first of the best candidates is the answer. Rules follow FlashRAG, except that
     candidates that are equal count once, and those after `max_candidates` do not count.
 
     Args:

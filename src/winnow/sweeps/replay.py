@@ -188,7 +188,7 @@ def format_message(message: Message) -> str:
 
 
 def format_reply(reply: Generation) -> str:
-    """Return a reply as people read it: the reasoning that a server returned beside it, its text,
+    """Return a reply as people read it: the reasoning that a server returned with it, its text,
     and its calls of tools.
     """
     reasoning = [f"(reasoning) {reply.reasoning}"] if reply.reasoning else []

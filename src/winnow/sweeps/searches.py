@@ -148,7 +148,7 @@ def _place(
     """Return n of the found passages, selected and placed as the contexts of the first prompt are.
 
     Gold are the gold passages of the question's ranking. If none of them is annotated or found, it
-    is the first passage that contains an answer. Random choices are those of the question's id, so
+    is the first passage that contains an answer. Random choices depend on the question's id, so
     that each search has its own.
     """
     scores = pages.scores or (None,) * len(pages.passages)

@@ -137,7 +137,7 @@ class CellSpec:
         questions: Selection of the questions to answer.
         retrieval: Folder of the rankings.
         relevance: File of the estimator's log-odds, or None if the cell does not use them.
-        distractors: Rule that may replace the contexts beside the gold passage.
+        distractors: Rule that may replace the contexts other than the gold passage.
         placement: Placement of the contexts.
         weighting: Weighting of the contexts.
         processor: Context processor, which changes the contexts before the strategy shows them;

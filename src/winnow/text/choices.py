@@ -113,7 +113,7 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     text"), the only one that a list calls right, or the last one called right, chosen, or an
     "option"; rejected letters ("not A") do not. Otherwise the text of one choice, inflected or not,
     must be in the reply; among several, one in the first sentence alone, one not rejected, or the
-    one in the last conclusion ("so", "that leaves") counts. A letter beside the text of another
+    one in the last conclusion ("so", "that leaves") counts. A letter next to the text of another
     choice names none.
 
     Args:
@@ -144,7 +144,7 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
 
 
 def _find_lone_letter(plain: str) -> str | None:
-    """Return the only capital letter that stands alone in a reply, unless the reply is in doubt."""
+    """Return the only capital letter that is alone in a reply, unless the reply is in doubt."""
     text = _DESIGNATION.sub(" ", _REJECTED_LETTER.sub(" ", plain))
     letters = set(_LONE_LETTER.findall(text))
     is_clear = (

@@ -2,7 +2,7 @@
 the model's chat template.
 
 Servers and converted models with a wrong template or wrong stop tokens let such tokens through. The
-forms are those of DeepSeek-R1 and Qwen ("<think>"), Magistral ("[THINK]"), Kimi ("◁think▷"),
+forms are used by DeepSeek-R1 and Qwen ("<think>"), Magistral ("[THINK]"), Kimi ("◁think▷"),
 Command A ("<|START_THINKING|>"), Seed-OSS ("<seed:think>"), Gemini and EXAONE ("<thought>"), and
 gpt-oss, which writes its answer in a channel "final". A token that is named in a sentence ("The
 <think> tag encloses ...") is a word like any other.
@@ -48,7 +48,7 @@ _TOKEN = re.compile(
     r"<(?:bos|eos|pad|sep|sop|eop|eoa|eoh|start_of_turn|end_of_turn|seed:bos|seed:eos|SPECIAL_\d+|"
     r"unused\d+)>|\[(?:BOS|EOS|gMASK|sMASK)\]|\[/?INST\])"
 )
-"""A control token, which stands in no answer."""
+"""A control token, which no answer contains."""
 _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
 _CITATION = re.compile(r"</?co(?::[^<>]*)?>")
 _END_OF_SENTENCE = re.compile(r"</s>(?=\s*(?:$|<|\[INST\]|\n))")
@@ -114,7 +114,7 @@ def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) ->
 
     Args:
         reply: Text of the reply, which may enclose its reasoning in tags.
-        reasoning: Reasoning that a server returned beside it.
+        reasoning: Reasoning that a server returned with it.
         others: Number of characters of calls of tools.
 
     """

@@ -5,7 +5,7 @@ import re
 from winnow.text.final import extract_final_text
 
 _NO_VERDICT = re.compile(r"yes(?: and| or)? no\b|no(?: and| or)? yes\b|no doubt\b")
-"""Beginnings that have one of the words and are no verdict."""
+"""Beginnings that have one of the words and are not a verdict."""
 
 
 def read_yes_or_no(reply: str) -> bool | None:

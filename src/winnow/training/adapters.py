@@ -43,7 +43,7 @@ def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> An
 
 def load_with_adapters(base: str, rank: int, quantize: str, device: str) -> LanguageModel:
     """Load a causal model with new adapters: in float32 or, if its weights have 4 bits, in bfloat16
-    beside these.
+    next to these.
     """
     check_model(base)
     lm = load_causal_lm(base, "bfloat16" if quantize != "none" else "float32", device, quantize)

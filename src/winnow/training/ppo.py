@@ -48,7 +48,7 @@ _MAX_PROMPTS = 16
 class Rollouts:
     """Sampled replies to the questions of a batch, and what the updates need to know about them.
 
-    Tensors have the shape (replies, tokens), where a reply stands at the end of its row.
+    Tensors have the shape (replies, tokens), where a reply is at the end of its row.
 
     Attributes:
         sequences: Token ids of each prompt with its reply.

@@ -1,7 +1,7 @@
 """Training of RAG-sequence, in which the retriever's scores weight the contexts and only the
 generator is trained.
 
-This is the baseline of RE-RAG's ablation (table 7). Numbers of equations are those of the RE-RAG
+This is the baseline of RE-RAG's ablation (table 7). Numbers of equations refer to the RE-RAG
 paper.
 """
 

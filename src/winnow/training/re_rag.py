@@ -1,7 +1,7 @@
 """Training of RE-RAG: a relevance estimator learns from a generator's likelihoods, without
 relevance labels.
 
-Numbers of sections, equations and tables are those of the RE-RAG paper, which describes the
+Numbers of sections, equations and tables refer to the RE-RAG paper, which describes the
 training in section 2.3.
 """
 

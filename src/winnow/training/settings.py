@@ -94,7 +94,7 @@ class SftSettings:
 class LoopSettings:
     """Settings of joint training.
 
-    The optimizer, the learning rate and the effective batch of 64 questions are those of RE-RAG
+    The optimizer, the learning rate and the effective batch of 64 questions follow RE-RAG
     (appendix B).
 
     Attributes:

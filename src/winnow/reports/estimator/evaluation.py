@@ -31,7 +31,7 @@ class Evaluation:
         dev: Development questions, on which thresholds and calibration are fitted.
         test: Test questions, on which thresholds and calibration are evaluated.
         k: Number of contexts in the set of each question.
-        dataset: Data set of the paper whose values are shown beside ours, such as "NQ".
+        dataset: Data set of the paper whose values are shown next to ours, such as "NQ".
         examples: Number of example contexts in table 3.
         seed: Seed of the bootstrap.
 

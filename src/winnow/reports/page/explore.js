@@ -290,7 +290,7 @@ function saveRows(rows) {
 
 const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();
 
-// The metric by the position at which the gold passage stands in the prompt.
+// The metric by the position of the gold passage in the prompt.
 
 function heat(share) {
   const strength = 0.06 + 0.54 * Math.max(0, Math.min(1, share));

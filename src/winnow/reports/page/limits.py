@@ -58,7 +58,9 @@ def describe_limits(family: Family, best: Best) -> Iterator[str]:
 
 
 def _count_contained(cell: CellResult) -> int:
-    """Count the answers that are no exact match, but contain an accepted answer in other words."""
+    """Count the answers that are not exact matches, but contain an accepted answer in other
+    words.
+    """
     return sum(
         bool(sample.question.answers)
         and not exact_match(sample.prediction.answer, sample.question.answers)

@@ -1,4 +1,4 @@
-// Prompts and replies, alone or line by line beside others.
+// Prompts and replies, alone or line by line next to others.
 
 const decode = (numbers) => numbers.map((n) => (n < 0 ? data.passages[-1 - n][1] : data.texts[n])).join("");
 

@@ -29,8 +29,8 @@ class WrittenQueries:
     """A plan that searches for queries that a model writes, one a line, and fuses their rankings by
     reciprocal ranks.
 
-    One query in place of the question is the rewriting of Ma et al. (2023), several beside it
-    RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
+    One query in place of the question is the rewriting of Ma et al. (2023), several in addition to
+    it RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
     prompt for each. A reply without a query leaves the question.
 
     Args:

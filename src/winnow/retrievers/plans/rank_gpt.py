@@ -28,7 +28,7 @@ class RankGpt:
 
     Windows, the rule that reads a reply (numbers that are missing follow in their former order,
     others and repeated ones do not count) and the form of a conversation with a message per passage
-    are those of the authors' code. There, a window that would reach beyond the first passage is
+    follow the authors' code. There, a window that would reach beyond the first passage is
     left out; here, the last one begins at the first passage, so that all are ordered. The hits have
     no scores, because an order has none.
 

@@ -52,7 +52,7 @@ class WebSearch:
 
     The ledger keeps the texts, so that a run is repeated without the web. A search has an age: it
     is stored under the month in which it was made, and searches of a past month are only replayed.
-    A search that fails is stored too, and the strategy goes on without it; `winnow ledger prune
+    A search that fails is stored too, and the strategy continues without it; `winnow ledger prune
     --failed` deletes such searches, so that they are repeated.
 
     Args:

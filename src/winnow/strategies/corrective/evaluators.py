@@ -130,7 +130,7 @@ def parse_verdict(reply: str, *, last: bool = False) -> float | None:
     """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or
     None if there is none.
 
-    The verdict stands behind the reasoning of a model that reasons before its reply.
+    The verdict follows the reasoning of a model that reasons before its reply.
     """
     verdicts = _VERDICT.findall(extract_final_text(reply))
     return None if not verdicts else 1.0 if verdicts[-1 if last else 0].lower() == "yes" else -1.0

@@ -76,7 +76,7 @@ class FixedWords:
     min_words: int = 10
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for pieces without a word."""
+        """Raise ConfigError for pieces without words."""
         if self.size < 1:
             raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
 

@@ -28,7 +28,7 @@ def build_chain_request(
     thoughts: str,
     decoding: Decoding,
 ) -> Generate:
-    """Build the request that goes on with a chain, without demonstrations and without a beginning
+    """Build the request that continues a chain, without demonstrations and without a beginning
     of the reply.
 
     The plan receives TooLong if the prompt does not fit with one passage.

@@ -146,7 +146,7 @@ class Flare:
         return " ".join("".join(probable).split()) if len(probable) < len(tokens) else ""
 
     def _find_stop(self, sentence: str, num_sentences: int, num_tokens: int) -> str:
-        """Return why the chain ends with a sentence, or "" if it goes on."""
+        """Return why the chain ends with a sentence, or "" if it continues."""
         if not sentence:
             return "empty reply"
         if find_answer(sentence) is not None:

@@ -36,7 +36,7 @@ class Ircot:
     sentence.
 
     The prompt of a round shows all passages so far. Of its reply, the first sentence joins the
-    chain. Rules and limits are those of the authors' code: a sentence is searched for without
+    chain. Rules and limits follow the authors' code: a sentence is searched for without
     question words, one that concludes or computes is skipped, and the chain ends with "answer is".
     It also ends where its prompt exceeds the context length with a single passage. Sentences are
     divided by a rule, not by spaCy, and passages are not cut to 350 words.
@@ -136,7 +136,7 @@ class Ircot:
         )
 
     def _find_stop(self, sentence: str, num_sentences: int) -> str:
-        """Return why the chain ends with a sentence, or "" if it goes on."""
+        """Return why the chain ends with a sentence, or "" if it continues."""
         if not sentence:
             return "empty reply"
         if find_answer(sentence) is not None:

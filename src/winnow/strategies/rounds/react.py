@@ -57,7 +57,7 @@ class React:
     """A strategy that lets the reader choose between Search[query], Lookup[word] and
     Finish[answer].
 
-    Rules and limits are those of the authors' code: seven turns of 100 tokens, a second request for
+    Rules and limits follow the authors' code: seven turns of 100 tokens, a second request for
     the action if a reply has none, and no answer without Finish. Search gives passages in place of
     the beginning of a page of Wikipedia, and Lookup the next sentence with a word in the passages
     that were found last. If a prompt exceeds the context length, the oldest passages are left out

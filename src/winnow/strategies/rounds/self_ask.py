@@ -30,7 +30,7 @@ class SelfAsk:
     """A strategy in which the model writes follow-up questions, answers each from what a search
     finds, and then the question.
 
-    Markers and stop strings are those of the paper and of FlashRAG: a reply ends before
+    Markers and stop strings follow the paper and of FlashRAG: a reply ends before
     "Intermediate answer:", the follow-up question is searched for, and what was found takes the
     place of the passages before. "So the final answer is" ends it. A reply without a marker is the
     answer.

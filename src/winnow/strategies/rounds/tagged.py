@@ -1,5 +1,5 @@
-"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which goes on with what
-was found.
+"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which continues with
+what was found.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class TaggedSearch:
     """A strategy for models that reason and write queries between tags, into whose reply the
     results are inserted.
 
-    The reader goes on with its own reply, so that it has to be one that continues replies (on this
+    The reader continues its own reply, so that it has to be one that continues replies (on this
     machine, or vLLM). Tags, numbers of passages and limits of the published models are in
     conf/strategy: search_r1, r1_searcher, search_o1. A query after the last search that is allowed
     is told so; one that was cut is none. If the prompt exceeds the context length, the oldest
@@ -70,7 +70,7 @@ class TaggedSearch:
     default_answer: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, tags that are no pairs, limits
+        """Raise ConfigError for templates without their fields, tags that are not pairs, limits
         below 1, and samples.
         """
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})

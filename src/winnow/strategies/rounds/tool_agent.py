@@ -39,9 +39,9 @@ class ToolAgent:
 
     Calls, results and tools go by the protocol of the server or the chat template of the model, so
     that a model that was trained on it needs no demonstration. After the last search that is
-    allowed, a call is told that no further one is possible. Arguments that are no JSON, an unknown
-    tool and an empty query are told as such, and the agent goes on. If the conversation exceeds the
-    context length, the oldest passages are left out of it.
+    allowed, a call is told that no further one is possible. Arguments that are not JSON, an unknown
+    tool and an empty query are told as such, and the agent continues. If the conversation exceeds
+    the context length, the oldest passages are left out of it.
 
     Args:
         prompt: Templates of the first message, which shows the placed contexts, and of a passage.
@@ -133,8 +133,8 @@ class ToolAgent:
 
 
 def _repair(call: ToolCall, number: int) -> ToolCall:
-    """Return a call as later turns may repeat it: servers refuse arguments that are no JSON object,
-    and calls without id.
+    """Return a call as later turns may repeat it: servers refuse arguments that are not a JSON
+    object, and calls without id.
     """
     try:
         is_object = isinstance(json.loads(call.arguments), dict)

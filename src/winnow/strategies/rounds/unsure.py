@@ -40,8 +40,8 @@ class Unsure:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a threshold that is no probability, and samples, which have no one
-        answer.
+        """Raise ConfigError for a threshold that is not a probability, and samples, which have no
+        one answer.
         """
         if not 0 <= self.threshold <= 1 or self.decoding.samples > 1:
             raise ConfigError(

@@ -46,7 +46,7 @@ class SelfRagLong:
     At each step, every open beam is continued from every passage up to the point where the model
     would retrieve again; the beams with the largest product of segment scores are kept. A segment
     is scored up to where it is cut, and a negative score, which utility can give, counts as 0. In
-    contrast to the published code, a finished beam stays among the others while they go on, and
+    contrast to the published code, a finished beam stays among the others while they continue, and
     utility counts (there, a loop over the tokens of support leaves it out).
 
     Args:
