@@ -1,6 +1,8 @@
 """The Batch API against a server on this machine."""
 
 import json
+import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,13 @@ import pytest
 from msgspec import structs
 
 from tests.readers.batch_cases import plan, reader, request, sweep
+from winnow.artifacts.owners import get_process_name, read_start_time
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
+from winnow.readers import openai_batch_state
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
@@ -40,7 +44,7 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
-        first._send()
+        first._send({})
         outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
         assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
@@ -58,13 +62,33 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
     assert server.received["a"] == 1
 
 
+def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as two shards: neither takes the other's results, for which that one would wait."""
+    server = ChatServer()
+    with server.serve() as url:
+        first, second = reader(url, tmp_path), reader(url, tmp_path)
+        first.submit([request("a")])
+        first._send({})
+        me, other = get_process_name(), f"1-{read_start_time(1)}@{socket.gethostname()}"
+        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: other)
+        second.submit([request("b")])
+        while not (results := second.collect(1.0)):
+            pass
+        assert [one.messages[0].content for one, _ in results] == ["b"]
+        assert not second.collect(0.0)
+        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: me)
+        while not (results := first.collect(1.0)):
+            pass
+        assert [one.messages[0].content for one, _ in results] == ["a"]
+
+
 def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
     """The batch is found by its name; one that was never created is sent again."""
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a")])
-        first._send()
+        first._send({})
         (note,) = (tmp_path / "batches").glob("*.json")
         body = json.loads(note.read_text()) | {"batch": None}
         note.write_text(json.dumps(body))
@@ -82,7 +106,7 @@ def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> No
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
-        first._send()
+        first._send({})
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C", "D"}
     assert server.received == {"a": 1, "b": 1, "c": 1, "d": 1}
@@ -94,7 +118,7 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request(p) for p in "abcdef"])
-        first._send()
+        first._send({})
         second = reader(url, tmp_path)
         second.capacity = 2
         outcomes, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
@@ -154,7 +178,7 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
-        first._send()
+        first._send({})
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan("c")])
         assert driver.stats.executed == 1
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
@@ -172,7 +196,7 @@ def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
     with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request(f"q{n}") for n in range(5)])
-        first._send()
+        first._send({})
         engine = reader(url, tmp_path, Budget(tokens=40))
         outcomes, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
     assert len(outcomes) == 6
@@ -213,14 +237,14 @@ def test_a_failing_batch_loses_no_results_of_another(
         for text in ("a", "b"):
             first = reader(url, tmp_path)
             first.submit([request(text)])
-            first._send()
+            first._send({})
         engine = reader(url, tmp_path)
         poll, notes = engine._poll, sorted((tmp_path / "batches").glob("*"))
 
-        def failing(path: Path) -> object:
+        def failing(path: Path, state: Mapping[str, Any]) -> object:
             if path == notes[1]:
                 raise ReaderError("the server refused")
-            return poll(path)
+            return poll(path, state)
 
         monkeypatch.setattr(engine, "_poll", failing)
         with pytest.raises(ReaderError, match="the server refused"):

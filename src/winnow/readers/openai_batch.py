@@ -4,7 +4,8 @@ A batch outlives the process that created it. Its requests are written to a stat
 are sent. A restarted reader first polls the batches of its state files, and returns all their
 results to the driver, the component that runs strategies. The driver stores the results in the
 ledger whether or not this run requests them. A state file is deleted only after the next call of
-`collect`, which confirms that the results are stored.
+`collect`, which confirms that the results are stored. Batches of a process that still runs, such as
+another shard's, are left to it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
 from winnow.readers.openai_batch_api import BatchApi, GoneError, parse_line
 from winnow.readers.openai_batch_state import (
+    StateFiles,
     pack_request,
     read_packed_requests,
     unpack_request,
-    write_state,
 )
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_errors import ModelMismatchError, RetryableError
@@ -137,9 +138,10 @@ class OpenAIBatchReader(OpenAIEngine):
                 results = self._poll_all()
                 if results or self._delivered:
                     return results
-                if self._error is not None and not self._state_files():
+                states = self._read_states()
+                if self._error is not None and not states:
                     raise self._error
-                self._send()
+                self._send(states)
                 self._next_poll = time.monotonic() + self.poll_seconds
             wait_seconds = min(self._next_poll, deadline) - time.monotonic()
             if wait_seconds > 0:
@@ -154,33 +156,27 @@ class OpenAIBatchReader(OpenAIEngine):
         poll raises the error.
         """
         results: list[tuple[Request, Result | TooLong]] = []
-        for path in self._state_files():
+        for path, state in self._read_states().items():
             try:
-                results += self._poll(path)
+                results += self._poll(path, state)
             except ReaderError:
                 if not results and not self._delivered:
                     raise
                 break
         return results
 
-    def _state_files(self) -> list[Path]:
-        """Return the state files of this model's batches in progress."""
-        paths = (
-            path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered
-        )
-        return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
+    def _read_states(self) -> dict[Path, Mapping[str, Any]]:
+        """Return the states of this process's batches in progress by their files."""
+        states = self._states.read()
+        return {path: state for path, state in states.items() if path not in self._delivered}
 
-    def _send(self) -> None:
+    def _send(self, states: Mapping[Path, Mapping[str, Any]]) -> None:
         """Send the queued requests in one batch, as far as the budget allows. A full queue takes
         one batch after another.
         """
-        if self._max_requests is not None and self._state_files():
+        if self._max_requests is not None and states:
             return
-        keys_in_progress = {
-            key
-            for path in self._state_files()
-            for key in read_packed_requests(json.loads(path.read_text()))
-        }
+        keys_in_progress = {key for state in states.values() for key in read_packed_requests(state)}
         selected: dict[str, Generate] = {}
         for key, pending in self._pending.items():
             if not pending.queued or key in keys_in_progress:
@@ -209,22 +205,21 @@ class OpenAIBatchReader(OpenAIEngine):
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         packed_requests = {key: pack_request(request) for key, request in requests.items()}
-        state = {"engine": self.identity, "name": name, "batch": None, "requests": packed_requests}
-        write_state(path, state)
+        state = {"name": name, "batch": None, "requests": packed_requests}
+        self._states.write(path, state)
         bodies = {key: self.protocol.build_body(request) for key, request in requests.items()}
         batch_id = self._api.create(name, bodies)
-        write_state(path, state | {"batch": batch_id})
+        self._states.write(path, state | {"batch": batch_id})
         _log.warning(
             "Sent %d requests in batch %s. If this process ends, the next run continues it.",
             len(requests),
             batch_id,
         )
 
-    def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
+    def _poll(self, path: Path, state: Mapping[str, Any]) -> list[tuple[Request, Result | TooLong]]:
         """Return the results of a batch if it is finished. Requests without a result are queued
         again.
         """
-        state = json.loads(path.read_text())
         batch_id = state["batch"] or self._api.find(state["name"])
         if batch_id is None:
             _log.warning("Batch %s was never created. Its requests are sent again.", state["name"])
@@ -369,6 +364,11 @@ class OpenAIBatchReader(OpenAIEngine):
                 return Failed(str(error))
             self._error = error
             return None
+
+    @cached_property
+    def _states(self) -> StateFiles:
+        """State files of the batches of this model."""
+        return StateFiles(Path(self.state), self.identity)
 
     @cached_property
     def _api(self) -> BatchApi:

@@ -2,18 +2,105 @@
 paid for.
 """
 
+import fcntl
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from winnow.artifacts.files import write_texts
+from winnow.artifacts.owners import get_process_name, has_ended
+from winnow.errors import ReaderError
 from winnow.keys import find_control_tokens
 from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Message
+
+_SILENCE = 600.0
+"""Seconds after which a batch belongs to nobody if its process, on another host, did not poll it.
+"""
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """State files of the batches that this process polls, because it sent them or because their
+    process has ended.
+
+    A process on another host has ended if it did not poll a batch for ten minutes.
+
+    Args:
+        folder: Folder of the files, which several processes may share.
+        engine: Identity of the engine whose batches they are.
+
+    """
+
+    folder: Path
+    engine: str
+
+    def read(self) -> dict[Path, Mapping[str, Any]]:
+        """Return the states of the batches by their files, in the order in which they were sent.
+        Batches that nobody polls become this process's.
+
+        Raises:
+            ReaderError: If a file is damaged.
+
+        """
+        states: dict[Path, Mapping[str, Any]] = {}
+        for path in sorted(self.folder.glob("*.json")):
+            with suppress(FileNotFoundError):  # its process was given the results
+                state = _parse(path)
+                if state["engine"] == self.engine and self._take(path, state):
+                    states[path] = state
+        return states
+
+    def write(self, path: Path, state: Mapping[str, Any]) -> None:
+        """Write a state file, the only record of a batch that is paid for, atomically."""
+        owned = {**state, "engine": self.engine, "owner": get_process_name()}
+        write_texts(path.parent, {path.name: json.dumps(owned)})
+
+    def _take(self, path: Path, state: Mapping[str, Any]) -> bool:
+        """Return whether a batch is this process's, also if it becomes it now."""
+        if state.get("owner") == get_process_name():
+            os.utime(path)  # for processes on other hosts
+            return True
+        if not _is_free(path, state):
+            return False
+        with self._lock():
+            state = _parse(path)
+            is_free = _is_free(path, state)
+            if is_free:
+                self.write(path, state)
+        return is_free
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keep other processes from taking a batch."""
+        with (self.folder / ".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _parse(path: Path) -> Mapping[str, Any]:
+    """Return the state in a file."""
+    try:
+        state: Mapping[str, Any] = json.loads(path.read_text())
+        return {"engine": state["engine"], **state}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ReaderError(
+            f"{path} is not the state of a batch ({type(error).__name__}). Restore the file, or "
+            f"`rm {path}` to abandon its batch."
+        ) from None
+
+
+def _is_free(path: Path, state: Mapping[str, Any]) -> bool:
+    """Return whether the process of a batch has ended."""
+    ended = has_ended(state.get("owner", ""))
+    return time.time() - path.stat().st_mtime > _SILENCE if ended is None else ended
 
 
 def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -41,8 +128,3 @@ def unpack_request(packed: Mapping[str, Any]) -> Generate:
     messages = tuple(Message(**message) for message in packed["messages"])
     passages = tuple(Passage(**passage) for passage in packed.get("passages", ()))
     return Generate(messages, Decoding(**packed["decoding"]), packed["sample"], passages=passages)
-
-
-def write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state file, the only record of a batch that is paid for, atomically."""
-    write_texts(path.parent, {path.name: json.dumps(state)})
