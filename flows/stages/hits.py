@@ -164,8 +164,9 @@ def _write_texts(
         ranked.update(
             parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist()
         )
+    needed = ranked | gold
     corpus = project.corpus.require() / "passages.parquet"
-    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ranked | gold]
+    passages = [passage for passage in read_passages(corpus) if passage.passage_id in needed]
     unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
     if unknown:
         raise InputError(
