@@ -108,8 +108,9 @@ def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     paths = [f"paths.{name}={tmp_path / name}" for name in ("data", "models")]
     cfg = compose(["corpus=jsonl", "corpus.name=mine", f"corpus.parser.path={passages}", *paths])
     corpus([cfg])
-    module.STAGE.run([cfg])
+    summary = module.STAGE.run([cfg])
     artifact = module.STAGE.resolve_made(Project(cfg))
+    assert list(summary.artifacts) == [artifact.folder]
     lines = [
         json.loads(line) for line in (artifact.folder / "lengths.jsonl").read_text().splitlines()
     ]

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, Self
 
 from hydra.utils import get_class
@@ -135,15 +137,34 @@ def import_component_class(target: str, setting: str = "_target_") -> type:
         setting: Dotted name of the setting, for the message.
 
     Raises:
-        ConfigError: If there is no such class.
+        ConfigError: If there is no such class, or if its module cannot be imported.
 
     """
     try:
         return get_class(target)
     except Exception as error:
-        raise ConfigError(
-            f"{setting}={target!r}: there is no such class ({error}). Correct it in the YAML."
-        ) from error
+        module = target.rpartition(".")[0]
+        if cause := _explain_import_error(module):
+            message = f"{setting}={target!r}: {module} cannot be imported ({cause})."
+        else:
+            message = (
+                f"{setting}={target!r}: there is no such class ({error}). Correct it in the YAML."
+            )
+        raise ConfigError(message) from error
+
+
+def _explain_import_error(module: str) -> str:
+    """Return why a module that exists cannot be imported, or "" if it can, or does not exist."""
+    try:
+        exists = find_spec(module) is not None
+    except (ImportError, ValueError):
+        return ""
+    try:
+        if exists:
+            import_module(module)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def check_component(key: str, node: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from flows.project.artifacts import Project
 from flows.settings.composition import (
     CONF,
     Composed,
@@ -142,8 +143,20 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:
+        if not summary.artifacts and stage.run is not _skip:
+            _check_nothing_made(stage, jobs)
         track_artifacts(Path(target), summary.artifacts)
     return summary
+
+
+def _check_nothing_made(stage: Stage, jobs: Sequence[Settings]) -> None:
+    """Raise ConfigError if a stage made artifacts that its summary does not name."""
+    for artifact in (one for job in jobs for one in stage.resolve(Project(job))):
+        if artifact.is_finished:
+            raise ConfigError(
+                f"--track: the summary of flows.{stage.name} names no artifact, so that DVC would "
+                f"not track {artifact.folder}. Pass artifacts=[folder, ...] to Summary."
+            )
 
 
 def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:

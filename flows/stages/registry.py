@@ -8,6 +8,7 @@ artifacts, what `flows.why`, `winnow gc` and `flows.shards` know of stages, the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from winnow.errors import ConfigError, suggest_name
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
     from flows.project.artifacts import Artifact, Project
     from flows.settings.typed import Settings
     from flows.tools.summary import Summary
+
+
+Shards = Literal["", "parts", "calls"]
+Seeds = Literal["ignored", "each", "one"]
+LastSweep = Literal["", "set", "used"]
+_CHOICES = {
+    "shards": get_args(Shards),
+    "seeds": get_args(Seeds),
+    "last_sweep": get_args(LastSweep),
+}
+_DEFINITION = re.compile(r"^STAGE\b[^=\n]*= Stage\(", re.MULTILINE)
+"""The line of a module that defines a stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +75,26 @@ class Stage:
     reads: tuple[str, ...] = ()
     needs: Callable[[Settings], Iterable[str]] | None = None
     settings: tuple[str, ...] = ()
-    shards: Literal["", "parts", "calls"] = ""
+    shards: Shards = ""
     grid: bool = False
     dry_run: bool = False
-    seeds: Literal["ignored", "each", "one"] = "ignored"
+    seeds: Seeds = "ignored"
     is_optional: bool = False
-    last_sweep: Literal["", "set", "used"] = ""
+    last_sweep: LastSweep = ""
     retries: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a value that its attribute does not take."""
+        for name, expected in _CHOICES.items():
+            if (value := getattr(self, name)) not in expected:
+                raise ConfigError(
+                    f"Stage({self.name}): {name} must be one of {expected}; received {value!r}."
+                )
+        if not isinstance(self.reads, tuple) or not isinstance(self.version, int):
+            raise ConfigError(
+                f"Stage({self.name}): reads must be a tuple of names and version a whole number; "
+                f"received {self.reads!r} and {self.version!r}."
+            )
 
     @property
     def name(self) -> str:
@@ -102,12 +128,30 @@ class Stage:
 def list_stages() -> tuple[Stage, ...]:
     """Return all stages, each after those that it reads."""
     files = sorted(Path(__file__).parents[1].glob("[a-z]*.py"))
-    names = [
-        file.stem for file in files if "\nSTAGE = Stage(" in file.read_text()
-    ]  # the others are slow to import
+    # the others are slow to import
+    names = [file.stem for file in files if _DEFINITION.search(file.read_text())]
     stages: dict[str, Stage] = {name: import_module(f"flows.{name}").STAGE for name in names}
+    for name, stage in stages.items():
+        _check_names(name, stage, names)
     order = TopologicalSorter({name: stage.reads for name, stage in stages.items()}).static_order()
     return tuple(stages[name] for name in order)
+
+
+def _check_names(module: str, stage: Stage, names: Sequence[str]) -> None:
+    """Raise ConfigError if a stage has another name than its module, or reads one that is not a
+    stage.
+    """
+    if stage.name != module:
+        raise ConfigError(
+            f"flows/{module}.py: the function of its stage is named {stage.name!r}. Name it "
+            f"{module!r}."
+        )
+    for name in stage.reads:
+        if name not in names:
+            raise ConfigError(
+                f"flows/{module}.py: reads={stage.reads!r} names {name!r}, which is not a stage."
+                + suggest_name(name, names)
+            )
 
 
 def get_stage(name: str) -> Stage:

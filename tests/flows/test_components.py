@@ -1,8 +1,15 @@
 """Components: classes that settings name, built from them."""
 
+from pathlib import Path
+
 import pytest
 
-from flows.settings.components import NOTHING, Component, iter_components
+from flows.settings.components import (
+    NOTHING,
+    Component,
+    import_component_class,
+    iter_components,
+)
 from winnow.errors import ConfigError
 from winnow.records import Decoding
 
@@ -63,3 +70,14 @@ def test_null_names_no_class() -> None:
     assert not NOTHING
     with pytest.raises(ConfigError, match="A class is needed where the setting is null"):
         NOTHING.build()
+
+
+def test_a_module_that_cannot_be_imported_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The YAML is right, so that the message does not blame it."""
+    (tmp_path / "with_a_mistake.py").write_text("from annotated_types import Gtt\nclass Mine: ...")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = r"with_a_mistake cannot be imported \(ImportError: cannot import name 'Gtt'.*\)\.$"
+    with pytest.raises(ConfigError, match=message):
+        import_component_class("with_a_mistake.Mine")

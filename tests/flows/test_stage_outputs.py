@@ -121,7 +121,10 @@ def test_a_stage_s_output_changes_only_with_its_version(
     prepared("score", *frozen)
     prepared("rank", *PLANNED)
     versions = {stage.name: stage.version for stage in list_stages() if stage.version}
-    assert set(STAGES) == set(versions) - {"index"}
+    assert set(STAGES) == set(versions) - {"index"}, (
+        "Add a stage with a version to STAGES, with a function that returns its output, call it "
+        "above, and record it with RECORD_STAGES=1."
+    )
     made = {
         name: {"version": versions[name], "output": output(tmp_path)}
         for name, output in STAGES.items()

@@ -13,8 +13,11 @@ from flows.project.artifacts import Project, get_version
 from flows.project.models import resolve_joint_models
 from flows.settings.door import compose
 from flows.shards import shards
+from flows.stages.command import execute
 from flows.stages.registry import (
+    _DEFINITION,
     Stage,
+    _check_names,
     get_stage,
     iter_artifacts,
     list_ancestors,
@@ -163,6 +166,54 @@ def test_the_pipeline_trains_a_teacher_before_its_pupil(monkeypatch: pytest.Monk
     ]
     project = Project(compose(["estimator=cross_encoder"]))
     assert get_stage("train_joint").resolve_made(project).key == resolve_joint_models(project).key
+
+
+def _run(_: object) -> Summary:
+    """Run nothing."""
+    return Summary("", [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shards": "part"}, r"Stage\(_run\): shards must be one of .*; received 'part'"),
+        ({"seeds": "eech"}, "seeds must be one of"),
+        ({"last_sweep": "use"}, "last_sweep must be one of"),
+        ({"reads": "corpus"}, "reads must be a tuple of names"),
+        ({"version": "1"}, "version a whole number; received .* '1'"),
+    ],
+)
+def test_an_option_of_a_stage_is_checked(options: dict[str, object], message: str) -> None:
+    """Where the stage is defined."""
+    with pytest.raises(ConfigError, match=message):
+        Stage(_run, **options)  # type: ignore[arg-type]
+
+
+def test_names_of_a_stage_are_checked() -> None:
+    """Its own, which is the module's, and those of the stages that it reads."""
+    with pytest.raises(ConfigError, match=r"flows/run\.py: the function of its stage is .*'_run'"):
+        _check_names("run", Stage(_run), ["corpus"])
+    with pytest.raises(
+        ConfigError, match=r"'corpis', which is not a stage\. Did you mean 'corpus'"
+    ):
+        _check_names("_run", Stage(_run, reads=("corpis",)), ["_run", "corpus"])
+    assert _DEFINITION.search("import x\nSTAGE: Stage = Stage(run)\n")
+    assert not _DEFINITION.search("STAGES = [Stage(run)]")
+
+
+def test_a_stage_names_the_artifacts_that_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise DVC would track an empty folder. A stage that made none has none to name."""
+    monkeypatch.chdir(tmp_path)
+    stage, settings = Stage(_run, resolve=lambda project: [project.corpus]), compose([])
+    assert execute(stage, [settings], "tracked/run").rows == []
+    artifact = Project(settings).corpus
+    artifact.folder.mkdir(parents=True)
+    artifact.finish(0)
+    with pytest.raises(ConfigError, match=r"flows\._run names no artifact.*track data/corpus/"):
+        execute(stage, [settings], "tracked/run")
+    assert execute(stage, [settings.replace(dry_run=True)], "tracked/run").rows == []
 
 
 def test_ancestors_are_in_their_order() -> None:

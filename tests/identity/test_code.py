@@ -14,8 +14,10 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from tests.identity.projects import MAIN, TOOLS, Project
+from winnow.errors import ConfigError
 from winnow.identity import code, source
 from winnow.identity.code import compute_module_digests, get_ledger_identity, get_revision
+from winnow.strategies.post_fusion import PostFusion
 from winnow.testing import ScriptedReader
 
 
@@ -169,3 +171,15 @@ def test_an_engine_outside_winnow_has_its_source_in_the_ledger_s_identity() -> N
         pass
 
     assert get_ledger_identity(Mine(identity="x")).startswith("x/revision-source-")
+
+
+@pytest.mark.parametrize("revision", ["one", 1.5, None])
+def test_a_revision_is_a_whole_number(revision: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything else is refused by the name of its class; none at all is keyed by the code."""
+    monkeypatch.setattr(PostFusion, "revision", revision)
+    if revision is None:
+        assert str(get_revision(PostFusion)).startswith("source-")
+        return
+    message = f"post_fusion.PostFusion: revision must be a whole number.*received {revision!r}"
+    with pytest.raises(ConfigError, match=message):
+        get_revision(PostFusion)

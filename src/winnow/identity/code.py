@@ -42,12 +42,17 @@ def get_revision(component: type) -> int | str:
 
     Raises:
         ConfigError: If the class is in no source file, for example because it was defined in a
-            notebook.
+            notebook, or if its revision is not a whole number.
 
     """
     declared = component.__dict__.get("revision")
     if declared is not None and is_in_winnow(component.__module__):
-        return int(declared)
+        if not isinstance(declared, int):
+            raise ConfigError(
+                f"{component.__module__}.{component.__qualname__}: revision must be a whole "
+                f"number, as in `revision: ClassVar[int] = 1`; received {declared!r}."
+            )
+        return declared
     digest = hashlib.sha256()
     for base in component.__mro__:
         base_revision = base.__dict__.get("revision")

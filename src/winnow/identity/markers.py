@@ -104,8 +104,9 @@ def read_annotations(component: type) -> Mapping[str, Any]:
     """Return the annotations of a component's parameters by name.
 
     Raises:
-        ConfigError: If an annotation cannot be resolved, if a parameter that looks like a path has
-            no marker, or if the class has an attribute that looks like a declaration but is none.
+        ConfigError: If an annotation cannot be resolved or has a marker that is not one, if a
+            parameter that looks like a path has no marker, or if the class has an attribute that
+            looks like a declaration but is none.
 
     """
     _check_declarations(component)
@@ -115,11 +116,11 @@ def read_annotations(component: type) -> Mapping[str, Any]:
         if isinstance(annotation, str):
             annotation = _resolve_annotation(component, name, annotation)
         annotations[name] = None if annotation is inspect.Parameter.empty else annotation
-        if (
-            not name.startswith("_")
-            and _looks_like_path(name, annotation)
-            and not _find_markers(annotation)
-        ):
+        try:
+            markers = _find_markers(annotation)
+        except ConfigError as error:
+            raise ConfigError(f"{_get_name(component)}: the parameter {name!r}: {error}") from None
+        if not name.startswith("_") and _looks_like_path(name, annotation) and not markers:
             raise ConfigError(
                 f"{_get_name(component)}: the parameter {name!r} looks like a path, but its "
                 "annotation does not say what it names. Annotate it as Annotated[..., "
@@ -171,11 +172,7 @@ def _find_markers(annotation: Any) -> list[Marker]:
     """Return the markers of an annotation, also within a union; a marker without parentheses is the
     same as with them.
     """
-    own = [
-        item() if isinstance(item, type) else item
-        for item in getattr(annotation, "__metadata__", ())
-        if _is_marker(item)
-    ]
+    own = [_build(item) for item in getattr(annotation, "__metadata__", ()) if _is_marker(item)]
     return [
         *own,
         *(
@@ -187,7 +184,26 @@ def _find_markers(annotation: Any) -> list[Marker]:
     ]
 
 
+def _build(item: Any) -> Marker:
+    """Return a marker, also of its class or its name alone.
+
+    Raises:
+        ConfigError: If the marker needs a reason, or is written as a text.
+
+    """
+    if isinstance(item, str):
+        raise ConfigError(f"the marker {item!r} is a text; write it without quotation marks.")
+    if item in (SpeedOnly, NotAFile):
+        raise ConfigError(
+            f'the marker {item.__name__} needs a reason, as in {item.__name__}("why").'
+        )
+    marker: Marker = item() if isinstance(item, type) else item
+    return marker
+
+
 def _is_marker(item: Any) -> bool:
+    if isinstance(item, str):
+        return item.partition("(")[0] in {marker.__name__ for marker in _MARKERS}
     return isinstance(item, _MARKERS) or (isinstance(item, type) and issubclass(item, _MARKERS))
 
 
