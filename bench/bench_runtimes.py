@@ -26,6 +26,9 @@ from msgspec import structs
 
 from bench._measure import measure_matmul_rate, scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
+from flows.project.artifacts import Project
+from flows.project.models import resolve_trained_reader
+from flows.settings.door import compose
 from winnow.modeling.devices import resolve_dtype
 from winnow.modeling.loading import load_causal_lm
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties
@@ -37,7 +40,9 @@ from winnow.requests import Generate, Generation, Likelihood, Message, Request, 
 
 def find_model() -> str:
     """Return the reader that the quick start fine-tuned, or the one that it started from."""
-    return str(next((ROOT / "models/reader").glob("smollm2_tuned-*"), MODEL))
+    settings = compose(["experiment=quick_start"])
+    tuned = resolve_trained_reader(Project(settings), settings.reader, settings.prompt)
+    return str((ROOT / tuned.folder if tuned.is_finished else Path(MODEL)).resolve())
 
 
 def open_reader(runtime: str, dtype: str) -> LocalReader:

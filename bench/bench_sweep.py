@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench._measure import read_peak_gigabytes, scale
@@ -27,6 +27,7 @@ from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.driver.run import Driver
+from winnow.driver.stats import RunStats
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import build_engine_map
@@ -47,22 +48,22 @@ QUESTIONS, PASSAGES, DEPTH, K, CELLS = scale(100_000, 20), scale(100_000, 40), 2
 WORDS = [f"word{number}" for number in range(2000)]
 
 
-def prepare(folder: Path) -> None:
-    """Write the questions, their rankings and the predictions of the cells of the report."""
+def write_rankings(folder: Path, questions: int, passages: int, depth: int) -> list[Question]:
+    """Write questions, passages of 100 words and random rankings, and return the questions."""
     rng = random.Random(13)
-    questions = [
+    asked = [
         Question(
             f"question-{n}", f"Question {n}?", (rng.choice(WORDS), "another answer"), split="test"
         )
-        for n in range(QUESTIONS)
+        for n in range(questions)
     ]
-    parquet.write(folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(questions))
-    passages = (
-        Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100))) for n in range(PASSAGES)
+    parquet.write(folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(asked))
+    texts = (
+        Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100))) for n in range(passages)
     )
     (folder / "retrieval").mkdir()
     parquet.write(
-        folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(passages)
+        folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(texts)
     )
     hits = (
         {
@@ -72,10 +73,17 @@ def prepare(folder: Path) -> None:
             "score": 1 / rank,
             "has_answer": not passage % 9,
         }
-        for question in questions
-        for rank, passage in enumerate(rng.sample(range(PASSAGES), DEPTH), start=1)
+        for question in asked
+        for rank, passage in enumerate(rng.sample(range(passages), depth), start=1)
     )
     parquet.write(folder / "retrieval/contexts.parquet", contracts.RETRIEVAL, hits)
+    return asked
+
+
+def prepare(folder: Path) -> None:
+    """Write the questions, their rankings and the predictions of the cells of the report."""
+    questions = write_rankings(folder, QUESTIONS, PASSAGES, DEPTH)
+    rng = random.Random(7)
     for number in range(CELLS):
         spec = make_spec(
             folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved")
@@ -128,9 +136,22 @@ def make_spec(folder: Path, name: str, labels: CellLabels) -> CellSpec:
 def sweep(folder: Path, label: str) -> None:
     """Run two strategies with the ledger, and print the rate of results."""
     names = ("concatenation", "post_fusion")
-    cells = load_cells(
+    specs = [
         make_spec(folder, f"{label} {name}", CellLabels(name, K, "retrieved")) for name in names
+    ]
+    started = time.perf_counter()
+    stats = answer(folder, specs)
+    seconds = time.perf_counter() - started
+    print(
+        f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} "
+        f"made, {seconds:.0f} s, {stats.requests / seconds:.0f} results/s, peak memory "
+        f"{read_peak_gigabytes():.2f} GB"
     )
+
+
+def answer(folder: Path, specs: Iterable[CellSpec]) -> RunStats:
+    """Answer the questions of cells with a reader that answers at once, and return the counts."""
+    cells = load_cells(specs)
     with SqliteStore(folder / "ledger.sqlite") as ledger:
         driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
 
@@ -140,15 +161,8 @@ def sweep(folder: Path, label: str) -> None:
         def finish(cell: LoadedCell, rows: int) -> None:
             write_manifest(cell.spec.folder, key=cell.spec.key, settings={}, rows=rows)
 
-        started = time.perf_counter()
         run_cells(cells, run_jobs, finish)
-        seconds = time.perf_counter() - started
-    stats = driver.stats
-    print(
-        f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} "
-        f"made, {seconds:.0f} s, {stats.requests / seconds:.0f} results/s, peak memory "
-        f"{read_peak_gigabytes():.2f} GB"
-    )
+    return driver.stats
 
 
 def report(folder: Path, _: str) -> None:
