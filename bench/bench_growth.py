@@ -175,7 +175,9 @@ def draw(rows: Sequence[dict[str, object]], file: Path) -> None:
     """Save a plot of time and one of memory for each series."""
     import altair as alt
 
-    scale_, axis = alt.Scale(type="log"), alt.Axis(tickCount=4, format="~s")
+    log = alt.Scale(type="log")
+    sizes = alt.Axis(tickCount=4, format="~s", grid=False)
+    amounts = alt.Axis(tickCount=4, format="~g", grid=False)
 
     def plot(title: str, column: str, label: str) -> Any:
         own = [row for row in rows if row["series"] == title]
@@ -184,8 +186,8 @@ def draw(rows: Sequence[dict[str, object]], file: Path) -> None:
             alt.Chart(alt.InlineData(values=own), title=title, width=220, height=140)
             .mark_line(point=True)
             .encode(
-                alt.X("size:Q", scale=scale_, axis=axis, title=unit),
-                alt.Y(f"{column}:Q", scale=scale_, axis=axis, title=label),
+                alt.X("size:Q", scale=log, axis=sizes, title=unit),
+                alt.Y(f"{column}:Q", scale=log, axis=amounts, title=label),
             )
         )
 
