@@ -39,7 +39,7 @@ def test_a_request_has_its_key_again(tmp_path: Path) -> None:
     packed = {
         compute_request_key("m", request).hex(): pack_request(request) for request in requests
     }
-    files = StateFiles(tmp_path, "m")
+    files = StateFiles(tmp_path, "m", 600)
     files.write(tmp_path / "state.json", {"requests": packed})
     (state,) = files.read().values()
     read = read_packed_requests(state)
@@ -55,10 +55,10 @@ def test_a_batch_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     """Another process's batch is left to it while it runs, and taken over when it has ended. A
     process on another host has ended if it did not poll for ten minutes.
     """
-    files, path = StateFiles(tmp_path, "m"), tmp_path / "a.json"
+    files, path = StateFiles(tmp_path, "m", 600), tmp_path / "a.json"
     files.write(path, {"name": "a"})
     assert list(files.read()) == [path]
-    assert StateFiles(tmp_path, "other model").read() == {}
+    assert StateFiles(tmp_path, "other model", 600).read() == {}
     with subprocess.Popen(["sleep", "60"]) as process:
         started = read_start_time(process.pid)
         owner = f"{process.pid}-{started}@{socket.gethostname()}"
@@ -84,4 +84,4 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         with pytest.raises(
             ReaderError, match=r"a\.json is not the state of a batch .*`rm .*a\.json`"
         ):
-            StateFiles(tmp_path, "m").read()
+            StateFiles(tmp_path, "m", 600).read()

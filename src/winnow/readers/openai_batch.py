@@ -368,7 +368,9 @@ class OpenAIBatchReader(OpenAIEngine):
     @cached_property
     def _states(self) -> StateFiles:
         """State files of the batches of this model."""
-        return StateFiles(Path(self.state), self.identity)
+        # a poll may wait for a failing server as long as it has patience
+        silence = 10 * self.poll_seconds + 2 * self.patience
+        return StateFiles(Path(self.state), self.identity, silence)
 
     @cached_property
     def _api(self) -> BatchApi:

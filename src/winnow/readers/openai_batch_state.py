@@ -21,26 +21,22 @@ from winnow.keys import find_control_tokens
 from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Message
 
-_SILENCE = 600.0
-"""Seconds after which a batch belongs to nobody if its process, on another host, did not poll it.
-"""
-
 
 @dataclass(frozen=True)
 class StateFiles:
     """State files of the batches that this process polls, because it sent them or because their
     process has ended.
 
-    A process on another host has ended if it did not poll a batch for ten minutes.
-
     Args:
         folder: Folder of the files, which several processes may share.
         engine: Identity of the engine whose batches they are.
+        silence: Seconds without a poll after which a process on another host counts as ended.
 
     """
 
     folder: Path
     engine: str
+    silence: float
 
     def read(self) -> dict[Path, Mapping[str, Any]]:
         """Return the states of the batches by their files, in the order in which they were sent.
@@ -53,8 +49,8 @@ class StateFiles:
         states: dict[Path, Mapping[str, Any]] = {}
         for path in sorted(self.folder.glob("*.json")):
             with suppress(FileNotFoundError):  # its process was given the results
-                state = _parse(path)
-                if state["engine"] == self.engine and self._take(path, state):
+                state = self._take(path)
+                if state is not None:
                     states[path] = state
         return states
 
@@ -63,19 +59,29 @@ class StateFiles:
         owned = {**state, "engine": self.engine, "owner": get_process_name()}
         write_texts(path.parent, {path.name: json.dumps(owned)})
 
-    def _take(self, path: Path, state: Mapping[str, Any]) -> bool:
-        """Return whether a batch is this process's, also if it becomes it now."""
+    def _take(self, path: Path) -> Mapping[str, Any] | None:
+        """Return the state of a batch that is this process's, also if it becomes it now, or None
+        for another one.
+        """
+        state = _parse(path)
+        if state["engine"] != self.engine:
+            return None
         if state.get("owner") == get_process_name():
             os.utime(path)  # for processes on other hosts
-            return True
-        if not _is_free(path, state):
-            return False
+            return state
+        if not self._is_free(path, state):
+            return None
         with self._lock():
-            state = _parse(path)
-            is_free = _is_free(path, state)
-            if is_free:
-                self.write(path, state)
-        return is_free
+            state = _parse(path)  # its process may have written the batch's id before it ended
+            if not self._is_free(path, state):
+                return None
+            self.write(path, state)
+        return state
+
+    def _is_free(self, path: Path, state: Mapping[str, Any]) -> bool:
+        """Return whether the process of a batch has ended."""
+        ended = has_ended(state.get("owner", ""))
+        return time.time() - path.stat().st_mtime > self.silence if ended is None else ended
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -95,12 +101,6 @@ def _parse(path: Path) -> Mapping[str, Any]:
             f"{path} is not the state of a batch ({type(error).__name__}). Restore the file, or "
             f"`rm {path}` to abandon its batch."
         ) from None
-
-
-def _is_free(path: Path, state: Mapping[str, Any]) -> bool:
-    """Return whether the process of a batch has ended."""
-    ended = has_ended(state.get("owner", ""))
-    return time.time() - path.stat().st_mtime > _SILENCE if ended is None else ended
 
 
 def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
