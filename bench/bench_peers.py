@@ -233,6 +233,9 @@ def run_peer(
 def main() -> None:
     """Measure every task with Winnow and its peers, and print the ratios."""
     model = find_model()
+    if model.endswith(".gguf") or not list((ROOT / "data/corpus").glob("vital-*")):
+        print("Skipped: needs the quick start's passages and fine-tuned reader. Run `make demo`.")
+        return
     peers = ["transformers", *(["flashrag"] if os.environ.get("FLASHRAG") else [])]
     with tempfile.TemporaryDirectory() as name:
         files = Path(name)
