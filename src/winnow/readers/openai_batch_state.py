@@ -80,7 +80,9 @@ class StateFiles:
 
     def _is_free(self, path: Path, state: Mapping[str, Any]) -> bool:
         """Return whether the process of a batch has ended."""
-        ended = has_ended(state.get("owner", ""))
+        if "owner" not in state:
+            return True
+        ended = has_ended(state["owner"])
         return time.time() - path.stat().st_mtime > self.silence if ended is None else ended
 
     @contextmanager
