@@ -82,6 +82,30 @@ def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.Monkey
         assert [one.messages[0].content for one, _ in results] == ["a"]
 
 
+def test_what_another_process_paid_for_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard that was started again may find its batch with another one, which polls it. What that
+    one took without this ledger's knowledge is sent again, and not waited for without end.
+    """
+    server = ChatServer()
+    with server.serve() as url:
+        first, second = reader(url, tmp_path), reader(url, tmp_path)
+        first.submit([request("a")])
+        first._send({})
+        other = f"1-{read_start_time(1)}@{socket.gethostname()}"
+        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: other)
+        second.submit([request("a")])
+        assert not second.collect(0.1)
+        assert len(server._batches) == 1
+        for path in (tmp_path / "batches").glob("*.json"):
+            path.unlink()
+        while not (results := second.collect(1.0)):
+            pass
+        assert [one.messages[0].content for one, _ in results] == ["a"]
+        assert len(server._batches) == 2
+
+
 def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
     """The batch is found by its name; one that was never created is sent again."""
     server = ChatServer()

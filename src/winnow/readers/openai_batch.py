@@ -46,7 +46,6 @@ class _PendingRequest:
 
     Attributes:
         request: Original request.
-        queued: Whether the request waits to be sent. Otherwise, a batch in progress contains it.
         attempts: Number of batches in which the request was sent.
         reserved: Usage that is reserved in the budget, or None if the request is not in a batch of
             this run.
@@ -54,7 +53,6 @@ class _PendingRequest:
     """
 
     request: Generate
-    queued: bool = True
     attempts: int = 0
     reserved: Usage | None = None
 
@@ -135,10 +133,10 @@ class OpenAIBatchReader(OpenAIEngine):
         deadline = time.monotonic() + timeout
         while True:
             if time.monotonic() >= self._next_poll:
-                results = self._poll_all()
+                states = self._states.read()
+                results = self._poll_all(states)
                 if results or self._delivered:
                     return results
-                states = self._read_states()
                 if self._error is not None and not states:
                     raise self._error
                 self._send(states)
@@ -149,14 +147,16 @@ class OpenAIBatchReader(OpenAIEngine):
             if time.monotonic() >= deadline:
                 return []
 
-    def _poll_all(self) -> list[tuple[Request, Result | TooLong]]:
+    def _poll_all(
+        self, states: Mapping[Path, Mapping[str, Any]]
+    ) -> list[tuple[Request, Result | TooLong]]:
         """Poll every batch and return their results.
 
         If polling a batch fails, the results of the batches before it are returned first. The next
         poll raises the error.
         """
         results: list[tuple[Request, Result | TooLong]] = []
-        for path, state in self._read_states().items():
+        for path, state in states.items():
             try:
                 results += self._poll(path, state)
             except ReaderError:
@@ -165,22 +165,18 @@ class OpenAIBatchReader(OpenAIEngine):
                 break
         return results
 
-    def _read_states(self) -> dict[Path, Mapping[str, Any]]:
-        """Return the states of this process's batches in progress by their files."""
-        states = self._states.read()
-        return {path: state for path, state in states.items() if path not in self._delivered}
-
     def _send(self, states: Mapping[Path, Mapping[str, Any]]) -> None:
-        """Send the queued requests in one batch, as far as the budget allows. A full queue takes
-        one batch after another.
+        """Send the requests that no batch in progress contains in one batch, as far as the budget
+        allows. A full queue takes one batch after another.
         """
         if self._max_requests is not None and states:
             return
         keys_in_progress = {key for state in states.values() for key in read_packed_requests(state)}
+        if not self._pending.keys() <= keys_in_progress:
+            keys_in_progress |= self._states.read_other_keys()
         selected: dict[str, Generate] = {}
         for key, pending in self._pending.items():
-            if not pending.queued or key in keys_in_progress:
-                pending.queued = False
+            if key in keys_in_progress:
                 continue
             max_usage = estimate_max_usage(pending.request)
             if self._max_requests is not None and len(selected) == self._max_requests:
@@ -188,11 +184,7 @@ class OpenAIBatchReader(OpenAIEngine):
             if self._error is not None or not self.spending.reserve(max_usage):
                 self._error = self._error or self.spending.build_budget_error()
                 break
-            pending.queued, pending.reserved, pending.attempts = (
-                False,
-                max_usage,
-                pending.attempts + 1,
-            )
+            pending.reserved, pending.attempts = max_usage, pending.attempts + 1
             selected[key] = pending.request
         if selected:
             self._create_batch(selected)
@@ -217,7 +209,7 @@ class OpenAIBatchReader(OpenAIEngine):
         )
 
     def _poll(self, path: Path, state: Mapping[str, Any]) -> list[tuple[Request, Result | TooLong]]:
-        """Return the results of a batch if it is finished. Requests without a result are queued
+        """Return the results of a batch if it is finished. Requests without a result are sent
         again.
         """
         batch_id = state["batch"] or self._api.find(state["name"])
@@ -278,8 +270,8 @@ class OpenAIBatchReader(OpenAIEngine):
     ) -> list[tuple[Request, Result | TooLong]]:
         """Commit the usage of a finished batch and return its results.
 
-        Requests without a result are queued again. If one was sent `_MAX_ATTEMPTS` times, the
-        reader stops.
+        Requests without a result are sent again. If one was sent `_MAX_ATTEMPTS` times, the reader
+        stops.
         """
         self._delivered.append(path)
         results: list[tuple[Request, Result | TooLong]] = []
@@ -295,9 +287,7 @@ class OpenAIBatchReader(OpenAIEngine):
                     (unpack_request(packed) if pending is None else pending.request, result)
                 )
                 self._pending.pop(key, None)
-            elif pending is not None and pending.attempts < _MAX_ATTEMPTS:
-                pending.queued = True
-            elif pending is not None and self._error is None:
+            elif pending is not None and pending.attempts >= _MAX_ATTEMPTS and self._error is None:
                 self._error = ReaderError(
                     f"A request was sent in {_MAX_ATTEMPTS} batches and received no reply. "
                     "Finished calls are in the ledger. Run the command again to send the request "

@@ -54,6 +54,18 @@ class StateFiles:
                     states[path] = state
         return states
 
+    def read_other_keys(self) -> set[str]:
+        """Return the keys of the requests in batches that other processes poll, which are paid
+        for.
+        """
+        keys: set[str] = set()
+        for path in self.folder.glob("*.json"):
+            with suppress(FileNotFoundError):
+                state = _parse(path)
+                if state["engine"] == self.engine and not _is_own(state):
+                    keys |= read_packed_requests(state).keys()
+        return keys
+
     def write(self, path: Path, state: Mapping[str, Any]) -> None:
         """Write a state file, the only record of a batch that is paid for, atomically."""
         owned = {**state, "engine": self.engine, "owner": get_process_name()}
@@ -66,7 +78,7 @@ class StateFiles:
         state = _parse(path)
         if state["engine"] != self.engine:
             return None
-        if state.get("owner") == get_process_name():
+        if _is_own(state):
             os.utime(path)  # for processes on other hosts
             return state
         if not self._is_free(path, state):
@@ -91,6 +103,11 @@ class StateFiles:
         with (self.folder / ".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _is_own(state: Mapping[str, Any]) -> bool:
+    """Return whether this process polls a batch."""
+    return state.get("owner") == get_process_name()
 
 
 def _parse(path: Path) -> Mapping[str, Any]:
