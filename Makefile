@@ -57,7 +57,7 @@ docs: .venv/installed-$(EXTRA)
 
 bench: .venv/installed-$(EXTRA)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev,bench]"
-	for file in bench/bench_*.py; do python -m bench.$$(basename $$file .py) || exit 1; done
+	for name in $(basename $(notdir $(wildcard bench/bench_*.py))); do python -m bench.$$name || exit 1; done
 
 .venv/installed-$(EXTRA): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; set PYTHON=...")'

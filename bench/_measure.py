@@ -17,7 +17,7 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import Engine, build_engine_map
 from winnow.requests import Plan, Request, Result
 
-STATUS = Path("/proc/self/status")
+_STATUS = Path("/proc/self/status")
 
 
 def scale(number: int, minimum: int = 1) -> int:
@@ -34,8 +34,8 @@ def read_peak_gigabytes(of: int = resource.RUSAGE_SELF) -> float:
     The system counts the memory of the process that started another one as the other one's, too, so
     that the peak of this process is read from /proc.
     """
-    if of == resource.RUSAGE_SELF and STATUS.is_file():
-        (line,) = (text for text in STATUS.read_text().splitlines() if text.startswith("VmHWM"))
+    if of == resource.RUSAGE_SELF and _STATUS.is_file():
+        (line,) = (text for text in _STATUS.read_text().splitlines() if text.startswith("VmHWM"))
         return int(line.split()[1]) / 2**20
     return resource.getrusage(of).ru_maxrss / 2**20
 

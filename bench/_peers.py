@@ -31,7 +31,7 @@ def open_bm25s(spec: dict[str, Any]) -> Search:
     import bm25s
     import Stemmer
 
-    passages = [json.loads(line) for line in Path(spec["corpus"]).read_text().splitlines()]
+    passages = _read_passages(spec)
     stemmer = Stemmer.Stemmer("english")
     texts = [f"{passage['title']} {passage['text']}" for passage in passages]
     index = bm25s.BM25()
@@ -39,8 +39,8 @@ def open_bm25s(spec: dict[str, Any]) -> Search:
 
     def search(questions: Sequence[str], k: int) -> Sequence[Sequence[Passage]]:
         tokens = bm25s.tokenize(list(questions), stemmer=stemmer, show_progress=False)
-        found = index.retrieve(tokens, k=k, return_as="documents", show_progress=False)
-        return [[passages[number] for number in row] for row in found]
+        rows = index.retrieve(tokens, k=k, return_as="documents", show_progress=False)
+        return [[passages[number] for number in row] for row in rows]
 
     return search
 
@@ -57,7 +57,7 @@ def open_tantivy(spec: dict[str, Any]) -> Search:
     folder = Path(spec["answers"]).parent / "tantivy"
     folder.mkdir()
     index = tantivy.Index(schema.build(), path=str(folder))
-    passages = [json.loads(line) for line in Path(spec["corpus"]).read_text().splitlines()]
+    passages = _read_passages(spec)
     writer = index.writer()
     for number, passage in enumerate(passages):
         text = f"{passage['title']} {passage['text']}"
@@ -147,8 +147,8 @@ def open_flashrag(spec: dict[str, Any]) -> tuple[Search, Generate]:
     retriever, generator = get_retriever(config), get_generator(config)
 
     def search(questions: Sequence[str], k: int) -> Sequence[Sequence[Passage]]:
-        found: Sequence[Sequence[Passage]] = retriever.batch_search(list(questions), num=k)
-        return found
+        rankings: Sequence[Sequence[Passage]] = retriever.batch_search(list(questions), num=k)
+        return rankings
 
     def generate(prompts: Sequence[str]) -> Sequence[str]:
         replies: Sequence[str] = generator.generate(
@@ -157,6 +157,11 @@ def open_flashrag(spec: dict[str, Any]) -> tuple[Search, Generate]:
         return replies
 
     return search, generate
+
+
+def _read_passages(spec: dict[str, Any]) -> list[Passage]:
+    """Return the passages of the corpus."""
+    return [json.loads(line) for line in Path(spec["corpus"]).read_text().splitlines()]
 
 
 def _apply_template(tokenizer: Any, prompt: str) -> str:
@@ -199,10 +204,9 @@ class Cells:
         if strategy == "pf_concat":
             return self._choose(questions, rankings, self._answer_each(questions, rankings))
         answers = self._concatenate(questions, rankings)
-        open_ = [number for number, answer in enumerate(answers) if _is_unknown(answer)]
-        asked, shown = [questions[n] for n in open_], [rankings[n] for n in open_]
-        further = self._fuse(self._answer_each(asked, shown))
-        for number, answer in zip(open_, further, strict=True):
+        rest = [number for number, answer in enumerate(answers) if _is_unknown(answer)]
+        replies = self._answer_each([questions[n] for n in rest], [rankings[n] for n in rest])
+        for number, answer in zip(rest, self._fuse(replies), strict=True):
             answers[number] = answer
         return answers
 
@@ -230,8 +234,12 @@ class Cells:
         """Return the most frequent known reply of each question, or of several the one of the
         best-ranked passage.
         """
-        votes = [Counter(one for one in own if not _is_unknown(one)) for own in replies]
-        return [one.most_common(1)[0][0] if one else "unknown" for one in votes]
+        answers = []
+        for own in replies:
+            votes = Counter(reply.lower() for reply in own if not _is_unknown(reply))
+            winner = votes.most_common(1)[0][0] if votes else "unknown"
+            answers.append(next((one for one in own if one.lower() == winner), "unknown"))
+        return answers
 
     def _choose(
         self,
@@ -242,12 +250,20 @@ class Cells:
         """Show the passages with a known reply and these replies in one prompt."""
         prompts = {}
         for number, own in enumerate(replies):
-            known = [n for n, reply in enumerate(own) if not _is_unknown(reply)]
-            if known:
-                kept = [rankings[number][n] for n in known]
-                candidates = {own[n].lower(): own[n] for n in reversed(known)}
-                names = "; ".join(reversed(candidates.values()))
-                prompts[number] = self._render(questions[number], kept, names)
+            pairs = [
+                (reply, passage)
+                for reply, passage in zip(own, rankings[number], strict=True)
+                if not _is_unknown(reply)
+            ]
+            candidates: dict[str, str] = {}
+            for reply, _ in pairs:
+                candidates.setdefault(reply.lower(), reply)
+            if pairs:
+                prompts[number] = self._render(
+                    questions[number],
+                    [passage for _, passage in pairs],
+                    "; ".join(candidates.values()),
+                )
         answers = dict(zip(prompts, self._reply(list(prompts.values())), strict=True))
         return [answers.get(number, "unknown") for number in range(len(questions))]
 

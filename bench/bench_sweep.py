@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench._measure import read_peak_gigabytes, scale
@@ -48,22 +48,25 @@ QUESTIONS, PASSAGES, DEPTH, K, CELLS = scale(100_000, 20), scale(100_000, 40), 2
 WORDS = [f"word{number}" for number in range(2000)]
 
 
-def write_rankings(folder: Path, questions: int, passages: int, depth: int) -> list[Question]:
+def write_rankings(
+    folder: Path, num_questions: int, num_passages: int, depth: int
+) -> list[Question]:
     """Write questions, passages of 100 words and random rankings, and return the questions."""
     rng = random.Random(13)
-    asked = [
+    questions = [
         Question(
             f"question-{n}", f"Question {n}?", (rng.choice(WORDS), "another answer"), split="test"
         )
-        for n in range(questions)
+        for n in range(num_questions)
     ]
-    parquet.write(folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(asked))
-    texts = (
-        Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100))) for n in range(passages)
+    parquet.write(folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(questions))
+    passages = (
+        Passage(str(n), f"Title {n}", " ".join(rng.choices(WORDS, k=100)))
+        for n in range(num_passages)
     )
     (folder / "retrieval").mkdir()
     parquet.write(
-        folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(texts)
+        folder / "retrieval/passages.parquet", contracts.CORPUS, build_passage_rows(passages)
     )
     hits = (
         {
@@ -73,11 +76,11 @@ def write_rankings(folder: Path, questions: int, passages: int, depth: int) -> l
             "score": 1 / rank,
             "has_answer": not passage % 9,
         }
-        for question in asked
-        for rank, passage in enumerate(rng.sample(range(passages), depth), start=1)
+        for question in questions
+        for rank, passage in enumerate(rng.sample(range(num_passages), depth), start=1)
     )
     parquet.write(folder / "retrieval/contexts.parquet", contracts.RETRIEVAL, hits)
-    return asked
+    return questions
 
 
 def prepare(folder: Path) -> None:
@@ -136,11 +139,11 @@ def make_spec(folder: Path, name: str, labels: CellLabels) -> CellSpec:
 def sweep(folder: Path, label: str) -> None:
     """Run two strategies with the ledger, and print the rate of results."""
     names = ("concatenation", "post_fusion")
-    specs = [
+    cells = load_cells(
         make_spec(folder, f"{label} {name}", CellLabels(name, K, "retrieved")) for name in names
-    ]
+    )
     started = time.perf_counter()
-    stats = answer(folder, specs)
+    stats = answer(folder, cells)
     seconds = time.perf_counter() - started
     print(
         f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} "
@@ -149,9 +152,8 @@ def sweep(folder: Path, label: str) -> None:
     )
 
 
-def answer(folder: Path, specs: Iterable[CellSpec]) -> RunStats:
+def answer(folder: Path, cells: Sequence[LoadedCell]) -> RunStats:
     """Answer the questions of cells with a reader that answers at once, and return the counts."""
-    cells = load_cells(specs)
     with SqliteStore(folder / "ledger.sqlite") as ledger:
         driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
 
