@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any, Self
 
 from hydra.utils import get_class
@@ -156,12 +155,10 @@ def import_component_class(target: str, setting: str = "_target_") -> type:
 def _explain_import_error(module: str) -> str:
     """Return why a module that exists cannot be imported, or "" if it can, or does not exist."""
     try:
-        exists = find_spec(module) is not None
-    except (ImportError, ValueError):
-        return ""
-    try:
-        if exists:
-            import_module(module)
+        import_module(module)
+    except ModuleNotFoundError as error:
+        is_missing = f"{module}.".startswith(f"{error.name}.")
+        return "" if is_missing else f"{type(error).__name__}: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""

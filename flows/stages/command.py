@@ -143,7 +143,7 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:
-        if not summary.artifacts and stage.run is not _skip:
+        if not summary.artifacts and stage.run is not _skip and jobs[0].shard is None:
             _check_nothing_made(stage, jobs)
         track_artifacts(Path(target), summary.artifacts)
     return summary

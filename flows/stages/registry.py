@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 Shards = Literal["", "parts", "calls"]
 Seeds = Literal["ignored", "each", "one"]
 LastSweep = Literal["", "set", "used"]
-_CHOICES = {
-    "shards": get_args(Shards),
-    "seeds": get_args(Seeds),
-    "last_sweep": get_args(LastSweep),
-}
+_CHOICES = {"shards": Shards, "seeds": Seeds, "last_sweep": LastSweep}
+"""Attributes of a stage that take one of a few values."""
 _DEFINITION = re.compile(r"^STAGE\b[^=\n]*= Stage\(", re.MULTILINE)
 """The line of a module that defines a stage."""
 
@@ -85,10 +82,11 @@ class Stage:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that its attribute does not take."""
-        for name, expected in _CHOICES.items():
-            if (value := getattr(self, name)) not in expected:
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in get_args(choices):
                 raise ConfigError(
-                    f"Stage({self.name}): {name} must be one of {expected}; received {value!r}."
+                    f"Stage({self.name}): {name} must be one of {get_args(choices)}; received "
+                    f"{value!r}."
                 )
         if not isinstance(self.reads, tuple) or not isinstance(self.version, int):
             raise ConfigError(

@@ -86,7 +86,7 @@ def fit(
         ConfigError: If there are no training questions, or if `accumulation` is not a multiple of
             the number of processes.
         WinnowError: If the loss or the gradient is not finite (the message names the questions), or
-            if the criterion of the best epoch is nan.
+            if the criterion of an epoch is nan.
 
     """
     report_file = out / _REPORT_FILE
@@ -209,9 +209,9 @@ class _Loop:
         for round_index in range(progress.batch // self.batches_per_step, num_rounds):
             start_time = time.monotonic()
             first_batch = round_index * self.batches_per_step
-            last_batch = min(first_batch + self.batches_per_step, len(batches))
-            terms = self._train_on_batches(batches[first_batch:last_batch])
-            progress.batch = last_batch
+            next_batch = min(first_batch + self.batches_per_step, len(batches))
+            terms = self._train_on_batches(batches[first_batch:next_batch])
+            progress.batch = next_batch
             progress.seconds += time.monotonic() - start_time
             updates = self.method.updates
             self.advance(
@@ -327,8 +327,8 @@ class _Loop:
         if math.isnan(criterion):
             raise WinnowError(
                 f"{self.method.criterion} of the development questions is nan after epoch "
-                f"{progress.epoch + 1}, so that no epoch is the best. Lower the learning rate, or "
-                "train in float32."
+                f"{progress.epoch + 1}: the training diverged. Lower the learning rate, or train "
+                "in float32."
             )
         progress.epoch += 1
         progress.batch = 0
