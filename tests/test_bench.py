@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = sorted(file.stem for file in (ROOT / "bench").glob("bench_*.py"))
-WORDS = {"bench_batch_effect": ["1"], "bench_estimator": ["1", "rescoring"]}
+WORDS = {
+    "bench_batch_effect": ["1"],
+    "bench_estimator": ["1", "rescoring"],
+    "bench_peers": ["retrieval"],
+}
 """Words of command lines that leave out the parts that take long at any size."""
 
 
