@@ -1,5 +1,6 @@
 """Stages run from Python, as their commands run them."""
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,6 +55,16 @@ def test_what_a_command_refuses_is_an_exception(
     """With the same message, and without leaving the interpreter."""
     with pytest.raises(ConfigError, match=message):
         run(stage, words)  # type: ignore[arg-type]
+
+
+def test_a_command_ends_without_a_search_for_cycles() -> None:
+    """Python would search all objects of MLflow and transformers, which takes a second."""
+    code = (
+        "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 1000)); "
+        "from flows.index import main; import sys; sys.argv = ['index', '--help']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
 
 
 def test_a_sweep_is_shown_by_its_name_or_as_the_last(
