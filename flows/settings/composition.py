@@ -4,6 +4,7 @@ settings.
 
 import itertools
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
@@ -216,9 +217,17 @@ def describe_missing_option(group: str, name: str) -> str:
 def load_option(group: str, name: str) -> Any:
     """Compose one option of a group and return its settings as plain values, with unresolved
     interpolations.
+
+    Hydra need not compose a file that builds on no other one, which takes ten times as long.
     """
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: {describe_missing_option(group, name)}")
+    text = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
+    if not re.search(r"^defaults:|@package", text, re.MULTILINE):
+        try:
+            return parse_yaml(text)
+        except ConfigError as error:
+            raise ConfigError(f"conf/{group}/{name}.yaml: {error}") from error
     return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
 
 
