@@ -73,14 +73,14 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
             config: Any = openvino_genai.GenerationConfig()
             config.max_new_tokens, config.stop_token_ids = (
                 request.decoding.max_new_tokens,
-                reader.lm.end_token_ids,
+                set(reader.text.end_token_ids),
             )
             configs.append(config)
             inputs.append(openvino.Tensor(np.array([reader.encode(request).ids], dtype=np.int64)))
         results = pipeline.generate(inputs, configs)
         return [
             str(
-                reader.lm.tokenizer.decode(result.m_generation_ids[0], skip_special_tokens=True)
+                reader.text.tokenizer.decode(result.m_generation_ids[0], skip_special_tokens=True)
             ).strip()
             for result in results
         ]

@@ -19,8 +19,8 @@ from flows.demo import prefect_server
 from flows.tools.servers import run_server
 from winnow.artifacts.tables import read_predictions
 from winnow.modeling.chat import render_chat
-from winnow.modeling.loading import load_without_weights
-from winnow.modeling.openvino_export import find_converted
+from winnow.modeling.loading import load_text_interface
+from winnow.modeling.openvino_conversions import find_converted
 from winnow.readers.child_processes import find_free_port
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
@@ -234,7 +234,7 @@ def test_a_converted_gguf_file_keeps_its_tokenizer(project: Path) -> None:
     (file,) = (project / "assets/smollm2").glob("*.gguf")
     converted = find_converted(str(file), project / "assets/openvino")
     assert converted is not None
-    own, kept = load_without_weights(str(file)), load_without_weights(str(file), converted)
+    own, kept = load_text_interface(str(file)), load_text_interface(str(file), converted)
     for text in (
         "Who wrote Emma? I don't know!",
         "日本 élan\n\n  x\t1234567",
@@ -243,5 +243,4 @@ def test_a_converted_gguf_file_keeps_its_tokenizer(project: Path) -> None:
         assert own.tokenizer(text)["input_ids"] == kept.tokenizer(text)["input_ids"]
         prompts = [render_chat(lm.tokenizer, (Message("user", text),), {}) for lm in (own, kept)]
         assert prompts[0] == prompts[1]
-    assert own.model.generation_config.to_dict() == kept.model.generation_config.to_dict()
     assert (own.end_token_ids, own.context_length) == (kept.end_token_ids, kept.context_length)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from winnow.modeling import openvino_export
+from winnow.modeling.openvino_conversions import MODEL_FILE
 from winnow.testing import make_tiny_causal_lm
 
 pytest.importorskip("openvino_genai")
@@ -26,7 +27,7 @@ def test_a_changed_conversion_is_made_again(
     that is missing.
     """
     target = openvino_export.convert_causal_lm(str(folder), tmp_path / "converted")
-    weights = target / openvino_export.MODEL_FILE.replace(".xml", ".bin")
+    weights = target / MODEL_FILE.replace(".xml", ".bin")
     original = weights.read_bytes()
     for change in (
         lambda: weights.write_bytes(bytes([original[0] ^ 0x80]) + original[1:]),

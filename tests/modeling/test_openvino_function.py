@@ -17,9 +17,8 @@ from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.pair import PairEstimator
 from winnow.estimators.t5 import T5Estimator
 from winnow.modeling import devices as models
-from winnow.modeling import openvino
 from winnow.modeling.devices import resolve_dtype, resolve_runtime
-from winnow.modeling.openvino import CompiledFunction
+from winnow.modeling.openvino_function import CompiledFunction
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder, make_tiny_t5
 
@@ -185,24 +184,11 @@ def test_auto_takes_it_on_a_cpu_where_it_is_installed(monkeypatch: pytest.Monkey
 def test_its_converter_reports_nothing() -> None:
     """Its telemetry is never imported."""
     code = (
-        "import sys, torch; from winnow.modeling.openvino import CompiledFunction; layer = "
-        "torch.nn.Linear(3, 2); CompiledFunction(layer, layer, (torch.zeros(2, 3),), "
+        "import sys, torch; from winnow.modeling.openvino_function import CompiledFunction; "
+        "layer = torch.nn.Linear(3, 2); CompiledFunction(layer, layer, (torch.zeros(2, 3),), "
         "(torch.ones(1, 3),), 'float32', 'x'); print(sys.modules['openvino_telemetry'])"
     )
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert process.stdout.strip() == "None"
-
-
-@pytest.mark.parametrize(
-    ("dtype", "given", "threads"), [("bfloat16", 1, 2), ("bfloat16", 3, 3), ("float32", 1, 1)]
-)
-def test_bfloat16_has_two_threads_or_more(
-    monkeypatch: pytest.MonkeyPatch, dtype: str, given: int, threads: int
-) -> None:
-    """With one, OpenVINO divides by zero on a CPU with AMX; otherwise the number is that of
-    PyTorch.
-    """
-    monkeypatch.setattr(openvino, "count_threads", lambda: given)
-    assert openvino.build_properties(dtype)["INFERENCE_NUM_THREADS"] == threads

@@ -232,7 +232,7 @@ def test_what_openvino_does_not_serve_is_refused(folder: Path, converted: Path) 
     with pytest.raises(ConfigError, match="cache_gb must be at least 1; received 0"):
         open_reader(folder, converted, cache_gb=0)
     with pytest.raises(ConfigError, match="float32 or bfloat16; received dtype=float16"):
-        ContinuousBatch(folder, reader.lm, "float16", 1, 1, 1, 1)
+        ContinuousBatch(folder, reader.text, "float16", 1, 1, 1, 1)
 
 
 def test_a_failure_of_the_library_is_named(
@@ -269,5 +269,5 @@ def test_keys_and_values_have_the_precision_of_the_model(
 
     monkeypatch.setattr(openvino_genai, "ContinuousBatchingPipeline", load)
     monkeypatch.setattr(openvino, "check_precision", lambda _: None)
-    ContinuousBatch(folder, open_reader(folder, converted).lm, dtype, 1, 1, 1, 1)
+    ContinuousBatch(folder, open_reader(folder, converted).text, dtype, 1, 1, 1, 1)
     assert received[0]["KV_CACHE_PRECISION"] == received[0]["INFERENCE_PRECISION_HINT"] == precision

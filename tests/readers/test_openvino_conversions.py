@@ -14,6 +14,7 @@ from winnow.errors import ConfigError, DiskFullError, ModelError
 from winnow.modeling import openvino_export
 from winnow.modeling.architectures import TESTED, explain_unsupported
 from winnow.modeling.loading import LanguageModel, load_causal_lm
+from winnow.modeling.openvino_conversions import MODEL_FILE
 from winnow.records import Decoding
 from winnow.requests import Likelihood, Message
 from winnow.testing import make_tiny_causal_lm, make_tiny_tokenizer
@@ -68,9 +69,7 @@ def test_an_interrupted_conversion_leaves_nothing_behind(
             with pytest.raises(raised, match=message):
                 openvino_export.convert_causal_lm(str(folder), tmp_path)
         assert list(tmp_path.iterdir()) == []
-    assert (
-        openvino_export.convert_causal_lm(str(folder), tmp_path) / openvino_export.MODEL_FILE
-    ).is_file()
+    assert (openvino_export.convert_causal_lm(str(folder), tmp_path) / MODEL_FILE).is_file()
 
 
 def make_model(folder: Path, kind: str, **settings: object) -> Path:
@@ -238,7 +237,7 @@ def test_a_damaged_conversion_is_named(folder: Path, tmp_path: Path) -> None:
     reader = open_reader(folder, tmp_path)
     serve(reader, prompts(Decoding(2))[:1])
     (target,) = tmp_path.iterdir()
-    (target / openvino_export.MODEL_FILE).write_text("damaged")
+    (target / MODEL_FILE).write_text("damaged")
     files = {
         name: record for name, record in describe_files(target).items() if name != "files.json"
     }

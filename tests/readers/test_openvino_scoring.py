@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM
 pytest.importorskip("openvino", reason="the extra cpu is not installed")
 
 from winnow.errors import ModelError
-from winnow.modeling.openvino_export import MODEL_FILE, convert_causal_lm
+from winnow.modeling.openvino_conversions import MODEL_FILE
+from winnow.modeling.openvino_export import convert_causal_lm
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino_scoring import ContinuationScorer, select_positions

@@ -28,7 +28,7 @@ from winnow.modeling.tokens import get_single_token_id
 if TYPE_CHECKING:
     import torch
 
-    from winnow.modeling.openvino import CompiledFunction
+    from winnow.modeling.openvino_function import CompiledFunction
     from winnow.records import Passage
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
@@ -218,7 +218,7 @@ class PairEstimator(PairModel):
         The functions are traced with one batch and checked with another of different size and
         lengths.
         """
-        from winnow.modeling.openvino import CompiledFunction
+        from winnow.modeling.openvino_function import CompiledFunction
 
         longest = self.max_length
         example, check = (

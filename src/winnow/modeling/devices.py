@@ -50,6 +50,11 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def resolve_device_type(name: str) -> str:
+    """Return the type of a device, which is "cpu" or "cuda"."""
+    return "cpu" if _is_on_cpu(name) else pick_device(name).type
+
+
 def resolve_dtype(name: str, device: str) -> str:
     """Resolve the name of a precision. "auto" means bfloat16 if the device supports it natively,
     and float32 otherwise.
@@ -60,7 +65,7 @@ def resolve_dtype(name: str, device: str) -> str:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; received {name!r}.")
     if name != "auto":
         return name
-    if _is_on_cpu(device) or pick_device(device).type != "cuda":
+    if resolve_device_type(device) != "cuda":
         native = not _BFLOAT16_FEATURES.isdisjoint(_read_cpu_features())
     else:
         import torch

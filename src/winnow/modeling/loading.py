@@ -17,6 +17,7 @@ from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
 from winnow.modeling.devices import pick_device, pick_dtype
 from winnow.modeling.generation_settings import remove_settings
+from winnow.modeling.text_interface import TextInterface, read_interface
 from winnow.modeling.weights import (
     check_weight_files,
     convert_errors,
@@ -56,15 +57,17 @@ class LanguageModel:
         """Return the maximum context length in tokens. It is practically unlimited for models with
         relative positions (T5).
         """
-        return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
+        return _read_context_length(self.model.config)
 
     @property
-    def end_token_ids(self) -> set[int]:
+    def end_token_ids(self) -> frozenset[int]:
         """Return the ids of the tokens that end a reply."""
-        eos = getattr(self.model.generation_config, "eos_token_id", None)
-        eos_ids = eos if isinstance(eos, list) else [eos]
-        candidates = [*eos_ids, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id]
-        return {token_id for token_id in candidates if token_id is not None}
+        return _list_end_tokens(self.model.generation_config, self.tokenizer)
+
+    @property
+    def text(self) -> TextInterface:
+        """Return the tokenizer and the limits of the model."""
+        return TextInterface(self.tokenizer, self.context_length, self.end_token_ids)
 
     @property
     def has_full_attention(self) -> bool:
@@ -83,6 +86,22 @@ class LanguageModel:
         T5's start token.
         """
         return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
+
+
+def _read_context_length(config: Any) -> int:
+    """Return the maximum context length in tokens that a configuration names."""
+    return int(getattr(config, "max_position_embeddings", None) or 2**31)
+
+
+def _list_end_tokens(generation: Any, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the ids of the tokens that end a reply."""
+    eos = getattr(generation, "eos_token_id", None)
+    candidates = [
+        *(eos if isinstance(eos, list) else [eos]),
+        tokenizer.eos_token_id,
+        tokenizer.pad_token_id,
+    ]
+    return frozenset(token_id for token_id in candidates if token_id is not None)
 
 
 def check_model(path: str) -> None:
@@ -166,28 +185,31 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
-def load_without_weights(path: str, converted: Path | None = None) -> LanguageModel:
-    """Load the tokenizer and the configuration of a causal language model, whose weights another
-    program runs.
+def load_text_interface(path: str, converted: Path | None = None) -> TextInterface:
+    """Load the tokenizer and the limits of a causal language model, whose weights another program
+    runs.
 
     Args:
         path: Safetensors folder, hub name or GGUF file.
-        converted: Folder to which the model was converted with its tokenizer and configuration,
-            which are read there if given.
+        converted: Folder to which the model was converted, where both are read if given.
 
     """
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+    _prepare(path)
+    if (text := read_interface(converted) if converted else None) is not None:
+        text.tokenizer.name_or_path = path  # which messages name
+        return text
+    from transformers import AutoConfig, GenerationConfig
 
-    device = check_and_pick_device(path, "cpu")
-    source, options, tokenizer = _load_tokenizer(str(converted.resolve()) if converted else path)
-    tokenizer.name_or_path = path  # which messages name
+    source, options, tokenizer = _load_tokenizer(path)
     config = load_tokenizer_or_config(AutoConfig, source, **options)
-    with convert_errors(source), torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
-        with suppress(OSError):  # a model may lack generation_config.json
-            model.generation_config = GenerationConfig.from_pretrained(source, **options)
-    return LanguageModel(model, tokenizer, device)
+    generation = GenerationConfig.from_model_config(config)
+    with convert_errors(source), suppress(OSError):  # a model may lack generation_config.json
+        generation = GenerationConfig.from_pretrained(source, **options)
+    return TextInterface(
+        tokenizer,
+        _read_context_length(config.get_text_config(decoder=True)),
+        _list_end_tokens(generation, tokenizer),
+    )
 
 
 def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizerBase]:
@@ -282,11 +304,16 @@ def check_and_pick_device(path: str, device: str) -> torch.device:
     """Check the files of the model, disable the progress bars of transformers, and return the
     device.
     """
+    _prepare(path)
+    return pick_device(device)
+
+
+def _prepare(path: str) -> None:
+    """Check the files of a model, and disable the progress bars of transformers."""
     from transformers.utils import logging as hf_logging
 
     check_model(path)
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    return pick_device(device)
 
 
 def _build_quantization_options(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:

@@ -8,12 +8,10 @@ no model.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +20,24 @@ from tqdm import tqdm
 from transformers import DynamicCache
 
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.provenance import describe_files, is_unchanged
+from winnow.artifacts.provenance import describe_files
 from winnow.errors import ModelError
 from winnow.identity.hub import parse_model_name
-from winnow.modeling.loading import LanguageModel, compute_weights_digest, load_causal_lm
-from winnow.modeling.openvino import disable_telemetry, suppress_conversion_messages
+from winnow.modeling.loading import LanguageModel, load_causal_lm
+from winnow.modeling.openvino import disable_telemetry
+from winnow.modeling.openvino_conversions import (
+    FILES,
+    MODEL_FILE,
+    find_converted,
+    get_conversion_folder,
+)
+from winnow.modeling.openvino_function import suppress_conversion_messages
+from winnow.modeling.text_interface import write_interface
 
 if TYPE_CHECKING:
     import openvino
 
 _log = logging.getLogger(__name__)
-REVISION = 1
-"""Raised when a change of this module makes former conversions invalid."""
-MODEL_FILE = "openvino_model.xml"
-_FILES = "files.json"
-"""Name of the file that records the files of a conversion."""
 _BATCH, _PAST, _NEW = 2, 5, 3
 """Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes.
 """
@@ -69,10 +70,15 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
             f"{path} may change on the hub, and a conversion would not follow. Name a commit, as "
             "in owner/name@<commit>, or set reader.engine.runtime=torch."
         )
-    target = folder / _compute_conversion_digest(path, weights)
+    target = get_conversion_folder(path, folder, weights)
     if find_converted(path, folder, weights):
         return target
-    shutil.rmtree(target, ignore_errors=True)
+    if target.is_dir():
+        _log.warning(
+            "The converted model %s was changed since its conversion. It is converted again.",
+            target,
+        )
+        shutil.rmtree(target, ignore_errors=True)
     with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
         lm = load_causal_lm(path, "float32", "cpu")
         bar.update()
@@ -101,9 +107,8 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 _write(tokenizer, partial / "openvino_tokenizer.xml")
                 _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
-                if path.endswith(".gguf"):
-                    lm.tokenizer.save_pretrained(partial)
-                (partial / _FILES).write_text(json.dumps(describe_files(partial), indent=1))
+                write_interface(lm.text, partial)
+                (partial / FILES).write_text(json.dumps(describe_files(partial), indent=1))
         except RuntimeError as error:
             raise ModelError(
                 f"The conversion of {path} could not be written to {folder}: "
@@ -115,31 +120,6 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 raise
         bar.update()
     return target
-
-
-def find_converted(path: str, folder: Path, weights: str = "full") -> Path | None:
-    """Return the folder of a model that was converted, or None. That of a GGUF file has its
-    tokenizer and configuration.
-    """
-    target = folder / _compute_conversion_digest(path, weights)
-    return target if _is_intact(target) else None
-
-
-def _is_intact(folder: Path) -> bool:
-    """Return whether a folder has a converted model with the files that the conversion wrote.
-
-    A changed model would give other replies, whose identity is still the original weights'.
-    """
-    if not (folder / _FILES).is_file():
-        return False
-    recorded = json.loads((folder / _FILES).read_text())
-    is_intact = all(is_unchanged(folder / name, record) for name, record in recorded.items())
-    if not is_intact:
-        _log.warning(
-            "The converted model %s was changed since its conversion. It is converted again.",
-            folder,
-        )
-    return is_intact
 
 
 def _check_positions(lm: LanguageModel) -> None:
@@ -156,19 +136,6 @@ def _check_positions(lm: LanguageModel) -> None:
     }
     if kinds & {"dynamic", "longrope"}:
         raise ValueError("its rotary positions depend on the length of the text")
-
-
-def _compute_conversion_digest(path: str, weights: str) -> str:
-    """Compute a digest of the weights and of what the conversion depends on."""
-    import transformers
-    from openvino import get_version
-
-    parts = [compute_weights_digest(path), str(REVISION), get_version(), transformers.__version__]
-    if path.endswith(".gguf"):
-        parts.append("tokenizer")
-    if weights != "full":
-        parts += [weights, version("nncf")]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def build_graph(lm: LanguageModel) -> openvino.Model:

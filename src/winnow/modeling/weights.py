@@ -134,13 +134,13 @@ def convert_errors(source: str) -> Iterator[None]:
     """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory
     errors are not converted.
     """
-    import torch
-
     try:
         yield
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:
+        from torch import OutOfMemoryError  # imported here, because tokenizers need no PyTorch
+
+        if isinstance(error, OutOfMemoryError):
+            raise
         reason = " ".join(str(error).split())[:300]
         raise ModelError(
             f"{source} cannot be loaded as this kind of model ({type(error).__name__}: {reason}). "

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.devices import pick_device, resolve_dtype
+from winnow.modeling.devices import resolve_device_type, resolve_dtype
 from winnow.modeling.generation_settings import describe_generation
 from winnow.modeling.loading import (
     LanguageModel,
@@ -23,6 +23,7 @@ from winnow.modeling.loading import (
     keep_freed_memory,
 )
 from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.text_interface import TextInterface
 from winnow.requests import Generate, Generation, Likelihood, Request, Result, Score
 
 _TOKENS_PER_MESSAGE = 64
@@ -170,11 +171,16 @@ class LocalEngine(ABC):
             self._lm = self.load()
         return self._lm
 
+    @property
+    def text(self) -> TextInterface:
+        """Return the tokenizer and the limits of the model."""
+        return self.lm.text
+
     @cached_property
     def batch_limits(self) -> tuple[int, int]:
         """Return the maximum numbers of padded prompt tokens and of prompts per batch."""
         tokens, rows = self.default_batches.get(
-            pick_device(self.device).type, self.default_batches["cpu"]
+            resolve_device_type(self.device), self.default_batches["cpu"]
         )
         return self.batch_tokens or tokens, self.batch_size or rows
 
@@ -188,7 +194,7 @@ class LocalEngine(ABC):
     @property
     def token_limit(self) -> int:
         """Return the maximum number of tokens of prompt and reply together."""
-        return self.context_length or self.lm.context_length
+        return self.context_length or self.text.context_length
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why a request cannot be served, or None: only models with a chat template can be
@@ -282,9 +288,9 @@ class LocalEngine(ABC):
         """Tokenize the continuation of a request. Append the end token if the request
         includes it.
         """
-        tokenizer = self.lm.tokenizer
+        tokenizer = self.text.tokenizer
         ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
-        return [*ids, tokenizer.eos_token_id] if request.include_eos else ids
+        return [*ids, int(tokenizer.eos_token_id)] if request.include_eos else ids
 
     @abstractmethod
     def load(self) -> LanguageModel:

@@ -23,7 +23,14 @@ from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.modeling.devices import resolve_dtype, resolve_runtime
-from winnow.modeling.loading import LanguageModel, load_causal_lm, load_without_weights
+from winnow.modeling.loading import (
+    LanguageModel,
+    keep_freed_memory,
+    load_causal_lm,
+    load_text_interface,
+)
+from winnow.modeling.openvino_conversions import find_converted
+from winnow.modeling.text_interface import TextInterface
 from winnow.modeling.tool_calls import encode_tools, parse_tool_calls
 from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
@@ -195,19 +202,19 @@ class LocalReader(LocalEngine):
         return self._uses_openvino
 
     def load(self) -> LanguageModel:
-        """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights
-        itself.
+        """Load the model and its tokenizer, which pads on the left."""
+        return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
 
-        The tokenizer and the configuration of a GGUF file that was converted are read from there,
-        in a fortieth of the time.
-        """
-        if not self._uses_openvino:
-            return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
-        if not self.path.endswith(".gguf"):
-            return load_without_weights(self.path)
-        from winnow.modeling.openvino_export import find_converted
+    @property
+    def text(self) -> TextInterface:
+        """Return the tokenizer and the limits of the model. OpenVINO loads the weights itself."""
+        return self._converted_text if self._uses_openvino else super().text
 
-        return load_without_weights(
+    @cached_property
+    def _converted_text(self) -> TextInterface:
+        """The text interface, which is stored with a model that was converted before."""
+        keep_freed_memory()
+        return load_text_interface(
             self.path, find_converted(self.path, Path(self.converted), self.weights)
         )
 
@@ -269,7 +276,7 @@ class LocalReader(LocalEngine):
         none.
         """
         return find_open_reasoning(
-            render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options)
+            render_chat(self.text.tokenizer, (Message("user", ""),), self.template_options)
         )
 
     def _complete(self, request: Request, result: Result) -> Result:
@@ -281,7 +288,7 @@ class LocalReader(LocalEngine):
         if self._beginning and request.messages[-1].role != "assistant":
             result = structs.replace(result, text=self._beginning + result.text)
         if thoughts := result.thoughts:
-            count = len(self.lm.tokenizer(thoughts, add_special_tokens=False)["input_ids"])
+            count = len(self.text.tokenizer(thoughts, add_special_tokens=False)["input_ids"])
             usage = structs.replace(
                 result.usage, tokens_reasoning=min(count, result.usage.tokens_out)
             )
@@ -308,7 +315,7 @@ class LocalReader(LocalEngine):
             folder = self._convert()
             self._batch = ContinuousBatch(
                 folder,
-                self.lm,
+                self.text,
                 dtype,
                 self.cache_gb,
                 self.capacity,
@@ -332,13 +339,16 @@ class LocalReader(LocalEngine):
         """Return the folder of the model that was converted for OpenVINO, which is converted if it
         was not before.
         """
+        folder = Path(self.converted)
+        if (known := find_converted(self.path, folder, self.weights)) is not None:
+            return known
         from winnow.modeling.openvino_export import convert_causal_lm
 
-        return convert_causal_lm(self.path, Path(self.converted), self.weights)
+        return convert_causal_lm(self.path, folder, self.weights)
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""
-        tokenizer = self.lm.tokenizer
+        tokenizer = self.text.tokenizer
         tools = (
             {"tools": encode_tools(request.tools)}
             if isinstance(request, Generate) and request.tools

@@ -35,7 +35,7 @@ from winnow.readers.stops import end_reply
 from winnow.requests import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
-    from winnow.modeling.loading import LanguageModel
+    from winnow.modeling.text_interface import TextInterface
 
 
 @dataclass
@@ -43,8 +43,8 @@ class ContinuousBatch:
     """The running requests of a model that was converted for OpenVINO.
 
     Args:
-        folder: Folder of the converted model; see `winnow.modeling.openvino_export`.
-        lm: Tokenizer and configuration of the model. Its weights are not used.
+        folder: Folder of the converted model; see `winnow.modeling.openvino_conversions`.
+        text: Tokenizer and limits of the model.
         dtype: "float32" or "bfloat16".
         cache_gb: Memory for keys and values in GiB.
         max_rows: Maximum number of requests that run together.
@@ -55,7 +55,7 @@ class ContinuousBatch:
     """
 
     folder: Path
-    lm: LanguageModel
+    text: TextInterface
     dtype: str
     cache_gb: int
     max_rows: int
@@ -189,7 +189,7 @@ class ContinuousBatch:
         import openvino_genai
 
         config = openvino_genai.GenerationConfig()
-        config.stop_token_ids = self.lm.end_token_ids
+        config.stop_token_ids = set(self.text.end_token_ids)
         decoding = request.decoding
         config.max_new_tokens, config.logprobs = decoding.max_new_tokens, int(decoding.logprobs)
         if decoding.stop:
@@ -214,14 +214,14 @@ class ContinuousBatch:
             (
                 position
                 for position, token_id in enumerate(ids)
-                if token_id in self.lm.end_token_ids
+                if token_id in self.text.end_token_ids
             ),
             None,
         )
         is_cut = (
             end is None and output.finish_reason == openvino_genai.GenerationFinishReason.LENGTH
         )
-        text = str(self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True))
+        text = str(self.text.tokenizer.decode(ids[:end], skip_special_tokens=True))
         return Generation(
             *end_reply(text, "length" if is_cut else "stop", item.request.decoding.stop),
             Usage(len(item.ids), len(ids)),

@@ -28,7 +28,7 @@ from winnow.modeling.openvino import (
     check_precision,
     disable_telemetry,
 )
-from winnow.modeling.openvino_export import MODEL_FILE
+from winnow.modeling.openvino_conversions import MODEL_FILE
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockKey, BlockPool
 
@@ -64,7 +64,7 @@ class ContinuationScorer:
     """The graph of a converted model, which computes the likelihoods of continuations.
 
     Args:
-        folder: Folder of the converted model; see `winnow.modeling.openvino_export`.
+        folder: Folder of the converted model; see `winnow.modeling.openvino_conversions`.
         dtype: "float32" or "bfloat16".
         cache_gb: Memory for keys and values in GiB.
         max_tokens: Maximum number of tokens that are read in one step. A longer request is read

@@ -1,0 +1,51 @@
+"""Models that were converted for OpenVINO, each in a folder of its own. `openvino_export` converts
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+from winnow.artifacts.provenance import is_unchanged
+from winnow.modeling.loading import compute_weights_digest
+
+REVISION = 2
+"""Raised when a change of the conversion makes former ones invalid."""
+MODEL_FILE = "openvino_model.xml"
+FILES = "files.json"
+"""Name of the file that records the files of a conversion."""
+
+
+def find_converted(path: str, folder: Path, weights: str = "full") -> Path | None:
+    """Return the folder of a model that was converted, with its tokenizer and configuration, or
+    None.
+    """
+    target = get_conversion_folder(path, folder, weights)
+    return target if _is_intact(target) else None
+
+
+def _is_intact(folder: Path) -> bool:
+    """Return whether a folder has a converted model with the files that the conversion wrote.
+
+    A changed model would give other replies, whose identity is still the original weights'.
+    """
+    if not (folder / FILES).is_file():
+        return False
+    recorded = json.loads((folder / FILES).read_text())
+    return all(is_unchanged(folder / name, record) for name, record in recorded.items())
+
+
+def get_conversion_folder(path: str, folder: Path, weights: str = "full") -> Path:
+    """Return the folder of a conversion, whose name is a digest of the weights and of what the
+    conversion depends on.
+    """
+    from openvino import get_version
+
+    software = [get_version(), version("transformers")]
+    parts = [compute_weights_digest(path), str(REVISION), *software]
+    if weights != "full":
+        parts += [weights, version("nncf")]
+    return folder / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
