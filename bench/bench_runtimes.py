@@ -57,7 +57,7 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
     import openvino
     import openvino_genai
 
-    folder = convert_causal_lm(reader.path, Path(reader.converted))
+    folder = convert_causal_lm(reader.path, Path(reader.converted), dtype=dtype)
     scheduler = openvino_genai.SchedulerConfig()
     scheduler.cache_size, scheduler.max_num_batched_tokens, scheduler.enable_prefix_caching = (
         2,

@@ -19,6 +19,7 @@ from flows.demo import prefect_server
 from flows.tools.servers import run_server
 from winnow.artifacts.tables import read_predictions
 from winnow.modeling.chat import render_chat
+from winnow.modeling.devices import resolve_dtype
 from winnow.modeling.loading import load_text_interface
 from winnow.modeling.openvino_conversions import find_converted
 from winnow.readers.child_processes import find_free_port
@@ -232,7 +233,9 @@ def test_a_converted_gguf_file_keeps_its_tokenizer(project: Path) -> None:
     file itself has.
     """
     (file,) = (project / "assets/smollm2").glob("*.gguf")
-    converted = find_converted(str(file), project / "assets/openvino")
+    converted = find_converted(
+        str(file), project / "assets/openvino", dtype=resolve_dtype("auto", "cpu")
+    )
     assert converted is not None
     own, kept = load_text_interface(str(file)), load_text_interface(str(file), converted)
     for text in (

@@ -19,11 +19,13 @@ FILES = "files.json"
 """Name of the file that records the files of a conversion."""
 
 
-def find_converted(path: str, folder: Path, weights: str = "full") -> Path | None:
+def find_converted(
+    path: str, folder: Path, weights: str = "full", dtype: str = "float32"
+) -> Path | None:
     """Return the folder of a model that was converted, with its tokenizer and configuration, or
     None.
     """
-    target = get_conversion_folder(path, folder, weights)
+    target = get_conversion_folder(path, folder, weights, dtype)
     return target if _is_intact(target) else None
 
 
@@ -38,7 +40,7 @@ def _is_intact(folder: Path) -> bool:
     return all(is_unchanged(folder / name, record) for name, record in recorded.items())
 
 
-def get_conversion_folder(path: str, folder: Path, weights: str = "full") -> Path:
+def get_conversion_folder(path: str, folder: Path, weights: str, dtype: str) -> Path:
     """Return the folder of a conversion, whose name is a digest of the weights and of what the
     conversion depends on.
     """
@@ -48,4 +50,6 @@ def get_conversion_folder(path: str, folder: Path, weights: str = "full") -> Pat
     parts = [compute_weights_digest(path), str(REVISION), *software]
     if weights != "full":
         parts += [weights, version("nncf")]
+    elif dtype != "float32":
+        parts.append(dtype)
     return folder / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
 from transformers import DynamicCache
@@ -32,6 +33,7 @@ from winnow.modeling.openvino_conversions import (
     get_conversion_folder,
 )
 from winnow.modeling.openvino_function import suppress_conversion_messages
+from winnow.modeling.openvino_weights import compress_weights, mark_rounded, round_matrices
 from winnow.modeling.text_interface import write_interface
 
 if TYPE_CHECKING:
@@ -48,15 +50,19 @@ _MAX_DIFFERENCE = 0.01
 _INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
-def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
+def convert_causal_lm(
+    path: str, folder: Path, weights: str = "full", dtype: str = "float32"
+) -> Path:
     """Convert a causal language model once, and return the folder of the converted model.
 
     Args:
         path: Safetensors folder, hub name with a commit, or GGUF file.
         folder: Folder for converted models. The name of a converted model is a digest of the
             weights and of what made it, so that a model that was trained again is converted again.
-        weights: "full" (float32), or "int8": the matrices of the layers in 8 bits, with a scale per
-            output channel.
+        weights: "full", or "int8": the matrices of the layers in 8 bits, with a scale per output
+            channel.
+        dtype: Precision of the computation, "float32" or "bfloat16", in which "full" matrices are
+            stored.
 
     Raises:
         ModelError: If OpenVINO cannot run the model.
@@ -70,8 +76,8 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
             f"{path} may change on the hub, and a conversion would not follow. Name a commit, as "
             "in owner/name@<commit>, or set reader.engine.runtime=torch."
         )
-    target = get_conversion_folder(path, folder, weights)
-    if find_converted(path, folder, weights):
+    target = get_conversion_folder(path, folder, weights, dtype)
+    if find_converted(path, folder, weights, dtype):
         return target
     if target.is_dir():
         _log.warning(
@@ -88,7 +94,9 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 graph = build_graph(lm)
                 _check_graph(graph, lm)
                 if weights == "int8":
-                    graph = _compress_weights(graph)
+                    graph = compress_weights(graph)
+                is_rounded = weights == "full" and dtype == "bfloat16"
+                rounded = round_matrices(graph, lm) if is_rounded else set[str]()
                 bar.update()
                 tokenizer, detokenizer = _convert_tokenizer(lm)
                 bar.update()
@@ -97,13 +105,13 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set "
                 "reader.engine.runtime=torch."
             ) from error
-        num_bytes = (4 if weights == "full" else 1) * sum(
-            parameter.numel() for parameter in lm.model.parameters()
-        )
+        bytes_each = 1 if weights == "int8" else 2 if is_rounded else 4
+        num_bytes = bytes_each * sum(parameter.numel() for parameter in lm.model.parameters())
         try:
             with atomic_write(target, required_bytes=num_bytes + 2**26) as partial:
                 partial.mkdir()
                 _write(graph, partial / MODEL_FILE)
+                mark_rounded(partial / MODEL_FILE, rounded)
                 _write(tokenizer, partial / "openvino_tokenizer.xml")
                 _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
@@ -258,7 +266,6 @@ def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
     """Add the input "beam_idx", by which the rows of the cache are reordered; GenAI expects it of
     every model.
     """
-    import numpy as np
     from openvino import opset13 as ops
 
     beam_indices = ops.parameter([-1], dtype=np.int32, name="beam_idx")
@@ -274,7 +281,6 @@ def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
 
 def _initialize_states(graph: openvino.Model) -> None:
     """Give every state an empty initial value with one row for each row of the input."""
-    import numpy as np
     from openvino import opset13 as ops
 
     ids = next(port for port in graph.inputs if port.any_name == "input_ids")
@@ -296,7 +302,6 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
     """Raise ValueError if the graph, called twice, does not give the logits of the model for a text
     of another length.
     """
-    import numpy as np
     from openvino import Core
 
     properties = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
@@ -328,18 +333,6 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
         )
 
 
-def _compress_weights(graph: openvino.Model) -> openvino.Model:
-    """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per
-    output channel.
-    """
-    import nncf
-
-    logging.getLogger("nncf").setLevel(
-        logging.ERROR
-    )  # nncf.set_log_level would set the level of others' handlers, too
-    return nncf.compress_weights(graph, mode=nncf.CompressWeightsMode.INT8_SYM)
-
-
 def _convert_tokenizer(lm: LanguageModel) -> Any:
     """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenizes
     with transformers.
@@ -350,7 +343,7 @@ def _convert_tokenizer(lm: LanguageModel) -> Any:
 
 
 def _write(graph: openvino.Model, path: Path) -> None:
-    """Write a graph in float32. Half precision would also round the frequencies of rotary
+    """Write a graph as it is. Half precision would also round the frequencies of rotary
     positions.
     """
     import openvino

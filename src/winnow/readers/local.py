@@ -214,9 +214,13 @@ class LocalReader(LocalEngine):
     def _converted_text(self) -> TextInterface:
         """The text interface, which is stored with a model that was converted before."""
         keep_freed_memory()
-        return load_text_interface(
-            self.path, find_converted(self.path, Path(self.converted), self.weights)
-        )
+        return load_text_interface(self.path, find_converted(*self._conversion))
+
+    @property
+    def _conversion(self) -> tuple[str, Path, str, str]:
+        """What a conversion for OpenVINO depends on: model, folder, weights and precision."""
+        dtype = resolve_dtype(self.dtype, self.device)
+        return self.path, Path(self.converted), self.weights, dtype
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""
@@ -339,12 +343,11 @@ class LocalReader(LocalEngine):
         """Return the folder of the model that was converted for OpenVINO, which is converted if it
         was not before.
         """
-        folder = Path(self.converted)
-        if (known := find_converted(self.path, folder, self.weights)) is not None:
+        if (known := find_converted(*self._conversion)) is not None:
             return known
         from winnow.modeling.openvino_export import convert_causal_lm
 
-        return convert_causal_lm(self.path, folder, self.weights)
+        return convert_causal_lm(*self._conversion)
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""
