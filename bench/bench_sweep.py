@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench._measure import read_peak_gigabytes, scale
@@ -31,16 +31,15 @@ from winnow.driver.stats import RunStats
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Prediction, RoleUsage
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Passage, Question
+from winnow.records import Decoding, Passage, Question
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import collect_in_processes, has_many_predictions
 from winnow.reports.family import Family
 from winnow.reports.report import build_report
-from winnow.steps import Outcome
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.run import JobFactory, LoadedCell, load_cells, run_cells
+from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, write_cells
 from winnow.sweeps.samples import SampleReader
 from winnow.sweeps.spec import CellSpec, QuestionSelection
 
@@ -157,13 +156,10 @@ def answer(folder: Path, cells: Sequence[LoadedCell]) -> RunStats:
     with SqliteStore(folder / "ledger.sqlite") as ledger:
         driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
 
-        def run_jobs(jobs: JobFactory, _: int) -> Iterator[Outcome[Answer]]:
-            return driver.run(jobs())
-
         def finish(cell: LoadedCell, rows: int) -> None:
             write_manifest(cell.spec.folder, key=cell.spec.key, settings={}, rows=rows)
 
-        run_cells(cells, run_jobs, finish)
+        write_cells(cells, driver.run(iter_jobs(cells)), finish)
     return driver.stats
 
 

@@ -243,7 +243,6 @@ STAGE = Stage(
     acquire,
     settings=("corpus", "dataset", "encoder", "estimator", *MODEL_ROLES),
     dry_run=True,
-    retries=2,
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def _ask(
     results = collect_results(
         project.settings,
         specs,
-        lambda: _build_jobs(project, questions),
+        _build_jobs(project, questions),
         len(questions),
         label,
         models,

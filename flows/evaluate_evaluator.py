@@ -139,7 +139,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
 
     specs = [resolve_engine_spec(project, "estimator")]
     evaluations = collect_results(
-        project.settings, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}"
+        project.settings, specs, iter_jobs(), len(ranked), f"evaluating contexts of {split}"
     )
     return [
         EvaluatedContexts(
@@ -184,7 +184,7 @@ def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Seque
 
     specs = [resolve_engine_spec(project, "judge")]
     results = collect_results(
-        project.settings, specs, iter_jobs, len(judges) * len(pairs), "judging pairs"
+        project.settings, specs, iter_jobs(), len(judges) * len(pairs), "judging pairs"
     )
     return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
 

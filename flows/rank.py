@@ -150,9 +150,9 @@ def _run_plans(project: Project, questions: Sequence[Question]) -> Iterator[Outc
     engines = resolve_ranking_engines(project)
     with open_ledger(project.settings) as ledger:
         yield from iter_outcomes(
-            lambda: open_engines(engines),
+            open_engines(engines),
             ledger,
-            lambda: _build_jobs(project, questions),
+            _build_jobs(project, questions),
             len(questions),
             "ranking passages",
         )

@@ -8,7 +8,7 @@ python -m flows.score retriever=dense
 python -m flows.train_joint estimator=cross_encoder && python -m flows.score estimator=cross_encoder
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,17 +155,12 @@ def _estimate(
 ) -> tuple[dict[Any, tuple[float, ...]], int]:
     """Return the log-odds of the contexts by question id, and the number of truncated texts."""
     engine = EstimatorEngine(open_estimator(project), compute_estimator_identity(project))
-
-    def iter_jobs() -> Iterator[Job[tuple[float, ...]]]:
-        return (
-            Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions
-        )
-
+    jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
     with open_ledger(project.settings) as ledger:
         outcomes = iter_outcomes(
-            lambda: build_engine_map(engine),
+            build_engine_map(engine),
             ledger,
-            iter_jobs,
+            jobs,
             len(questions),
             "scoring questions' contexts",
         )

@@ -10,7 +10,7 @@ python -m flows.sweep experiment=quick_start
 python -m flows.sweep experiment=quick_start shard=2/4
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flows.project.cases import describe_bias
@@ -44,18 +44,15 @@ from winnow.artifacts.tables import read_predictions
 from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.protocols import MODEL_ROLES
-from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
-from winnow.steps import Outcome
 from winnow.sweeps.run import (
-    JobFactory,
     LoadedCell,
     group_by_engines,
     group_by_models,
     iter_jobs,
     load_cells,
-    run_cells,
+    write_cells,
 )
 from winnow.sweeps.spec import CellSpec
 
@@ -138,13 +135,11 @@ def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
             missing_ok=True
         )  # so that they count as unfinished if the run is killed
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
-
-        def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:
-            return iter_outcomes(
-                lambda: open_cell_engines(cells), ledger, jobs, total, "sweeping", stats
-            )
-
-        run_cells(cells, run_jobs, _finish_cell)
+        total = sum(len(cell.questions) for cell in cells)
+        outcomes = iter_outcomes(
+            open_cell_engines(cells), ledger, iter_jobs(cells), total, "sweeping", stats
+        )
+        write_cells(cells, outcomes, _finish_cell)
     return describe_usage(
         stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
     )

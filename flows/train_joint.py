@@ -220,7 +220,7 @@ def _add_teacher_outputs(
 
     specs = [resolve_reader_spec(project, taught_by.reader, taught_by.prompt)]
     results = collect_results(
-        project.settings, specs, jobs, len(train) + len(dev), "querying the frozen generator"
+        project.settings, specs, jobs(), len(train) + len(dev), "querying the frozen generator"
     )
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],

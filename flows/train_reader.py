@@ -44,7 +44,7 @@ from winnow.driver.jobs import Job
 from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
 from winnow.predictions import Price
-from winnow.protocols import Engines, build_engine_map
+from winnow.protocols import build_engine_map
 from winnow.records import Answer, Context, Question
 from winnow.strategies.prompt import Prompt
 from winnow.training.citing import list_citable
@@ -182,7 +182,7 @@ def _ask_teacher(
 
     specs = [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
     answers = collect_results(
-        project.settings, specs, iter_jobs, len(questions), "asking the teacher"
+        project.settings, specs, iter_jobs(), len(questions), "asking the teacher"
     )
     return {str(question_id): answer.reply for question_id, answer in answers.items()}
 
@@ -268,21 +268,14 @@ def _evaluate(
     )
     rows = []
     for model, path in (("base", base), ("tuned", trained)):
-
-        def open_all(path: str = path) -> Engines:
-            return build_engine_map(
-                open_reader(project.settings.reader, path, price=Price(), name=EVALUATED)
-            )
-
-        def iter_jobs() -> Iterator[Job[Answer]]:
-            return (
-                Job(n, strategy.plan(question, contexts))
-                for n, (question, contexts) in enumerate(cases)
-            )
-
+        reader = open_reader(project.settings.reader, path, price=Price(), name=EVALUATED)
+        jobs = (
+            Job(n, strategy.plan(question, contexts))
+            for n, (question, contexts) in enumerate(cases)
+        )
         with open_ledger(project.settings) as ledger:
             outcomes = iter_outcomes(
-                open_all, ledger, iter_jobs, len(cases), "evaluating the reader"
+                build_engine_map(reader), ledger, jobs, len(cases), "evaluating the reader"
             )
             by_number = {outcome.tag: outcome for outcome in outcomes}
         rows.append({"model": model, **compute_metrics([by_number[n] for n in range(len(cases))])})

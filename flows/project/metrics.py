@@ -264,9 +264,9 @@ def _judge_cells(
     total = len(build_judge_jobs(metrics, samples))
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(
-            lambda: open_engines(engines),
+            open_engines(engines),
             ledger,
-            lambda: build_judge_jobs(metrics, samples),
+            build_judge_jobs(metrics, samples),
             total,
             "judging answers",
         )

@@ -1,14 +1,14 @@
 """Runs of plans with the engines of a project: their outcomes, and what they cost or would cost."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from flows.project.engines import identify_engines, open_engines
 from flows.project.ledger import open_ledger
 from flows.settings.typed import Settings
-from flows.tools.prefect import run_in_blocks
+from flows.tools.prefect import show_blocks
 from flows.tools.summary import progress
 from winnow.driver.jobs import Job
 from winnow.driver.run import MAX_ACTIVE, Driver
@@ -26,75 +26,28 @@ _MAX_RENDERED = 100
 
 
 def iter_outcomes(
-    open_all: Callable[[], Engines | Mapping[Hashable, Engines]],
-    ledger: CallStore,
-    jobs: Callable[[], Iterable[Job[T]]],
-    total: int,
-    label: str,
-    stats: RunStats | None = None,
-) -> Iterator[Outcome[T]]:
-    """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are
-    retried alone.
-
-    Args:
-        open_all: Function that opens the engines, or sets of engines by name; they are closed at
-            the end.
-        ledger: Store of finished calls.
-        jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
-        total: Number of jobs, for the progress bar.
-        label: Text next to the progress bar.
-        stats: Counts of calls to update, if the caller needs them.
-
-    """
-
-    def start(finished: Container[Hashable]) -> Iterator[Outcome[T]]:
-        remaining = (job for job in jobs() if job.tag not in finished)
-        return _drive(open_all(), ledger, remaining, total, label, stats)
-
-    return run_in_blocks(start, total, label)
-
-
-def collect_results(
-    settings: Settings,
-    specs: Sequence[EngineSpec],
-    jobs: Callable[[], Iterable[Job[T]]],
-    total: int,
-    label: str,
-    models: Counter[tuple[Role, str]] | None = None,
-) -> dict[Hashable, T]:
-    """Run jobs with the ledger of the settings, and return their results by tag; see
-    `iter_outcomes` and `count_models_of`.
-    """
-    with open_ledger(settings) as ledger:
-        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, label)
-        counted = outcomes if models is None else count_models_of(outcomes, models)
-        return {outcome.tag: outcome.result for outcome in counted}
-
-
-def count_models_of(
-    outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]
-) -> Iterator[Outcome[T]]:
-    """Yield outcomes, and count their replies by role and model."""
-    for outcome in outcomes:
-        for step in outcome.steps:
-            if step.model:
-                models[step.role, step.model] += step.calls
-        yield outcome
-
-
-def _drive(
     engines: Engines | Mapping[Hashable, Engines],
     ledger: CallStore,
     jobs: Iterable[Job[T]],
     total: int,
     label: str,
-    stats: RunStats | None,
+    stats: RunStats | None = None,
 ) -> Iterator[Outcome[T]]:
-    """Run jobs on a new driver with a progress bar, and close the engines at the end."""
+    """Run jobs and yield their outcomes, with a progress bar, and for Prefect with blocks.
+
+    Args:
+        engines: Engines, or sets of engines by name; they are closed at the end.
+        ledger: Store of finished calls.
+        jobs: Jobs, which are consumed lazily.
+        total: Number of jobs, for the progress bar.
+        label: Text next to the progress bar.
+        stats: Counts of calls to update, if the caller needs them.
+
+    """
     driver = Driver(engines, ledger)
     # A batch fills only if as many plans are active.
     driver.max_active = max(MAX_ACTIVE, *(engine.capacity for engine in driver.engines))
-    with progress(label, total) as advance:
+    with progress(label, total) as advance, show_blocks(label, total) as count:
         num_finished = 0
 
         def show_counts(counts: RunStats) -> None:
@@ -109,10 +62,40 @@ def _drive(
         if stats is not None:
             driver.stats = stats
         try:
-            yield from driver.run(jobs)
+            for outcome in driver.run(jobs):
+                yield outcome
+                count()
         finally:
             for engine in driver.engines:
                 engine.close()
+
+
+def collect_results(
+    settings: Settings,
+    specs: Sequence[EngineSpec],
+    jobs: Iterable[Job[T]],
+    total: int,
+    label: str,
+    models: Counter[tuple[Role, str]] | None = None,
+) -> dict[Hashable, T]:
+    """Run jobs with the ledger of the settings, and return their results by tag; see
+    `iter_outcomes` and `count_models_of`.
+    """
+    with open_ledger(settings) as ledger:
+        outcomes = iter_outcomes(open_engines(specs), ledger, jobs, total, label)
+        counted = outcomes if models is None else count_models_of(outcomes, models)
+        return {outcome.tag: outcome.result for outcome in counted}
+
+
+def count_models_of(
+    outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]
+) -> Iterator[Outcome[T]]:
+    """Yield outcomes, and count their replies by role and model."""
+    for outcome in outcomes:
+        for step in outcome.steps:
+            if step.model:
+                models[step.role, step.model] += step.calls
+        yield outcome
 
 
 def build_dry_run_rows(

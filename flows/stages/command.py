@@ -101,7 +101,7 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
             remember_sweep(untracked, jobs)
         is_skipped = params and stage.is_optional and not is_needed(stage, jobs)
         chosen = replace(stage, run=_skip) if is_skipped else stage
-        run_flow(partial(execute, chosen, target=target), stage.name, stage.retries, jobs).show()
+        run_flow(partial(execute, chosen, target=target), stage.name, jobs).show()
 
     if params:
         run_jobs([load_params(Path(params), rest, grid=stage.grid)])
@@ -135,7 +135,7 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     jobs = open_jobs(stage, composed, overrides)
     if stage.last_sweep == "set":
         remember_sweep(overrides, jobs)
-    return run_flow(partial(execute, stage), stage.name, stage.retries, jobs)
+    return run_flow(partial(execute, stage), stage.name, jobs)
 
 
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:

@@ -61,7 +61,6 @@ class Stage:
             `settings` decide.
         last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without
             settings, the last one.
-        retries: Number of retries under Prefect.
 
     """
 
@@ -78,7 +77,6 @@ class Stage:
     seeds: Seeds = "ignored"
     is_optional: bool = False
     last_sweep: LastSweep = ""
-    retries: int = 0
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that its attribute does not take."""

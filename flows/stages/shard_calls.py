@@ -136,9 +136,9 @@ def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     total = sum(len(cell.questions) for cell in cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
         outcomes = iter_outcomes(
-            lambda: open_cell_engines(cells),
+            open_cell_engines(cells),
             ledger,
-            lambda: iter_jobs(cells),
+            iter_jobs(cells),
             total,
             "sweeping",
             stats,

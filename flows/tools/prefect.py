@@ -4,22 +4,22 @@ only if it is used.
 
 import os
 import time
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
 
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
-from winnow.errors import ConfigError, ServerUnavailableError
-from winnow.steps import Outcome
-
-T = TypeVar("T")
+from winnow.errors import AssetError, ConfigError, ServerUnavailableError
 
 _BLOCK_SECONDS = 10.0
 """Duration of the work that one task run shows; a block ends with the first result after this time.
 """
-_BLOCK_RETRIES = 2
+_RETRIES = 2
 _RETRY_SECONDS = 10
+_WORTH_A_RETRY = (ServerUnavailableError, AssetError)
+"""Errors of servers, rather than of a setting, a budget or a bug."""
 _MAX_TAGS = 30
 """Number of artifact keys that a flow run has as tags, so that large sweeps stay readable."""
 
@@ -27,7 +27,6 @@ _MAX_TAGS = 30
 def run_flow(
     stage: Callable[[Sequence[Settings]], Summary],
     name: str,
-    retries: int,
     jobs: Sequence[Settings],
 ) -> Summary:
     """Run a stage, and return its summary.
@@ -35,12 +34,11 @@ def run_flow(
     Args:
         stage: Function that runs the stage.
         name: Name of the Prefect flow.
-        retries: Number of retries under Prefect.
         jobs: Settings of the jobs.
 
     """
     if os.environ.get("PREFECT_API_URL"):
-        return _run_under_prefect(stage, name, retries, jobs)
+        return _run_under_prefect(stage, name, jobs)
     print(
         f"[{name}] Running without Prefect. Set PREFECT_API_URL to record runs on a Prefect server."
     )
@@ -50,24 +48,31 @@ def run_flow(
 def _run_under_prefect(
     stage: Callable[[Sequence[Settings]], Summary],
     name: str,
-    retries: int,
     jobs: Sequence[Settings],
 ) -> Summary:
     """Run a stage as a flow run, whose name is that of the stage and the sweep and whose tags add
-    the artifacts' keys.
+    the artifacts' keys. It runs again if a server failed; what was finished is kept.
     """
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     from prefect import flow, tags
     from prefect.artifacts import create_table_artifact
+    from prefect.states import Failed
 
     sweep = jobs[0].sweep.name
     number = f", {len(jobs)} jobs" if len(jobs) > 1 else ""
     summaries: list[Summary] = []
+    errors: list[Exception] = []
 
     def run(
         settings: Sequence[Mapping[str, Any]],  # noqa: ARG001 (Prefect shows them as the run's parameters)
-    ) -> str:
-        summary = stage(jobs)
+    ) -> Any:
+        try:
+            summary = stage(jobs)
+        except _WORTH_A_RETRY:
+            raise
+        except Exception as error:
+            errors.append(error)
+            return Failed(message=f"{type(error).__name__}: {error}")
         summaries.append(summary)
         _add_tags([folder.name for folder in summary.artifacts][:_MAX_TAGS])
         if summary.rows:
@@ -82,13 +87,17 @@ def _run_under_prefect(
         "}", "}}"
     )  # Prefect takes the name for a template
     with tags(name, sweep):
-        flow(
+        state: Any = flow(
             name=name,
             flow_run_name=title,
             validate_parameters=False,
-            retries=retries,
-            retry_delay_seconds=5,
-        )(run)([job.plain for job in jobs])
+            retries=_RETRIES,
+            retry_delay_seconds=_RETRY_SECONDS,
+        )(run)([job.plain for job in jobs], return_state=True)
+    if errors:
+        raise errors[-1]
+    if not summaries:
+        state.result()
     return summaries[-1]
 
 
@@ -118,26 +127,26 @@ def _add_tags(new: Sequence[str]) -> None:
         client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *new])  # type: ignore[union-attr]
 
 
-def run_in_blocks(
-    start: Callable[[Container[Hashable]], Iterator[Outcome[T]]], total: int, label: str
-) -> Iterator[Outcome[T]]:
-    """Yield the outcomes of jobs. Within a flow run, each ten seconds of work are a task run, which
-    is retried alone.
-
-    A retry starts the jobs again that have no outcome yet; their finished calls come from the
-    ledger.
+@contextmanager
+def show_blocks(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each finished job. In a flow run, it shows each ten seconds of
+    work as a task run, and the progress as an artifact.
 
     Args:
-        start: Function that starts the jobs, except those with the given tags, and yields their
-            outcomes.
-        total: Number of jobs.
         label: Name of the work.
+        total: Number of jobs.
 
     """
     if not _is_in_flow_run():
-        yield from start(())
+        yield lambda: None
         return
-    yield from _run_tasks(start, total, label)
+    blocks = _Blocks(label, total)
+    try:
+        yield blocks.count
+    except BaseException as error:
+        blocks.end(failure=f"{type(error).__name__}: {error}")
+        raise
+    blocks.end()
 
 
 def _is_in_flow_run() -> bool:
@@ -148,59 +157,58 @@ def _is_in_flow_run() -> bool:
     return FlowRunContext.get() is not None
 
 
-def _run_tasks(
-    start: Callable[[Container[Hashable]], Iterator[Outcome[T]]], total: int, label: str
-) -> Iterator[Outcome[T]]:
-    """Yield the outcomes of jobs, one Prefect task run per block, and show the progress as an
-    artifact of the flow run.
+class _Blocks:
+    """Task runs and the progress of work in the current flow run. A server that does not take them
+    does not stop the work.
     """
-    import httpx
-    from prefect import task
-    from prefect.artifacts import create_progress_artifact, update_progress_artifact
-    from prefect.cache_policies import NO_CACHE
-    from prefect.exceptions import PrefectException
 
-    finished: set[Hashable] = set()
-    block: list[Outcome[T]] = []
-    stream: Iterator[Outcome[T]] | None = None
-    is_complete = False
+    def __init__(self, label: str, total: int) -> None:
+        """Begin the first block."""
+        import httpx
+        from prefect import task
+        from prefect.artifacts import create_progress_artifact
+        from prefect.context import get_run_context
+        from prefect.exceptions import PrefectException
 
-    def run_block() -> None:
-        nonlocal stream, is_complete
-        deadline = time.monotonic() + _BLOCK_SECONDS
-        if stream is None:
-            stream = start(finished)
-        try:
-            for outcome in stream:
-                finished.add(outcome.tag)
-                block.append(outcome)
-                if time.monotonic() > deadline:
-                    return
-        except BaseException:
-            stream = None
-            raise
-        is_complete = True
+        self._errors = (httpx.HTTPError, PrefectException)
+        self._label, self._total, self._num_finished = label, total, 0
+        self._task = task(name=label)(lambda: None)
+        self._flow_run = get_run_context().flow_run.id  # type: ignore[union-attr]  # the context is that of a flow
+        self._artifact: Any = None
+        with suppress(*self._errors):
+            key = label.replace(" ", "-").replace("'", "")
+            description = f"{label}: {total} questions"
+            self._artifact = create_progress_artifact(0.0, key=key, description=description)
+        self._begin()
 
-    artifact = None
-    with suppress(httpx.HTTPError, PrefectException):  # progress is not worth the run
-        key = label.replace(" ", "-").replace("'", "")
-        artifact = create_progress_artifact(0.0, key=key, description=f"{label}: {total} questions")
-    while not is_complete:
-        name = f"{label}, from {len(finished) + 1} of {total}"
-        task(
-            name=label, task_run_name=name, retries=_BLOCK_RETRIES,
-            retry_delay_seconds=_RETRY_SECONDS, retry_condition_fn=_is_worth_a_retry,
-            cache_policy=NO_CACHE, persist_result=False,
-        )(run_block)()  # fmt: skip
-        yield from block
-        block.clear()
-        if artifact is not None:
-            with suppress(httpx.HTTPError, PrefectException):
-                update_progress_artifact(artifact, 100.0 * len(finished) / max(total, 1))  # type: ignore[arg-type]
+    def count(self) -> None:
+        """Count a finished job, and begin another block if this one lasts long enough."""
+        self._num_finished += 1
+        if self._num_finished < self._total and time.monotonic() > self._deadline:
+            self.end()
+            self._begin()
 
+    def end(self, failure: str = "") -> None:
+        """End the block, as failed if a reason is given."""
+        from prefect.artifacts import update_progress_artifact
+        from prefect.client.orchestration import get_client
+        from prefect.states import Completed, Failed
 
-def _is_worth_a_retry(_task: object, _run: object, state: Any) -> bool:
-    """Return whether a block failed because a server did, rather than because of a setting, a
-    budget or a bug.
-    """
-    return isinstance(state.result(raise_on_failure=False), ServerUnavailableError)
+        state: Any = Failed(message=failure) if failure else Completed()
+        with suppress(*self._errors):
+            if self._artifact is not None:
+                share = 100.0 * self._num_finished / max(self._total, 1)
+                update_progress_artifact(self._artifact, share)
+            with get_client(sync_client=True) as client:
+                client.set_task_run_state(self._run, state, force=True)
+
+    def _begin(self) -> None:
+        from prefect.client.orchestration import get_client
+        from prefect.states import Running
+
+        self._deadline, self._run = time.monotonic() + _BLOCK_SECONDS, uuid4()
+        name = f"{self._label}, from {self._num_finished + 1} of {self._total}"
+        with suppress(*self._errors), get_client(sync_client=True) as client:
+            client.create_task_run(
+                self._task, self._flow_run, str(self._run), self._run, name, state=Running()
+            )

@@ -1,5 +1,5 @@
 """Prefect as its users know it: the commands of docs/prefect.md on a real server with a real
-worker, and retried blocks.
+worker, and stages that run again.
 """
 
 import os
@@ -7,7 +7,6 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +24,12 @@ from pages import (
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
-from flows.tools.prefect import _check_server, run_in_blocks
+from flows.settings.door import compose
+from flows.tools.prefect import _check_server, run_flow, show_blocks
+from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.child_processes import find_free_port
-from winnow.steps import Outcome
 
 pytestmark = pytest.mark.slow
 
@@ -157,35 +157,46 @@ def _kill_holder(lock: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs with an outcome are not started again; an error of another kind ends the run at once."""
-    from prefect import flow
+def test_a_stage_runs_again_if_a_server_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its blocks are task runs, the failed one, too; an error of another kind ends the run at once,
+    as it is.
+    """
+    from prefect.client.orchestration import get_client
 
     monkeypatch.setattr("flows.tools.prefect._BLOCK_SECONDS", 0.0)
     monkeypatch.setattr("flows.tools.prefect._RETRY_SECONDS", 0)
-    starts: list[list[int]] = []
+    jobs = [compose([f"paths.data={tmp_path}"])]
+    num_starts = 0
 
-    def start(finished: Container[Hashable]) -> Iterator[Outcome[int]]:
-        remaining = [tag for tag in range(4) if tag not in finished]
-        starts.append(remaining)
-        for tag in remaining:
-            if tag == 2 and len(starts) == 1:
-                raise error
-            yield Outcome(tag, tag)
-
-    def collect() -> list[object]:
-        return [outcome.tag for outcome in run_in_blocks(start, 4, "sweeping")]
+    def stage(_: object) -> Summary:
+        nonlocal num_starts
+        num_starts += 1
+        with show_blocks("sweeping", 3) as count:
+            for number in range(3):
+                if number == 1 and num_starts == 1:
+                    raise error
+                count()
+        return Summary(f"after {num_starts} starts")
 
     with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
         error: Exception = ServerUnavailableError("the server did not answer")
-        assert flow(collect)() == [0, 1, 2, 3]
-        assert starts == [[0, 1, 2, 3], [2, 3]]
-        starts.clear()
+        assert run_flow(stage, "sweep", jobs).title == "after 2 starts"
+        with get_client(sync_client=True) as client:
+            blocks = [(row.name, row.state_name) for row in client.read_task_runs()]
+        finished = [(f"sweeping, from {n} of 3", "Completed") for n in (1, 1, 2, 3)]
+        assert sorted(blocks) == sorted([*finished, ("sweeping, from 2 of 3", "Failed")])
+        num_starts = 0
         error = ConfigError("a wrong setting")
-        with pytest.raises(ConfigError, match="a wrong setting"):
-            flow(collect)()
-        assert starts == [[0, 1, 2, 3]]
+        with pytest.raises(ConfigError, match=r"^a wrong setting$"):
+            run_flow(stage, "sweep", jobs)
+        assert num_starts == 1
+        num_starts, error = 0, ServerUnavailableError("the server is gone")
+        monkeypatch.setattr("flows.tools.prefect._RETRIES", 0)
+        with pytest.raises(ServerUnavailableError, match=r"^the server is gone$"):
+            run_flow(stage, "sweep", jobs)
 
 
 def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

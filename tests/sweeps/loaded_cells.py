@@ -1,6 +1,6 @@
 """Cells without files, and answers without a model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ from winnow.predictions import RoleUsage
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
-from winnow.sweeps.run import JobFactory, LoadedCell
+from winnow.sweeps.run import LoadedCell, iter_jobs
 from winnow.sweeps.searches import SearchRules
 from winnow.testing import make_context, make_question
 
@@ -83,11 +83,9 @@ class Answers:
     finished: list[tuple[str, int]] = field(default_factory=list)
     finished_before: list[int] = field(default_factory=list)
 
-    def run(self, jobs: JobFactory, number: int) -> Iterable[Outcome[Answer]]:
+    def run(self, cells: Sequence[LoadedCell]) -> Iterator[Outcome[Answer]]:
         """Yield an outcome of each job."""
-        started = list(jobs())
-        assert len(started) == number
-        for job in reversed(started):
+        for job in reversed(list(iter_jobs(cells))):
             self.finished_before.append(len(self.finished))
             usage = (RoleUsage("reader", 1, 10, 2, 0.5),)
             step = Step(1, "generate", "reader", (CONTEXTS[1].passage,), finish="stop")

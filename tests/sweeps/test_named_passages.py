@@ -1,6 +1,6 @@
 """Strategies must name the passages of their prompts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,8 +12,7 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Likelihood, Message, Pages, Plan, Search
-from winnow.steps import Outcome
-from winnow.sweeps.run import JobFactory, check_named_passages, run_cells
+from winnow.sweeps.run import check_named_passages, iter_jobs
 from winnow.testing import make_context, make_question, run_scripted_plan
 
 
@@ -101,16 +100,11 @@ def test_every_strategy_of_a_sweep_is_checked(tmp_path: Path) -> None:
     )
     one.strategy = Unnamed()
 
-    def run_first(jobs: JobFactory, number: int) -> Iterable[Outcome[Answer]]:
-        assert number == 1
-        for job in jobs():
-            next(job.plan)
-        return ()
-
+    (job,) = iter_jobs([one])
     with pytest.raises(
         ConfigError, match="question 'a' shows the passage 'p1', but does not name it"
     ):
-        run_cells([one], run_first, lambda cell, number: None)
+        next(job.plan)
 
 
 def test_a_likelihood_names_its_passages_too() -> None:

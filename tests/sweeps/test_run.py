@@ -24,7 +24,7 @@ from winnow.sweeps.run import (
     group_by_engines,
     group_by_models,
     iter_jobs,
-    run_cells,
+    write_cells,
 )
 from winnow.testing import run_scripted_plan
 
@@ -131,8 +131,10 @@ def test_predictions_are_written_when_a_cell_is_finished(tmp_path: Path) -> None
     """
     answers = Answers()
     cells = [cell(tmp_path, "x"), cell(tmp_path, "y", QUESTIONS[:2])]
-    run_cells(
-        cells, answers.run, lambda one, number: answers.finished.append((one.spec.key, number))
+    write_cells(
+        cells,
+        answers.run(cells),
+        lambda one, number: answers.finished.append((one.spec.key, number)),
     )
     assert answers.finished == [("y", 2), ("x", 3)]
     assert answers.finished_before == [0, 0, 0, 0, 1]
@@ -219,7 +221,7 @@ def test_what_a_ranking_used_counts_in_the_cells_that_read_it(tmp_path: Path) ->
         cells.append(
             replace(one, spec=cast("Any", spec), rankings=replace(one.rankings, usage=usage))
         )
-    run_cells(cells, Answers().run, lambda *_: None)
+    write_cells(cells, Answers().run(cells), lambda *_: None)
     own = ("reader", 1, 10, 2, 0.5, 0, 0, 0)
     first, second, _ = read_predictions(cells[0].spec.predictions)
     assert _list_amounts(first.usage) == [

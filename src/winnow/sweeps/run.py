@@ -34,12 +34,6 @@ from winnow.sweeps.spec import CellSpec
 
 _MIN_TEXT = 20
 """Number of characters from which the text of a passage in a prompt is not there by chance."""
-JobFactory = Callable[[], Iterable[Job[Answer]]]
-"""Function that creates the jobs again, so that those that failed can be repeated."""
-RunJobs = Callable[[JobFactory, int], Iterable[Outcome[Answer]]]
-"""Function that runs jobs and yields one outcome of each. Its second argument is the number of
-jobs, for a progress bar.
-"""
 
 
 @dataclass
@@ -297,14 +291,16 @@ def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
                 yield cell.start(question)
 
 
-def run_cells(
-    cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Callable[[LoadedCell, int], None]
+def write_cells(
+    cells: Sequence[LoadedCell],
+    outcomes: Iterable[Outcome[Answer]],
+    on_finished: Callable[[LoadedCell, int], None],
 ) -> None:
-    """Run the plans of all cells on one driver and write their predictions.
+    """Write the predictions of cells.
 
     Args:
-        cells: Cells to run.
-        run_jobs: Function that runs the jobs of all cells on the driver.
+        cells: Cells.
+        outcomes: Outcomes of the jobs of all cells, in any order.
         on_finished: Callback that receives each finished cell and its number of predictions.
 
     """
@@ -322,7 +318,7 @@ def run_cells(
         for key, cell in cells_by_key.items()
     }
     num_remaining = {key: len(cell.questions) for key, cell in cells_by_key.items()}
-    for outcome in run_jobs(lambda: iter_jobs(cells), sum(num_remaining.values())):
+    for outcome in outcomes:
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
         placed = cell.placed.pop(question_id)
