@@ -206,7 +206,8 @@ def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[As
     )
     for name, node in [*plain.items(), *filtering]:
         if isinstance(node, dict) and (not groups or name in groups):
-            paths = list(_iter_strings(_select_users(plain, name, node)))
+            others = {other: plain[other] for other in groups or plain if other in plain}
+            paths = list(_iter_strings(_select_users(others, name, node)))
             own = {
                 name: node[name] for name in ("asset", "sources") if name in node
             }  # not those of a teacher
@@ -215,15 +216,13 @@ def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[As
                     yield asset
 
 
-def _select_users(plain: Mapping[str, Any], name: str, node: Any) -> Any:
-    """Return the settings that may read the files of a group's asset: those of the group, or of the
-    others for an encoder.
+def _select_users(groups: Mapping[str, Any], name: str, node: Any) -> Any:
+    """Return the settings that may read the files of a group's asset: those of the group or, for an
+    encoder, which serves other components, those of the other groups.
     """
     if name != "encoder":
         return node
-    return {
-        other: inner for other, inner in plain.items() if other != name
-    }  # an encoder serves other components
+    return {other: inner for other, inner in groups.items() if other != name}
 
 
 def _iter_strings(node: Any) -> Iterator[str]:

@@ -120,16 +120,21 @@ def test_what_nothing_can_fetch_is_named_before_the_first_download(
 
 
 def test_a_goal_without_a_reader_fetches_none() -> None:
-    """flows.pipeline asks only for the assets of the groups that its goal needs."""
-    cfg = compose(
-        ["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"]
-    )
-    every, needed = (
-        {asset.path for asset in iter_assets(cfg, groups)}
-        for groups in ((), ("corpus", "dataset", "encoder"))
-    )
-    assert every - needed == {"assets/smollm2"}
-    assert len(needed) == 3
+    """flows.pipeline needs only the assets of the groups that its goal reads; an encoder is read by
+    an estimator, and by some retrievers.
+    """
+    words = ["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"]
+    groups = ("corpus", "dataset", "retriever", "encoder")
+    fetched = {
+        retriever: [{asset.path for asset in iter_assets(cfg, some)} for some in ((), groups)]
+        for retriever in ("bm25", "dense")
+        for cfg in [compose([*words, f"retriever={retriever}"])]
+    }
+    for every, needed in fetched.values():
+        assert every - needed >= {"assets/smollm2"}
+        assert len(every) == 4
+    assert fetched["dense"][1] - fetched["bm25"][1] == {"assets/minilm"}
+    assert len(fetched["bm25"][1]) == 2
 
 
 def test_every_file_of_the_papers_has_an_address() -> None:
