@@ -40,7 +40,7 @@ def test_rounded_matrices_give_the_same_results(
     full = convert_causal_lm(str(folder), tmp_path)
     sizes = [path.joinpath("openvino_model.bin").stat().st_size for path in (target, full)]
     assert 0.5 <= sizes[0] / sizes[1] < 0.6
-    monkeypatch.setattr("winnow.readers.local.find_converted", lambda *_: full)
+    monkeypatch.setattr("winnow.readers.openvino_runtime.find_converted", lambda *_: full)
     assert run() == rounded
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from winnow.readers.local import LocalReader
+from winnow.readers.openvino_runtime import OpenVinoRuntime
 from winnow.records import Decoding
 from winnow.requests import Generate, Message, Request, Result
 
@@ -19,6 +20,12 @@ def open_reader(
     return LocalReader(
         str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), **settings
     )  # type: ignore[arg-type]
+
+
+def get_runtime(reader: LocalReader) -> OpenVinoRuntime:
+    """Return what OpenVINO runs for a reader."""
+    assert reader._openvino is not None
+    return reader._openvino
 
 
 def serve(reader: LocalReader, requests: Sequence[Request]) -> dict[Request, Result]:

@@ -8,7 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.readers.openvino_readers import CONTINUATIONS, TEXTS, open_reader, prompts, serve
+from tests.readers.openvino_readers import (
+    CONTINUATIONS,
+    TEXTS,
+    get_runtime,
+    open_reader,
+    prompts,
+    serve,
+)
 from tests.readers.test_openvino_conversions import raise_error
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling import openvino_export
@@ -141,7 +148,7 @@ def test_prompts_that_are_the_beginning_of_others_are_read_rightly(
         for sample in range(60)
     ]
     expected = serve(reference, requests)
-    batch = reader._open_batch()
+    batch = get_runtime(reader).open_batch()
     batch.max_tokens = 60
     results: dict[Request, Result] = {}
     for request in requests:  # some join while others run
@@ -164,15 +171,15 @@ def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) 
     reader = open_reader(folder, converted)
     good, cut = prompts(Decoding(2))[:2]
     reader.submit([good, cut])
-    assert reader._batch is not None
-    read = reader._batch._read
+    batch = get_runtime(reader).open_batch()
+    read = batch._read
 
     def ignore(item: TokenizedRequest, handle: object) -> object:
         return read(
             item, SimpleNamespace(get_status=lambda: None) if item.request == cut else handle
         )
 
-    reader._batch._read = ignore  # type: ignore[method-assign]
+    batch._read = ignore  # type: ignore[method-assign]
     assert [request for request, _ in reader.collect(5.0)] == [good]
     with pytest.raises(
         ModelError, match=r"no complete reply to a prompt of .*Set reader.engine.cache_gb=4"
@@ -243,9 +250,8 @@ def test_a_failure_of_the_library_is_named(
     """
     reader = open_reader(folder, converted)
     reader.submit(prompts(Decoding(2)))
-    assert reader._batch is not None
     monkeypatch.setattr(
-        reader._batch,
+        get_runtime(reader).open_batch(),
         "_pipeline",
         SimpleNamespace(add_request=raise_error(RuntimeError("no memory"))),
     )

@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM
 
 pytest.importorskip("openvino", reason="the extra cpu is not installed")
 
+from tests.readers.openvino_readers import get_runtime
 from winnow.errors import ModelError
 from winnow.modeling.openvino_conversions import MODEL_FILE
 from winnow.modeling.openvino_export import convert_causal_lm
@@ -106,7 +107,7 @@ def test_likelihoods_with_a_small_cache_are_those_of_pytorch(folder: Path, conve
         LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted))
         for runtime in ("openvino", "torch")
     )
-    scorer = ours._open_scorer()
+    scorer = get_runtime(ours).open_scorer()
     longest = max(
         len(ours.encode(request).ids) for request in build(TEXTS) if isinstance(request, Likelihood)
     )
@@ -132,7 +133,7 @@ def test_a_prompt_that_needs_more_memory_than_there_is(folder: Path, converted: 
     reader = LocalReader(
         str(folder), "tiny", "float32", runtime="openvino", converted=str(converted)
     )
-    scorer = reader._open_scorer()
+    scorer = get_runtime(reader).open_scorer()
     scorer._pool = BlockPool(1, scorer._pool.block_size)
     reader.submit([max(build(TEXTS), key=lambda request: len(str(request)))])
     with pytest.raises(ModelError, match=r"need more than 2 GiB. Set reader.engine.cache_gb=4"):

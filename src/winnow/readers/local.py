@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import structs
 
@@ -23,22 +23,13 @@ from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.modeling.devices import resolve_dtype, resolve_runtime
-from winnow.modeling.loading import (
-    LanguageModel,
-    keep_freed_memory,
-    load_causal_lm,
-    load_text_interface,
-)
-from winnow.modeling.openvino_conversions import find_converted
+from winnow.modeling.loading import LanguageModel, load_causal_lm
 from winnow.modeling.text_interface import TextInterface
 from winnow.modeling.tool_calls import encode_tools, parse_tool_calls
 from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
-from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
+from winnow.readers.openvino_runtime import OpenVinoRuntime, explain_refusal
+from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.text.final import find_open_reasoning
-
-if TYPE_CHECKING:
-    from winnow.readers.openvino import ContinuousBatch
-    from winnow.readers.openvino_scoring import ContinuationScorer
 
 WEIGHTS = ("full", "int8")
 _OPENVINO = "openvino-2"
@@ -89,8 +80,6 @@ class LocalReader(LocalEngine):
         int, SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails")
     ] = 2
     template_options: Mapping[str, Any] = field(default_factory=dict)
-    _batch: ContinuousBatch | None = field(default=None, repr=False)
-    _scorer: ContinuationScorer | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
@@ -205,73 +194,42 @@ class LocalReader(LocalEngine):
         """Load the model and its tokenizer, which pads on the left."""
         return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
 
+    @cached_property
+    def _openvino(self) -> OpenVinoRuntime | None:
+        """What OpenVINO runs, or None if PyTorch runs the model."""
+        if not self._uses_openvino:
+            return None
+        return OpenVinoRuntime(
+            self.path,
+            Path(self.converted),
+            self.weights,
+            resolve_dtype(self.dtype, self.device),
+            self.cache_gb,
+            self.capacity,
+            self.batch_limits[0],
+            self.context_length,
+        )
+
     @property
     def text(self) -> TextInterface:
-        """Return the tokenizer and the limits of the model. OpenVINO loads the weights itself."""
-        return self._converted_text if self._uses_openvino else super().text
-
-    @cached_property
-    def _converted_text(self) -> TextInterface:
-        """The text interface, which is stored with a model that was converted before."""
-        keep_freed_memory()
-        return load_text_interface(self.path, find_converted(*self._conversion))
-
-    @property
-    def _conversion(self) -> tuple[str, Path, str, str]:
-        """What a conversion for OpenVINO depends on: model, folder, weights and precision."""
-        dtype = resolve_dtype(self.dtype, self.device)
-        return self.path, Path(self.converted), self.weights, dtype
+        """Return the tokenizer and the limits of the model."""
+        return super().text if self._openvino is None else self._openvino.text
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""
-        if not self._uses_openvino:
-            return None
-        if isinstance(request, Likelihood) and request.per_token:
-            return (
-                "reader.engine.runtime=openvino has no log-probabilities of the tokens of a text. "
-                "Use runtime=torch."
-            )
-        if not isinstance(request, Generate):
-            return None
-        if request.decoding.top_logprobs:
-            return (
-                "reader.engine.runtime=openvino has no log-probabilities of other tokens. Use "
-                "runtime=torch."
-            )
-        if request.token_logprobs:
-            return (
-                "reader.engine.runtime=openvino has no log-probabilities of named tokens. Use "
-                "runtime=torch."
-            )
-        if request.decoding.logprobs and request.decoding.temperature > 0:
-            return (
-                "reader.engine.runtime=openvino has log-probabilities of greedy replies only. Use "
-                "runtime=torch."
-            )
-        return None
+        return explain_refusal(request) if self._uses_openvino else None
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests, or add generations to the running batch of OpenVINO GenAI."""
-        if not self._uses_openvino:
+        """Queue requests, or add them to those that OpenVINO runs."""
+        if self._openvino is None:
             super().submit(requests)
             return
         for request in requests:
-            item = self.encode(require_text_request(request))
-            (self._open_batch() if isinstance(request, Generate) else self._open_scorer()).add(item)
+            self._openvino.add(self.encode(require_text_request(request)))
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
-        """Run one batch or step, or OpenVINO GenAI until at least one generation is finished."""
-        results: Sequence[tuple[Request, Result]] = (
-            [] if self._batch is None else self._batch.collect()
-        )
-        if not results and self._scorer is not None:
-            results = [
-                (item.request, Score(value, Usage(item.length)))
-                for item, value in self._scorer.collect()
-            ]
-        results = results or super().collect(timeout)
-        if not results:  # the model may not be loaded
-            return results
+        """Run one batch, or OpenVINO until at least one request is finished."""
+        results = super().collect(timeout) if self._openvino is None else self._openvino.collect()
         return [(request, self._complete(request, result)) for request, result in results]
 
     @cached_property
@@ -306,48 +264,8 @@ class LocalReader(LocalEngine):
     def close(self) -> None:
         """Release the model weights, and drop the requests that are not finished."""
         super().close()
-        self._batch, self._scorer = None, None
-
-    def _open_batch(self) -> ContinuousBatch:
-        """Return the running batch. On first use, the model is converted if it was not before, and
-        loaded.
-        """
-        if self._batch is None:
-            from winnow.readers.openvino import ContinuousBatch
-
-            dtype = resolve_dtype(self.dtype, self.device)
-            folder = self._convert()
-            self._batch = ContinuousBatch(
-                folder,
-                self.text,
-                dtype,
-                self.cache_gb,
-                self.capacity,
-                self.batch_limits[0],
-                self.token_limit,
-            )
-        return self._batch
-
-    def _open_scorer(self) -> ContinuationScorer:
-        """Return the graph that computes likelihoods, which is loaded like the running batch."""
-        if self._scorer is None:
-            from winnow.readers.openvino_scoring import ContinuationScorer
-
-            dtype = resolve_dtype(self.dtype, self.device)
-            self._scorer = ContinuationScorer(
-                self._convert(), dtype, self.cache_gb, self.batch_limits[0]
-            )
-        return self._scorer
-
-    def _convert(self) -> Path:
-        """Return the folder of the model that was converted for OpenVINO, which is converted if it
-        was not before.
-        """
-        if (known := find_converted(*self._conversion)) is not None:
-            return known
-        from winnow.modeling.openvino_export import convert_causal_lm
-
-        return convert_causal_lm(*self._conversion)
+        if self._openvino is not None:
+            self._openvino.close()
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""
