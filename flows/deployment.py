@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.stages.command import exit_on_errors, run_command
+from flows.stages.command import run_command
+from flows.stages.errors import exit_on_errors
 from flows.stages.registry import get_stage
 from winnow.errors import WinnowError
 

@@ -26,7 +26,7 @@ from flows.project.replayed import load_archive, unpack_archive
 from flows.report import PAGE, report_cells
 from flows.report import TABLES as TABLE_FILES
 from flows.settings.typed import Settings
-from flows.stages.command import exit_on_errors
+from flows.stages.errors import exit_on_errors
 from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import get_running_revision

@@ -3,71 +3,29 @@ multiruns and `--help`.
 """
 
 import atexit
-import errno
 import gc
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from flows.project.artifacts import Project
-from flows.settings.composition import (
-    CONF,
-    Composed,
-    compose_config,
-    compose_with_choices,
-    fill_grid,
-    list_groups,
-    list_options,
-    read_choices,
-)
-from flows.settings.description import format_choices
+from flows.settings.composition import Composed, list_groups
+from flows.settings.description import format_choices, format_help
 from flows.settings.door import open_seeds, open_settings
-from flows.settings.multirun import split_multirun
-from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.overrides import load_params
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
+from flows.stages.errors import exit_on_errors
 from flows.stages.last_sweep import recall_sweep, remember_sweep
 from flows.stages.registry import Stage, list_needed, list_stages
+from flows.stages.words import complete_words, compose_jobs, run_hydra, take_value
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
 from flows.tools.prefect import run_flow
 from flows.tools.summary import Summary
 from winnow.artifacts.provenance import get_running_revision
-from winnow.errors import ConfigError, WinnowError
-
-_INTERRUPTED = 130
-"""Exit status that shells report for a process that was ended by Ctrl-C."""
-_UNUSABLE_PATHS = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-)
-"""Errors of paths that the user chose."""
-_FLAGS_WITH_VALUE = frozenset(
-    [
-        "--cfg",
-        "-c",
-        "--package",
-        "-p",
-        "--config-name",
-        "-cn",
-        "--config-path",
-        "-cp",
-        "--config-dir",
-        "-cd",
-        "--info",
-        "-i",
-    ]
-)
-"""Flags of Hydra that are followed by a value."""
-_MULTIRUN = frozenset(["-m", "--multirun"])
-"""Flags of Hydra that run a job for each combination of values."""
+from winnow.errors import ConfigError
 
 
 def make_main(stage: Stage) -> Callable[[], None]:
@@ -86,14 +44,14 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
     check_secrets((word.partition("=")[0], word) for word in words)
     if {"--help", "-h"} & set(words):
         chosen = [word for word in words if "=" in word and word.partition("=")[0] in list_groups()]
-        print(format_choices(chosen) or _format_help(stage.name, stage.description))
+        print(format_choices(chosen) or format_help(stage.name, stage.description))
         return
     if stage.last_sweep == "used":
         words = recall_sweep(words)
-    target, untracked = _take_value(words, "--track", "a folder, for example --track tracked/index")
+    target, untracked = take_value(words, "--track", "a folder, for example --track tracked/index")
     if target:
         check_target(Path(target))
-    params, rest = _take_value(untracked, "--params", "a file, for example --params params.yaml")
+    params, rest = take_value(untracked, "--params", "a file, for example --params params.yaml")
 
     def run_jobs(composed: Sequence[Composed]) -> None:
         jobs = open_jobs(stage, composed, words)
@@ -106,10 +64,10 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
     if params:
         run_jobs([load_params(Path(params), rest, grid=stage.grid)])
         return
-    completed = _complete_arguments(rest, grid=stage.grid)
-    composed = _compose_jobs(completed)
+    completed = complete_words(rest, grid=stage.grid)
+    composed = compose_jobs(completed)
     if composed is None:
-        composed = _run_hydra(completed, run_jobs)
+        composed = run_hydra(completed, run_jobs)
     if composed:
         run_jobs(composed)
 
@@ -126,7 +84,7 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
 
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
-    composed = _compose_jobs(_complete_arguments(overrides, grid=stage.grid))
+    composed = compose_jobs(complete_words(overrides, grid=stage.grid))
     if composed is None:
         raise ConfigError(
             f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, and launchers other "
@@ -208,153 +166,3 @@ def open_jobs(
 
 def _list_dry_runs() -> str:
     return ", ".join(stage.name for stage in list_stages() if stage.dry_run)
-
-
-def _complete_arguments(arguments: Sequence[str], *, grid: bool) -> list[str]:
-    """Return the arguments with checked and completed overrides; the flags of Hydra and their
-    values stay as they are.
-    """
-    words = _classify_arguments(arguments)
-    completed = iter(
-        complete_overrides([word for word, is_override in words if is_override], grid=grid)
-    )
-    return [next(completed) if is_override else word for word, is_override in words]
-
-
-def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return each argument with a flag that says whether it is an override."""
-    return [
-        (word, not word.startswith("-") and previous not in _FLAGS_WITH_VALUE)
-        for previous, word in zip(["", *arguments], arguments, strict=False)
-    ]
-
-
-def _compose_jobs(words: Sequence[str]) -> list[Composed] | None:
-    """Compose the settings of each job, or return None for words that only Hydra's own `main`
-    obeys: its flags but -m, its settings, and launchers.
-
-    Raises:
-        ConfigError: If the settings cannot be composed.
-
-    """
-    classified = _classify_arguments(words)
-    overrides = [word for word, is_override in classified if is_override]
-    flags = {word for word, is_override in classified if not is_override}
-    if not flags <= _MULTIRUN or any(word.lstrip("+~").startswith("hydra") for word in overrides):
-        return None
-    jobs = []
-    for job in split_multirun(overrides) if flags else [overrides]:
-        cfg, choices = compose_with_choices(job)
-        if choices.get("runner") != "shared":
-            return None
-        jobs.append(cfg)
-    return jobs
-
-
-def _run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
-    """Let Hydra's own `main` obey the words of a command line, and return the job that is left, if
-    any.
-
-    Args:
-        words: Words of the command line. After some flags, such as `--cfg job`, there is no job.
-        run: Function that runs a job. Launchers that start a process for each job, such as
-            joblib's, call it there.
-
-    Raises:
-        ConfigError: If the settings cannot be composed.
-
-    """
-    import hydra
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    jobs: list[Composed] = []
-    is_running = False
-
-    def add_one(cfg: Composed) -> None:
-        nonlocal is_running
-        job = fill_grid(cfg, read_choices(HydraConfig.get()))
-        is_running = (
-            HydraConfig.get().mode == RunMode.MULTIRUN
-        )  # a launcher, which runs each job by itself
-        if is_running:
-            with exit_on_errors():
-                run([job])
-        else:
-            jobs.append(job)
-
-    os.environ["HYDRA_FULL_ERROR"] = (
-        "1"  # Hydra then raises its errors instead of printing them with a stack trace
-    )
-    former, sys.argv = (
-        sys.argv,
-        [sys.argv[0], *words],
-    )  # the only place from which Hydra takes words
-    try:
-        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(add_one)()
-    except WinnowError:
-        raise
-    except Exception as error:
-        if is_running:
-            raise
-        raise ConfigError(
-            f"The settings cannot be composed: {error} `--help` lists the settings and their "
-            "options."
-        ) from error
-    finally:
-        sys.argv = former
-    return jobs
-
-
-@contextmanager
-def exit_on_errors() -> Iterator[None]:
-    """Exit with a one-line message, instead of a stack trace, on a WinnowError, an unusable path or
-    Ctrl-C.
-    """
-    try:
-        yield
-    except WinnowError as error:
-        sys.exit(f"{type(error).__name__}: {error}")
-    except OSError as error:
-        if error.errno not in _UNUSABLE_PATHS:
-            raise
-        sys.exit(
-            f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose "
-            "folders that you may write to by paths.data, paths.models, paths.ledger and "
-            "tracking.uri, and shorter names."
-        )
-    except KeyboardInterrupt:
-        print(
-            "\nInterrupted. Finished calls and artifacts are kept; the same command continues.",
-            file=sys.stderr,
-        )
-        sys.exit(_INTERRUPTED)
-
-
-def _take_value(arguments: Sequence[str], flag: str, expected: str) -> tuple[str, list[str]]:
-    """Return the value after a flag, or "" without the flag, and the other arguments."""
-    if flag not in arguments:
-        return "", list(arguments)
-    index = arguments.index(flag)
-    if index + 1 == len(arguments):
-        raise ConfigError(f"{flag} needs {expected}.")
-    return arguments[index + 1], [*arguments[:index], *arguments[index + 2 :]]
-
-
-def _format_help(name: str, doc: str) -> str:
-    """Return the text of `--help`: the module's docstring, the usage, and the groups with their
-    options.
-    """
-    listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
-    plain = [
-        key for key in map(str, compose_config([])) if key not in list_groups() and key != "hydra"
-    ]
-    return (
-        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] "
-        "[--params FILE] [--track FOLDER]\nWith -m, key=a,b,c runs one job per value. --params "
-        "reads the settings from a file, as the stages of dvc.yaml do; --track links the "
-        "finished artifacts into a folder for DVC.\n\nGroups and their options "
-        f"(conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n "
-        f" {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the "
-        "stage. --help with group=option (retriever=dense) explains the settings of that choice."
-    )

@@ -109,7 +109,7 @@ def test_a_text_with_a_dollar_is_a_text_behind_the_door() -> None:
 
 def test_the_jobs_of_a_multirun_are_those_of_single_runs() -> None:
     """What one job changes, an option or a value, does not reach another."""
-    from flows.stages.command import _compose_jobs
+    from flows.stages.words import compose_jobs
 
     axes = [
         ["reader=openai", "reader=folder"],
@@ -121,7 +121,7 @@ def test_the_jobs_of_a_multirun_are_those_of_single_runs() -> None:
         f"{axis[0].partition('=')[0]}={','.join(word.partition('=')[2] for word in axis)}"
         for axis in axes
     ]
-    jobs = _compose_jobs(["-m", *words, "retriever=dense"])
+    jobs = compose_jobs(["-m", *words, "retriever=dense"])
     assert jobs == [
         compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)
     ]

@@ -11,7 +11,7 @@ from flows.project.artifacts import Project
 from flows.project.engines import open_engines, open_reader, resolve_engine_spec
 from flows.settings.components import Component, check_component
 from flows.settings.door import compose
-from flows.stages.command import exit_on_errors
+from flows.stages.errors import exit_on_errors
 from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
 from winnow.predictions import Price
