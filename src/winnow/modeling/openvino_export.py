@@ -154,10 +154,16 @@ def build_graph(lm: LanguageModel) -> openvino.Model:
     """
     import openvino
     from openvino._offline_transformations import apply_make_stateful_transformation
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
     example = _build_example(lm)
     with torch.no_grad():
-        graph = openvino.convert_model(_CachedCall(lm.model), example_input=example)
+        trace = TorchScriptPythonDecoder(
+            _CachedCall(lm.model),
+            example_input=example,
+            trace_kwargs={"check_trace": False},  # `_check_graph` compares what comes of it
+        )
+        graph = openvino.convert_model(trace, example_input=example)
     names = list(_name_ports(graph, len(example["past"])))
     _, num_heads, _, head_size = example["past"][0][0].shape
     shapes = {True: [-1, num_heads, -1, head_size], False: [-1, -1]}
