@@ -50,8 +50,6 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     """
     cells = list_cells(jobs)
     assets = {asset.path: asset for settings in cells for asset in iter_assets(settings, groups)}
-    if jobs[0].dry_run:
-        return _dry_run(list(assets.values()), cells)
     downloads = Path(jobs[0].paths.downloads)
     yours = [] if groups else _list_missing_files(cells)
     for row in yours:
@@ -82,10 +80,13 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
 
-def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
-    """Summarize what the cells read: which assets would be downloaded, what the hub has, and what
-    has no address.
+def plan_downloads(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
+    """Summarize what the cells read, or only some groups of settings: which assets would be
+    downloaded, what the hub has, and what has no address.
     """
+    cells = list_cells(jobs)
+    assets = [asset for settings in cells for asset in iter_assets(settings, groups)]
+    assets = list({asset.path: asset for asset in assets}.values())
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
@@ -241,7 +242,7 @@ def _iter_strings(node: Any) -> Iterator[str]:
 STAGE = Stage(
     acquire,
     settings=("corpus", "dataset", "encoder", "estimator", *MODEL_ROLES),
-    dry_run=True,
+    dry_run=plan_downloads,
 )
 main = make_main(STAGE)
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ python -m flows.closed_book reader@closed_book.reader=openai
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from flows.project.artifacts import Artifact, Project
@@ -19,7 +20,7 @@ from flows.project.elsewhere import print_equivalent
 from flows.project.engines import resolve_closed_book_spec
 from flows.project.models import get_closed_book_reader
 from flows.project.runs import build_dry_run_rows, collect_results
-from flows.project.shards import divide_limits, get_shard
+from flows.project.shards import divide_limits
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -38,11 +39,6 @@ from winnow.sweeps.shards import Shard
 
 def closed_book(jobs: Sequence[Settings]) -> Summary:
     """Ask the reader of each job, and count the questions that are kept."""
-    if jobs[0].dry_run:
-        rows = [row for settings in jobs for row in _dry_run(Project(settings))]
-        return Summary("Dry run: no call was made", rows)
-    if shard := get_shard(jobs[0]):
-        return _run_shard(divide_limits(jobs, shard), shard)
     use_finished_shards(
         jobs[0],
         "closed_book",
@@ -70,7 +66,7 @@ def closed_book(jobs: Sequence[Settings]) -> Summary:
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Make the calls of the shard's questions for every reader, and write no answers."""
-    projects = [Project(settings) for settings in jobs]
+    projects = [Project(settings) for settings in divide_limits(jobs, shard)]
 
     def make_calls() -> str:
         selections = [
@@ -156,13 +152,13 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
     return (Job(n, strategy.plan(question, ())) for n, question in enumerate(questions))
 
 
-def _dry_run(project: Project) -> list[dict[str, Any]]:
-    questions = _read_questions(project)
-    return build_dry_run_rows(
-        project.settings,
-        [resolve_closed_book_spec(project)],
-        lambda: _build_jobs(project, questions),
-    )
+def _dry_run(jobs: Sequence[Settings]) -> Summary:
+    """Estimate the calls of every reader."""
+    rows: list[dict[str, Any]] = []
+    for project in map(Project, jobs):
+        build = partial(_build_jobs, project, _read_questions(project))
+        rows += build_dry_run_rows(project.settings, [resolve_closed_book_spec(project)], build)
+    return Summary("Dry run: no call was made", rows)
 
 
 STAGE = Stage(
@@ -175,8 +171,9 @@ STAGE = Stage(
         *list_trainings_of([get_closed_book_reader(settings)], settings),
     ],
     settings=("closed_book",),
+    run_shard=_run_shard,
     shards="calls",
-    dry_run=True,
+    dry_run=_dry_run,
     seeds="each",
 )
 main = make_main(STAGE)

@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.searched import list_indexed_retrievers, list_projects
-from flows.project.shards import get_shard, hold
+from flows.project.shards import hold
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -27,8 +27,6 @@ from winnow.sweeps.shards import Shard
 
 def index(jobs: Sequence[Settings]) -> Summary:
     """Build the missing indexes of each job."""
-    if shard := get_shard(jobs[0]):
-        return _run_shard(jobs, shard)
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
     for project in [project for settings in jobs for project in list_projects(settings)]:
         passages = project.corpus.require() / "passages.parquet"
@@ -131,6 +129,7 @@ STAGE = Stage(
     resolve=_resolve,
     reads=("corpus",),
     settings=("encoder", "retriever", "answerable", "reader", "training"),
+    run_shard=_run_shard,
     shards="parts",
 )
 main = make_main(STAGE)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from flows.acquire import acquire
+from flows.acquire import acquire, plan_downloads
 from flows.project.artifacts import Project
 from flows.project.checks import check_ahead
 from flows.project.models import check_training_split
@@ -51,19 +51,8 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     """Run the stage that is the goal, by default the page of the sweep, and before it each stage
     whose artifact is missing.
     """
-    goal = choose_stage(
-        "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
-    ).name
-    uses_reader = goal not in (
-        _LAST_WITHOUT_READER,
-        *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)),
-    )
-    prepared = list_prepared_settings(jobs)
-    for settings in prepared if uses_reader else ():
-        check_training_split(settings, settings.reader)
-    acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
-    if jobs[0].dry_run:
-        return _dry_run(goal, jobs)
+    goal, uses_reader = _choose_goal(jobs)
+    acquire(list_prepared_settings(jobs), () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
     pinned = [reopen(job) for job in jobs]  # with the commits and checksums that `acquire` recorded
     if uses_reader:
@@ -73,6 +62,19 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     if goal == "report" and jobs[0].tracking.traces:
         _run(get_stage("traces"), pinned, stages_run)
     return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
+
+
+def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, bool]:
+    """Return the name of the stage that is the goal, and whether it or a stage before it uses a
+    reader; raise ConfigError if the reader was trained on questions that it would answer.
+    """
+    goal = choose_stage(
+        "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
+    ).name
+    without = (_LAST_WITHOUT_READER, *(one.name for one in list_ancestors(_LAST_WITHOUT_READER)))
+    for settings in list_prepared_settings(jobs) if goal not in without else ():
+        check_training_split(settings, settings.reader)
+    return goal, goal not in without
 
 
 def list_prepared_settings(
@@ -123,10 +125,13 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
             _run(stage, prepared, stages_run).show()
 
 
-def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
-    """Say which stages would run, and which calls the sweep would make if all before it are
-    finished; nothing is run.
+def _dry_run(jobs: Sequence[Settings]) -> Summary:
+    """Say what would be downloaded, which stages would run, and which calls the sweep would make if
+    all before it are finished; nothing is run.
     """
+    goal, uses_reader = _choose_goal(jobs)
+    prepared = list_prepared_settings(jobs)
+    plan_downloads(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     rows: list[dict[str, str]] = []
     stages = [*list_ancestors(goal), get_stage(goal)]
     for stage in (one for one in stages if not one.grid):
@@ -163,7 +168,7 @@ def _dry_run(goal: str, jobs: Sequence[Settings]) -> Summary:
             ),
         )
     before.show()
-    return sweep.run(jobs)
+    return sweep.start(jobs)
 
 
 def _needs(goal: str, stage: str, cell: Settings) -> bool:
@@ -189,7 +194,7 @@ def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summa
     return summary
 
 
-STAGE = Stage(pipeline, grid=True, dry_run=True, seeds="each", last_sweep="set")
+STAGE = Stage(pipeline, grid=True, dry_run=_dry_run, seeds="each", last_sweep="set")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -13,6 +13,7 @@ python -m flows.rank retriever=hyde rank.limit=50
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from flows.project.artifacts import Artifact, Project
@@ -22,7 +23,7 @@ from flows.project.engines import open_engines
 from flows.project.ledger import open_ledger
 from flows.project.rankings import resolve_planned_rankings, resolve_ranking_engines
 from flows.project.runs import build_dry_run_rows, count_models_of, iter_outcomes
-from flows.project.shards import divide_limits, get_shard
+from flows.project.shards import divide_limits
 from flows.retrieve import compute_quality_rows, select_logged_values
 from flows.score import KS
 from flows.settings.typed import Settings
@@ -51,13 +52,6 @@ def rank(jobs: Sequence[Settings]) -> Summary:
     """Rank the passages of each job, and compare the rankings with those of the
     retriever itself.
     """
-    if jobs[0].dry_run:
-        return Summary(
-            "Dry run: no call was made",
-            [row for project in map(Project, jobs) for row in _dry_run(project)],
-        )
-    if shard := get_shard(jobs[0]):
-        return _run_shard(divide_limits(jobs, shard), shard)
     use_finished_shards(
         jobs[0], "rank", [resolve_planned_rankings(project) for project in map(Project, jobs)]
     )
@@ -96,7 +90,7 @@ _BEFORE = "without the plan"
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Make the calls of the shard's questions for every plan, and write no rankings."""
-    projects = [Project(settings) for settings in jobs]
+    projects = [Project(settings) for settings in divide_limits(jobs, shard)]
 
     def make_calls() -> str:
         selections = [
@@ -240,11 +234,13 @@ def _describe_difference(k: int, compared: Comparison, adjusted: float) -> str:
     return f"@{k} {interval}, p = {compared.p_text} ({format_p(adjusted)} by Holm)"
 
 
-def _dry_run(project: Project) -> list[dict[str, Any]]:
-    questions = _read_questions(project)
-    return build_dry_run_rows(
-        project.settings, resolve_ranking_engines(project), lambda: _build_jobs(project, questions)
-    )
+def _dry_run(jobs: Sequence[Settings]) -> Summary:
+    """Estimate the calls of every plan."""
+    rows: list[dict[str, Any]] = []
+    for project in map(Project, jobs):
+        build = partial(_build_jobs, project, _read_questions(project))
+        rows += build_dry_run_rows(project.settings, resolve_ranking_engines(project), build)
+    return Summary("Dry run: no call was made", rows)
 
 
 def _list_needs(settings: Settings) -> list[str]:
@@ -268,8 +264,9 @@ STAGE = Stage(
     reads=("corpus", "index", "questions", "retrieve", "train_reader", "train_joint"),
     needs=_list_needs,
     settings=("rank", *MODEL_ROLES),
+    run_shard=_run_shard,
     shards="calls",
-    dry_run=True,
+    dry_run=_dry_run,
     seeds="each",
 )
 main = make_main(STAGE)

@@ -12,7 +12,7 @@ from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.searched import list_retrievers
-from flows.project.shards import get_shard, hold
+from flows.project.shards import hold
 from flows.settings.components import Component
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
@@ -46,8 +46,6 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
     """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the
     rankings.
     """
-    if shard := get_shard(jobs[0]):
-        return _run_shard(jobs, shard)
     rows, notes, folders = [], [], []
     for settings in jobs:
         project = Project(settings)
@@ -280,6 +278,7 @@ STAGE = Stage(
     resolve=_resolve,
     reads=("index", "questions"),
     settings=("depth",),
+    run_shard=_run_shard,
     shards="parts",
 )
 main = make_main(STAGE)

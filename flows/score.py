@@ -18,7 +18,6 @@ from flows.project.engines import compute_estimator_identity, open_estimator
 from flows.project.ledger import open_ledger
 from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.project.runs import iter_outcomes
-from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -47,8 +46,6 @@ def score(jobs: Sequence[Settings]) -> Summary:
     """Score the contexts of each job, and compare the estimator's ranking with the ranking of the
     retriever.
     """
-    if shard := get_shard(jobs[0]):
-        return _run_shard(jobs, shard)
     use_finished_shards(
         jobs[0], "score", [resolve_relevance(project) for project in map(Project, jobs)]
     )
@@ -253,6 +250,7 @@ STAGE = Stage(
     reads=("acquire", "retrieve", "rank", "train_joint"),
     needs=_list_needs,
     settings=_SETTINGS,
+    run_shard=_run_shard,
     shards="calls",
     seeds="each",
     is_optional=True,

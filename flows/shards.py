@@ -44,11 +44,6 @@ def shards(jobs: Sequence[Settings]) -> Summary:
     which replays them.
     """
     settings = jobs[0]
-    if settings.shard is not None:
-        raise ConfigError(
-            f"shard={settings.shard}: flows.shards runs all shards. Remove it, and set "
-            "shards.count."
-        )
     stage = choose_stage("shards.stage", settings.shards.stage, lambda stage: bool(stage.shards))
     parts = [Shard(number, settings.shards.count) for number in range(1, settings.shards.count + 1)]
     commands = [_build_words(settings, shard) for shard in parts]

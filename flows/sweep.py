@@ -11,6 +11,7 @@ python -m flows.sweep experiment=quick_start shard=2/4
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from flows.project.cases import describe_bias
@@ -31,7 +32,6 @@ from flows.project.runs import (
     iter_outcomes,
     render_first_prompts,
 )
-from flows.project.shards import get_shard
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -67,31 +67,14 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     """Run the unfinished cells of all jobs, with one driver per set of language models, and log
     every cell to MLflow.
     """
-    if shard := get_shard(jobs[0]):
-        return run_sweep_shard(jobs, shard)
     specs = resolve_cells(jobs)
     cells = load_cells(specs)
-    groups = list(group_by_engines(cells))
-    unfinished = [_select_unfinished(jobs[0], group) for group in groups]
-    if jobs[0].dry_run:
-        counted: set[bytes] = set()
-        rows = [
-            row
-            for group, pending in zip(groups, unfinished, strict=True)
-            for row in _dry_run(jobs[0], group, pending, counted)
-        ]
-        notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
-        for pending in filter(None, unfinished):
-            notes += render_first_prompts(pending[0].spec.engines, iter_jobs(pending))
-        return Summary("Dry run: no call was made", rows, "\n".join(notes))
-    if any(unfinished):
+    unfinished = _select_unfinished(jobs[0], cells)
+    if unfinished:
         check_ahead(jobs)
         print_equivalent_cell(jobs)
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
-    notes = [
-        _run_cells(jobs[0], group)
-        for group in group_by_models([cell for pending in unfinished for cell in pending])
-    ]
+    notes = [_run_cells(jobs[0], group) for group in group_by_models(unfinished)]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
     rows, sentences = compare_rows(results, jobs[0].report, describe_bias(specs))
@@ -181,23 +164,21 @@ def _describe_passages(results: Sequence[CellResult]) -> str:
     return " ".join([*notes, *build_short_context_notes(results)])
 
 
-def _dry_run(
-    settings: Settings,
-    cells: Sequence[LoadedCell],
-    unfinished: Sequence[LoadedCell],
-    counted: set[bytes],
-) -> list[dict[str, Any]]:
-    """Return the estimated calls and costs of a group of cells, one row per role, without calls
-    that other groups counted.
+def _dry_run(jobs: Sequence[Settings]) -> Summary:
+    """Estimate the calls and costs of the unfinished cells, one row per role of each set of
+    engines; a row leaves out calls that an earlier one counted.
     """
-    counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
-    rows = build_dry_run_rows(
-        settings,
-        cells[0].spec.engines,
-        lambda: iter_jobs(unfinished) if unfinished else (),
-        counted,
-    )
-    return [counts | row for row in rows]
+    rows: list[dict[str, Any]] = []
+    notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
+    counted: set[bytes] = set()
+    for cells in group_by_engines(load_cells(resolve_cells(jobs))):
+        unfinished, engines = _select_unfinished(jobs[0], cells), cells[0].spec.engines
+        counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
+        build = partial(iter_jobs, unfinished)
+        rows += [counts | row for row in build_dry_run_rows(jobs[0], engines, build, counted)]
+        if unfinished:
+            notes += render_first_prompts(engines, iter_jobs(unfinished))
+    return Summary("Dry run: no call was made", rows, "\n".join(notes))
 
 
 _SETTINGS = (
@@ -211,9 +192,10 @@ STAGE = Stage(
     reads=("retrieve", "rank", "score", "closed_book", "train_reader", "train_joint"),
     needs=list_stages_of_cell,
     settings=_SETTINGS,
+    run_shard=run_sweep_shard,
     shards="calls",
     grid=True,
-    dry_run=True,
+    dry_run=_dry_run,
     seeds="each",
     last_sweep="set",
 )

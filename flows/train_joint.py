@@ -27,7 +27,7 @@ from flows.project.engines import resolve_reader_spec
 from flows.project.models import is_trained, list_readers, list_teachers, resolve_joint_models
 from flows.project.prompts import open_prompt
 from flows.project.runs import collect_results
-from flows.project.shards import divide_limits, get_shard
+from flows.project.shards import divide_limits
 from flows.settings import sections
 from flows.settings.sections import Joint
 from flows.settings.typed import Settings
@@ -51,8 +51,6 @@ def train_joint(jobs: Sequence[Settings]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the
     development questions.
     """
-    if shard := get_shard(jobs[0]):
-        return _run_shard(divide_limits(jobs, shard), shard)
     use_finished_shards(
         jobs[0], "train_joint", [_resolve_taught(Project(settings)) for settings in jobs]
     )
@@ -88,7 +86,8 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
         ConfigError: If the training has no teacher.
 
     """
-    taught = [_find_taught(settings) for settings in jobs]
+    divided = divide_limits(jobs, shard)
+    taught = [_find_taught(settings) for settings in divided]
     teachers = [training.teacher for training in taught if training.teacher is not None]
     if len(teachers) < len(taught):
         raise ConfigError(
@@ -97,7 +96,7 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
         )
     projects = [
         _select_training(settings, training)
-        for settings, training in zip(jobs, taught, strict=True)
+        for settings, training in zip(divided, taught, strict=True)
     ]
 
     def make_calls() -> str:
@@ -305,6 +304,7 @@ STAGE = Stage(
     reads=("acquire", "retrieve", "train_reader"),
     needs=_list_needs,
     settings=("seeds", "joint", "generator", "estimator", "reader", "prompt", "decoding"),
+    run_shard=_run_shard,
     shards="calls",
     seeds="each",
 )

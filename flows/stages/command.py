@@ -100,7 +100,7 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
     """Run a stage for the settings of all jobs, and link its artifacts into the folder `target`
     that DVC tracks, if any.
     """
-    summary = stage.run(jobs)
+    summary = stage.start(jobs)
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:
@@ -155,14 +155,25 @@ def open_jobs(
             )
         jobs = [job for one in composed for job in open_seeds(one, words)]
     if not stage.dry_run and any(job.dry_run for job in jobs):
+        have = _list_names(lambda one: bool(one.dry_run))
         raise ConfigError(
-            f"flows.{stage.name} has no dry run; only {_list_dry_runs()} have one. Remove "
-            "dry_run=true."
+            f"flows.{stage.name} has no dry run; only {have} have one. Remove dry_run=true."
+        )
+    if jobs[0].dry_run and jobs[0].shard is not None:
+        raise ConfigError(
+            f"shard={jobs[0].shard}: dry_run=true counts the calls of all shards together. Remove "
+            "shard."
+        )
+    if not stage.run_shard and jobs[0].shard is not None:
+        have = _list_names(lambda one: bool(one.run_shard))
+        raise ConfigError(
+            f"shard={jobs[0].shard}: flows.{stage.name} has no shards; only {have} have them. "
+            "Remove it."
         )
     get_running_revision()
     restore_artifacts(jobs[0].paths.ledger)
     return jobs
 
 
-def _list_dry_runs() -> str:
-    return ", ".join(stage.name for stage in list_stages() if stage.dry_run)
+def _list_names(condition: Callable[[Stage], bool]) -> str:
+    return ", ".join(stage.name for stage in list_stages() if condition(stage))

@@ -18,12 +18,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from flows.project.shards import get_shard
 from winnow.errors import ConfigError, suggest_name
 
 if TYPE_CHECKING:
     from flows.project.artifacts import Artifact, Project
     from flows.settings.typed import Settings
     from flows.tools.summary import Summary
+    from winnow.sweeps.shards import Shard
 
 
 Shards = Literal["", "parts", "calls"]
@@ -51,10 +53,12 @@ class Stage:
         needs: Function that returns those of `reads` whose artifacts it reads for the settings of
             one cell; by default all.
         settings: Groups and settings that it reads itself, for DVC; those of `reads` are added.
+        dry_run: Function that runs in its place with dry_run=true, and makes and pays nothing;
+            stages without one reject the setting.
+        run_shard: Function that runs a shard of it, if it has shards.
         shards: What its shards write: "parts" of the artifact, or "calls"; "" if it has no shards.
         grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid
             are then rejected.
-        dry_run: Whether it supports dry_run=true; other stages reject it.
         seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a
             single training and rejects several seeds.
         is_optional: Whether it does nothing with `--params` if no cell reads its results, which its
@@ -71,9 +75,10 @@ class Stage:
     reads: tuple[str, ...] = ()
     needs: Callable[[Settings], Iterable[str]] | None = None
     settings: tuple[str, ...] = ()
+    dry_run: Callable[[Sequence[Settings]], Summary] | None = None
+    run_shard: Callable[[Sequence[Settings], Shard], Summary] | None = None
     shards: Shards = ""
     grid: bool = False
-    dry_run: bool = False
     seeds: Seeds = "ignored"
     is_optional: bool = False
     last_sweep: LastSweep = ""
@@ -86,6 +91,11 @@ class Stage:
                     f"Stage({self.name}): {name} must be one of {get_args(choices)}; received "
                     f"{value!r}."
                 )
+        if (self.run_shard is None) != (not self.shards):
+            raise ConfigError(
+                f"Stage({self.name}): run_shard and shards belong together; received "
+                f"{self.run_shard!r} and {self.shards!r}."
+            )
         if not isinstance(self.reads, tuple) or not isinstance(self.version, int):
             raise ConfigError(
                 f"Stage({self.name}): reads must be a tuple of names and version a whole number; "
@@ -106,6 +116,14 @@ class Stage:
     def summary(self) -> str:
         """Return the first sentence of the documentation on one line, without its period."""
         return self.description.partition("\n\n")[0].replace("\n", " ").removesuffix(".")
+
+    def start(self, jobs: Sequence[Settings]) -> Summary:
+        """Run the stage, or, as the settings say, its dry run or a shard of it."""
+        if self.dry_run is not None and jobs[0].dry_run:
+            return self.dry_run(jobs)
+        if self.run_shard is not None and (shard := get_shard(jobs[0])) is not None:
+            return self.run_shard(jobs, shard)
+        return self.run(jobs)
 
     def resolve_made(self, project: Project) -> Artifact:
         """Return the artifact that the stage makes for the settings of one cell."""

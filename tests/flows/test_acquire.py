@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.acquire import acquire, iter_assets
+from flows.acquire import acquire, iter_assets, plan_downloads
 from flows.project.artifacts import Project
 from flows.settings.composition import list_options
 from flows.settings.door import compose, reopen
@@ -70,7 +70,7 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(
     folder, address = site
     cfg = compose(words(address))
     before = Project(reopen(cfg)).questions.key
-    plan = acquire([compose([*words(address), "dry_run=true"])])
+    plan = plan_downloads([compose(words(address))])
     assert [row["checksum"] for row in plan.rows] == ["of the first download", "its content"]
     assert "2.0 GB needed" in plan.note
     assert not Path("assets").exists()
@@ -170,19 +170,8 @@ def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
         "dataset=popqa_long_tail",
         "estimator=minilm_reranker",
     ]
-    rows = acquire(
-        [
-            compose(
-                [
-                    *settings,
-                    "+grid.retriever=[bm25,dense]",
-                    "encoder=e5",
-                    "reader=smollm2",
-                    "dry_run=true",
-                ]
-            )
-        ]
-    ).rows
+    grid = ["+grid.retriever=[bm25,dense]", "encoder=e5", "reader=smollm2"]
+    rows = plan_downloads([compose([*settings, *grid])]).rows
     by_folder = {str(row["folder"]): row for row in rows}
     assert by_folder["mine.jsonl"][""] == "missing: yours by corpus.parser.path=..."
     assert by_folder["assets/popqa/popqa.tsv"][""] == "missing: yours by dataset.parser.path=..."
@@ -190,9 +179,7 @@ def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
     assert any("e5" in name for name in names)
     assert any("MiniLM" in name or "minilm" in name for name in names)
     Path("mine.jsonl").write_text("{}")
-    assert "mine.jsonl" not in {
-        row["folder"] for row in acquire([compose([*settings, "dry_run=true"])]).rows
-    }
+    assert "mine.jsonl" not in {row["folder"] for row in plan_downloads([compose(settings)]).rows}
 
 
 def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, str]) -> None:
@@ -203,7 +190,6 @@ def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, 
         "experiment=crag/published_popqa",
         "reader.base=/models/own",
         "corpus.parser.path=contexts.txt",
-        "dry_run=true",
     ]
     encoders = [
         "encoder=dpr",
@@ -211,15 +197,13 @@ def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, 
         "encoder.model.query_path=/models/q",
         "retriever=dense",
     ]
-    crag = {row["folder"]: row[""] for row in acquire([compose(words)]).rows}
+    crag = {row["folder"]: row[""] for row in plan_downloads([compose(words)]).rows}
     assert crag["assets/crag/evaluator"] == "missing: yours by estimator.base=..."
     assert crag["/models/own"] == "missing: yours by reader.base=..."
     assert crag["contexts.txt"] == "missing: yours by corpus.parser.path=..."
     dense = {
         row["folder"]
-        for row in acquire(
-            [compose([*encoders, "reader=openai", "reader.base=x", "dry_run=true"])]
-        ).rows
+        for row in plan_downloads([compose([*encoders, "reader=openai", "reader.base=x"])]).rows
     }
     assert {"/models/c", "/models/q"} <= dense
 

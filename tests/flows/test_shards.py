@@ -301,12 +301,13 @@ def test_budgets_and_rates_are_divided() -> None:
 
 
 def test_shards_refuse_what_makes_no_sense(prepared: Run) -> None:
-    """A shard that is none, and a shard of all shards."""
+    """A shard that is none, one of a stage that has none, and a dry run of one."""
     assert "received '5/4'" in prepared("sweep", *WORDS, "shard=5/4", check=False).stderr
-    assert (
-        "Remove it, and set shards.count"
-        in prepared("shards", *WORDS, "shard=1/4", check=False).stderr
-    )
+    for stage in ("shards", "report", "pipeline"):
+        refused = prepared(stage, *WORDS, "shard=1/4", check=False).stderr
+        assert f"shard=1/4: flows.{stage} has no shards; only index, " in refused
+    refused = prepared("sweep", *WORDS, "shard=1/4", "dry_run=true", check=False).stderr
+    assert "dry_run=true counts the calls of all shards together" in refused
 
 
 def test_the_limits_of_readers_in_a_grid_are_divided_too(monkeypatch: pytest.MonkeyPatch) -> None:

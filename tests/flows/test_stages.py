@@ -1,6 +1,7 @@
 """The registry of stages: what follows from the description in each stage's module."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,8 @@ def _run(_: object) -> Summary:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"shards": "parts"}, r"run_shard and shards belong together; received None and 'parts'"),
+        ({"run_shard": print}, "run_shard and shards belong together; received .* and ''"),
         ({"shards": "part"}, r"Stage\(_run\): shards must be one of .*; received 'part'"),
         ({"seeds": "eech"}, "seeds must be one of"),
         ({"last_sweep": "use"}, "last_sweep must be one of"),
@@ -187,6 +190,22 @@ def test_an_option_of_a_stage_is_checked(options: dict[str, object], message: st
     """Where the stage is defined."""
     with pytest.raises(ConfigError, match=message):
         Stage(_run, **options)  # type: ignore[arg-type]
+
+
+def test_what_a_stage_runs_follows_from_the_settings() -> None:
+    """A stage without a dry run or shards runs itself."""
+
+    def name(title: str) -> Callable[..., Summary]:
+        return lambda jobs, shard=None: Summary(f"{title} {shard.name if shard else ''}".strip())
+
+    stage = Stage(name("run"), dry_run=name("dry run"), run_shard=name("shard"), shards="calls")
+    for words, title in (
+        ([], "run"),
+        (["shard=2/3"], "shard 2-of-3"),
+        (["dry_run=true"], "dry run"),
+    ):
+        assert stage.start([compose(words)]).title == title
+    assert Stage(name("run")).start([compose(["dry_run=true", "shard=1/2"])]).title == "run"
 
 
 def test_names_of_a_stage_are_checked() -> None:
