@@ -11,6 +11,7 @@ python -m flows.sweep experiment=quick_start shard=2/4
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -122,7 +123,8 @@ def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
         outcomes = iter_outcomes(
             open_cell_engines(cells), ledger, iter_jobs(cells), total, "sweeping", stats
         )
-        write_cells(cells, outcomes, _finish_cell)
+        with closing(outcomes):  # also if a cell cannot be finished
+            write_cells(cells, outcomes, _finish_cell)
     return describe_usage(
         stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
     )

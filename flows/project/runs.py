@@ -1,7 +1,7 @@
 """Runs of plans with the engines of a project: their outcomes, and what they cost or would cost."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -32,7 +32,7 @@ def iter_outcomes(
     total: int,
     label: str,
     stats: RunStats | None = None,
-) -> Iterator[Outcome[T]]:
+) -> Generator[Outcome[T]]:
     """Run jobs and yield their outcomes, with a progress bar, and for Prefect with blocks.
 
     Args:

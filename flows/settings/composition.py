@@ -4,7 +4,6 @@ settings.
 
 import itertools
 import pickle
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
@@ -223,11 +222,12 @@ def load_option(group: str, name: str) -> Any:
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: {describe_missing_option(group, name)}")
     text = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
-    if not re.search(r"^defaults:|@package", text, re.MULTILINE):
-        try:
-            return parse_yaml(text)
-        except ConfigError as error:
-            raise ConfigError(f"conf/{group}/{name}.yaml: {error}") from error
+    try:
+        plain = parse_yaml(text)
+    except ConfigError as error:
+        raise ConfigError(f"conf/{group}/{name}.yaml: {error}") from error
+    if isinstance(plain, dict) and "defaults" not in plain and "@package" not in text:
+        return plain
     return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
 
 

@@ -3,22 +3,24 @@ only if it is used.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
-from winnow.errors import AssetError, ConfigError, ServerUnavailableError
+from winnow.errors import ConfigError, DownloadError, ServerUnavailableError
 
 _BLOCK_SECONDS = 10.0
 """Duration of the work that one task run shows; a block ends with the first result after this time.
 """
 _RETRIES = 2
 _RETRY_SECONDS = 10
-_WORTH_A_RETRY = (ServerUnavailableError, AssetError)
+_WORTH_A_RETRY = (ServerUnavailableError, DownloadError)
 """Errors of servers, rather than of a setting, a budget or a bug."""
 _MAX_TAGS = 30
 """Number of artifact keys that a flow run has as tags, so that large sweeps stay readable."""
@@ -55,31 +57,17 @@ def _run_under_prefect(
     """
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     from prefect import flow, tags
-    from prefect.artifacts import create_table_artifact
-    from prefect.states import Failed
 
     sweep = jobs[0].sweep.name
     number = f", {len(jobs)} jobs" if len(jobs) > 1 else ""
     summaries: list[Summary] = []
-    errors: list[Exception] = []
 
     def run(
         settings: Sequence[Mapping[str, Any]],  # noqa: ARG001 (Prefect shows them as the run's parameters)
-    ) -> Any:
-        try:
-            summary = stage(jobs)
-        except _WORTH_A_RETRY:
-            raise
-        except Exception as error:
-            errors.append(error)
-            return Failed(message=f"{type(error).__name__}: {error}")
+    ) -> str:
+        summary = _run_with_retries(stage, jobs)
         summaries.append(summary)
-        _add_tags([folder.name for folder in summary.artifacts][:_MAX_TAGS])
-        if summary.rows:
-            rows = [{str(key): str(value) for key, value in row.items()} for row in summary.rows]
-            create_table_artifact(
-                rows, key=name.replace("_", "-"), description=f"{summary.title}\n\n{summary.note}"
-            )
+        _show_summary(name, summary)
         return summary.title
 
     _check_server()
@@ -87,18 +75,53 @@ def _run_under_prefect(
         "}", "}}"
     )  # Prefect takes the name for a template
     with tags(name, sweep):
-        state: Any = flow(
-            name=name,
-            flow_run_name=title,
-            validate_parameters=False,
-            retries=_RETRIES,
-            retry_delay_seconds=_RETRY_SECONDS,
-        )(run)([job.plain for job in jobs], return_state=True)
-    if errors:
-        raise errors[-1]
-    if not summaries:
-        state.result()
+        plain = [job.plain for job in jobs]
+        flow(name=name, flow_run_name=title, validate_parameters=False)(run)(plain)
     return summaries[-1]
+
+
+def _run_with_retries(
+    stage: Callable[[Sequence[Settings]], Summary], jobs: Sequence[Settings]
+) -> Summary:
+    """Run a stage, and run it again if a server failed. Prefect's own retries would follow any
+    error.
+    """
+    num_failed = 0
+    while True:
+        try:
+            summary = stage(jobs)
+        except _WORTH_A_RETRY as error:
+            if num_failed == _RETRIES:
+                raise
+            num_failed += 1
+            print(f"{error} The stage runs again in {_RETRY_SECONDS} s.", file=sys.stderr)
+            time.sleep(_RETRY_SECONDS)
+            continue
+        if not num_failed:
+            return summary
+        note = f"Run {num_failed + 1} of the stage; what earlier ones called is not counted here."
+        return replace(summary, note=f"{summary.note}\n{note}".strip())
+
+
+def _show_summary(name: str, summary: Summary) -> None:
+    """Add the table of a summary and the names of its artifacts to the current flow run. A server
+    that does not take them does not fail the stage, which has ended.
+    """
+    import httpx
+    from prefect.artifacts import create_table_artifact
+    from prefect.client.orchestration import get_client
+    from prefect.context import get_run_context
+    from prefect.exceptions import PrefectException
+
+    flow_run = get_run_context().flow_run  # type: ignore[union-attr]  # the context is that of a flow
+    names = [folder.name for folder in summary.artifacts][:_MAX_TAGS]
+    with suppress(httpx.HTTPError, PrefectException), get_client(sync_client=True) as client:
+        client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *names])  # type: ignore[union-attr]
+        if summary.rows:
+            rows = [{str(key): str(value) for key, value in row.items()} for row in summary.rows]
+            create_table_artifact(
+                rows, key=name.replace("_", "-"), description=f"{summary.title}\n\n{summary.note}"
+            )
 
 
 def _check_server() -> None:
@@ -115,16 +138,6 @@ def _check_server() -> None:
             "environment with `make prefect-ui`, correct the address, or unset PREFECT_API_URL "
             "to run without Prefect."
         ) from error
-
-
-def _add_tags(new: Sequence[str]) -> None:
-    """Add tags to the current flow run."""
-    from prefect.client.orchestration import get_client
-    from prefect.context import get_run_context
-
-    flow_run = get_run_context().flow_run  # type: ignore[union-attr]  # the context is that of a flow
-    with get_client(sync_client=True) as client:
-        client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *new])  # type: ignore[union-attr]
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from winnow.artifacts.provenance import (
     is_unchanged,
 )
 from winnow.artifacts.redirects import check_redirect
-from winnow.errors import AssetError, ConfigError
+from winnow.errors import AssetError, ConfigError, DownloadError
 from winnow.identity.markers import NotAFile
 from winnow.unpacking import Selection, describe_excess_size, unpack
 
@@ -294,7 +294,7 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
         )
         if process.returncode:
             reason = "; ".join(process.stderr.strip().splitlines()[-4:])
-            raise AssetError(
+            raise DownloadError(
                 f"{asset.address} could not be downloaded with pip: {reason}. Run the command "
                 "again."
             )
@@ -329,7 +329,7 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
             if reply.status_code == 416:  # range not satisfiable
                 target.unlink()
                 version_file.unlink(missing_ok=True)
-                raise AssetError(
+                raise DownloadError(
                     f"{asset.address}: the partial download was larger than the file on the "
                     "server, and was deleted. Run the command again."
                 )
@@ -344,7 +344,7 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
                         raise AssetError(describe_excess_size(asset.address, asset.size))
     except httpx.HTTPError as error:
         kept_bytes = target.stat().st_size if target.is_file() else 0
-        raise AssetError(
+        raise DownloadError(
             f"{asset.address}: {error}. {kept_bytes} bytes are kept. Run the command again to "
             "resume the download."
         ) from error
@@ -393,7 +393,7 @@ def _download_snapshot(asset: Asset, downloads: Path) -> Path:
     except AssetError:
         raise
     except Exception as error:
-        raise AssetError(
+        raise DownloadError(
             f"{asset.address} could not be downloaded from the hub: {error}. Run the command again."
         ) from error
     return folder

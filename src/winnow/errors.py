@@ -72,6 +72,10 @@ class AssetError(WinnowError, OSError):
     """
 
 
+class DownloadError(AssetError):
+    """Raised when a download ended early; the same download may succeed later."""
+
+
 class ModelError(WinnowError, ValueError):
     """Raised when a model cannot be used, for example because it lacks a tokenizer or weights."""
 

@@ -36,3 +36,19 @@ def test_an_option_that_is_not_valid_yaml_is_named(
     load_option.cache_clear()
     with pytest.raises(ConfigError, match=r"conf/strategy/own.yaml: .*line 2"):
         load_option("strategy", "own")
+
+
+@pytest.mark.parametrize(
+    "text", ['"defaults":\n  - other\n', "{defaults: [other]}\n", "defaults :\n  - other\n"]
+)
+def test_other_spellings_of_what_an_option_builds_on(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hydra composes them, too."""
+    (tmp_path / "strategy").mkdir()
+    (tmp_path / "strategy/other.yaml").write_text("a: 1\n")
+    (tmp_path / "strategy/own.yaml").write_text(text)
+    monkeypatch.setattr(composition, "CONF", tmp_path)
+    load_option.cache_clear()
+    composition._compose_options.cache_clear()
+    assert load_option("strategy", "own") == {"a": 1}

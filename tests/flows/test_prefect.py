@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from conftest import overrides
 from pages import (
@@ -178,12 +179,16 @@ def test_a_stage_runs_again_if_a_server_failed(
                 if number == 1 and num_starts == 1:
                     raise error
                 count()
-        return Summary(f"after {num_starts} starts")
+        return Summary(f"after {num_starts} starts", note="5 calls made.")
 
     with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
         error: Exception = ServerUnavailableError("the server did not answer")
-        assert run_flow(stage, "sweep", jobs).title == "after 2 starts"
+        summary = run_flow(stage, "sweep", jobs)
+        assert summary.title == "after 2 starts"
+        assert summary.note == (
+            "5 calls made.\nRun 2 of the stage; what earlier ones called is not counted here."
+        )
         with get_client(sync_client=True) as client:
             blocks = [(row.name, row.state_name) for row in client.read_task_runs()]
         finished = [(f"sweeping, from {n} of 3", "Completed") for n in (1, 1, 2, 3)]
@@ -193,10 +198,36 @@ def test_a_stage_runs_again_if_a_server_failed(
         with pytest.raises(ConfigError, match=r"^a wrong setting$"):
             run_flow(stage, "sweep", jobs)
         assert num_starts == 1
+        with get_client(sync_client=True) as client:
+            states = [row.state_name for row in client.read_flow_runs()]
+        assert sorted(map(str, states)) == ["Completed", "Failed"]
         num_starts, error = 0, ServerUnavailableError("the server is gone")
         monkeypatch.setattr("flows.tools.prefect._RETRIES", 0)
         with pytest.raises(ServerUnavailableError, match=r"^the server is gone$"):
             run_flow(stage, "sweep", jobs)
+
+
+def test_a_server_that_does_not_take_the_table_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The stage has ended, and would otherwise run, and pay, again."""
+    starts: list[str] = []
+
+    def stage(_: object) -> Summary:
+        starts.append("start")
+        return Summary("done", [{"k": 1}], artifacts=[tmp_path])
+
+    def time_out(*_: object, **__: object) -> None:
+        raise httpx.ReadTimeout("too slow")
+
+    with prefect_test_harness(server_startup_timeout=120):
+        monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
+        monkeypatch.setattr(
+            "prefect.client.orchestration.SyncPrefectClient.update_flow_run", time_out
+        )
+        jobs = [compose([f"paths.data={tmp_path}"])]
+        assert run_flow(stage, "sweep", jobs).title == "done"
+    assert starts == ["start"]
 
 
 def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from winnow.errors import ModelError
 from winnow.modeling.loading import load_causal_lm, load_text_interface
 from winnow.modeling.text_interface import TextInterface, read_interface, write_interface
 from winnow.testing import make_tiny_causal_lm
@@ -67,6 +68,40 @@ def test_a_tokenizer_that_changes_when_it_is_read_is_not_stored(
     stored = read_interface(tmp_path)
     assert stored is not None
     assert stored.tokenizer.chat_template == tokenizer.chat_template
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("tokenizer.json", {"normalizer": {"type": "Lowercase"}}),
+        ("tokenizer_config.json", {"split_special_tokens": True}),
+        ("tokenizer_config.json", {"eos_token": "another"}),
+        ("tokenizer_config.json", {"clean_up_tokenization_spaces": True}),
+        ("tokenizer_config.json", {"tokenizer_class": "none", "added_tokens_decoder": 5}),
+    ],
+)
+def test_a_tokenizer_with_other_rules_is_not_stored(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, change: object
+) -> None:
+    """Nor one that cannot be read: a conversion does not fail for it."""
+    text = load_text_interface(str(folder))
+    save = type(text.tokenizer).save_pretrained
+
+    def change_it(self: object, folder: Path) -> None:
+        save(self, folder)  # type: ignore[arg-type]
+        written = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**written, **change}))  # type: ignore[dict-item]
+
+    monkeypatch.setattr(type(text.tokenizer), "save_pretrained", change_it)
+    write_interface(text, tmp_path)
+    assert read_interface(tmp_path) is None
+
+
+def test_damaged_settings_of_generation_are_an_error(folder: Path) -> None:
+    """Without them, a reply would end at other tokens."""
+    (folder / "generation_config.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_text_interface(str(folder))
 
 
 def test_the_end_tokens_of_a_model_without_settings_of_generation(tmp_path: Path) -> None:

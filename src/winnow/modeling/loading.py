@@ -7,7 +7,6 @@ model never runs its author's code.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,8 +88,12 @@ class LanguageModel:
 
 
 def _read_context_length(config: Any) -> int:
-    """Return the maximum context length in tokens that a configuration names."""
-    return int(getattr(config, "max_position_embeddings", None) or 2**31)
+    """Return the maximum context length in tokens that a configuration names for itself, or for its
+    text.
+    """
+    parts = (config, config.get_text_config(decoder=True))
+    lengths = (getattr(part, "max_position_embeddings", None) for part in parts)
+    return int(next(filter(None, lengths), 2**31))
 
 
 def _list_end_tokens(generation: Any, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
@@ -203,11 +206,15 @@ def load_text_interface(path: str, converted: Path | None = None) -> TextInterfa
     source, options, tokenizer = _load_tokenizer(path)
     config = load_tokenizer_or_config(AutoConfig, source, **options)
     generation = GenerationConfig.from_model_config(config)
-    with convert_errors(source), suppress(OSError):  # a model may lack generation_config.json
-        generation = GenerationConfig.from_pretrained(source, **options)
+    with convert_errors(source):
+        try:
+            generation = GenerationConfig.from_pretrained(source, **options)
+        except OSError:  # a model may lack the file
+            if Path(source, "generation_config.json").is_file():
+                raise
     return TextInterface(
         tokenizer,
-        _read_context_length(config.get_text_config(decoder=True)),
+        _read_context_length(config),
         _list_end_tokens(generation, tokenizer),
     )
 

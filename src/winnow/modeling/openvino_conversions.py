@@ -11,6 +11,7 @@ from pathlib import Path
 
 from winnow.artifacts.provenance import is_unchanged
 from winnow.modeling.loading import compute_weights_digest
+from winnow.modeling.openvino import disable_telemetry
 
 REVISION = 2
 """Raised when a change of the conversion makes former ones invalid."""
@@ -30,20 +31,25 @@ def find_converted(
 
 
 def _is_intact(folder: Path) -> bool:
-    """Return whether a folder has a converted model with the files that the conversion wrote.
+    """Return whether a folder has a converted model with the files that the conversion wrote, and
+    no others, which might replace a part of the tokenizer.
 
     A changed model would give other replies, whose identity is still the original weights'.
     """
     if not (folder / FILES).is_file():
         return False
     recorded = json.loads((folder / FILES).read_text())
-    return all(is_unchanged(folder / name, record) for name, record in recorded.items())
+    files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    return files == {*recorded, FILES} and all(
+        is_unchanged(folder / name, record) for name, record in recorded.items()
+    )
 
 
 def get_conversion_folder(path: str, folder: Path, weights: str, dtype: str) -> Path:
     """Return the folder of a conversion, whose name is a digest of the weights and of what the
     conversion depends on.
     """
+    disable_telemetry()
     from openvino import get_version
 
     software = [get_version(), version("transformers")]

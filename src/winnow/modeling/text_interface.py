@@ -7,10 +7,12 @@ stored so that neither PyTorch nor the classes of models are imported to read it
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winnow.errors import ModelError
 from winnow.modeling.weights import load_tokenizer_or_config
 
 if TYPE_CHECKING:
@@ -56,7 +58,9 @@ def write_interface(text: TextInterface, folder: Path) -> None:
         "context_length": text.context_length,
         "end_token_ids": sorted(text.end_token_ids),
     }
-    if _is_equal(text.tokenizer, _load_tokenizer(class_name, folder)):
+    with suppress(ModelError, AttributeError):  # of a class that does not read what it wrote
+        if not _is_equal(text.tokenizer, _load_tokenizer(class_name, folder)):
+            return
         (folder / _FILE).write_text(json.dumps(record))
 
 
