@@ -1,5 +1,6 @@
 """Where modules are, without importing more than the packages around them."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,19 @@ def test_a_package_that_says_where_its_modules_are_is_asked(
     assert find_source("plug_in.mine") == own / "mine.py"
     assert find_source("plug_in.theirs") is None
     assert identify_without_source("six.moves") == ""
+
+
+def test_a_loaded_package_says_where_its_modules_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that sets its places, such as OpenVINO, no module is imported to find another."""
+    installed = tmp_path / "site-packages"
+    (installed / "setter/inner").mkdir(parents=True)
+    (installed / "setter/__init__.py").write_text("__path__ = list(__path__)\n")
+    (installed / "setter/inner/__init__.py").write_text("raise AssertionError\n")
+    monkeypatch.syspath_prepend(installed)
+    importlib.import_module("setter")
+    assert find_source("setter.inner.module") is None
 
 
 def test_no_module_is_imported_to_find_another() -> None:

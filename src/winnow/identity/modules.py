@@ -91,14 +91,13 @@ def _is_installed(package: str) -> bool:
     some for seconds.
     """
     spec = _find_spec(package)
-    if (
-        spec is None
-        or spec.origin is None
-        or not _is_in_distribution(spec.origin)
-        or _sets_path(spec.origin)
-    ):
+    if spec is None or spec.origin is None or not _is_in_distribution(spec.origin):
         return False
-    return all(_is_in_distribution(place) for place in spec.submodule_search_locations or ())
+    places = getattr(sys.modules.get(package), "__path__", None)  # as it has set it itself
+    if places is None and _sets_path(spec.origin):
+        return False
+    places = spec.submodule_search_locations if places is None else places
+    return all(map(_is_in_distribution, places or ()))
 
 
 @cache
