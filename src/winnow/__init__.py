@@ -30,7 +30,7 @@ def load_steps(folder: str | Path) -> "pd.DataFrame":
 
 
 def load_report(folder: str | Path) -> "ReportFrames":
-    """Read the numbers of a report, those of its cells and those of each question, as pandas data
+    """Read the numbers of a report, by cell and by question, as pandas data
     frames.
     """
     from winnow.artifacts.frames import load_report_frames

@@ -238,8 +238,8 @@ def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str
 
 
 def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
-    """Download the file of an asset and verify its checksum; return its path, or that of the local
-    file or folder.
+    """Download the file of an asset and verify its checksum; return its path, or the path of the
+    local file or folder.
     """
     match asset.scheme:
         case "file":

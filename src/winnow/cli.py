@@ -164,7 +164,7 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
         return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
     if options.command == "release":
         return (
-            f"{ledger.release_lapsed_claims(elsewhere=True)} claims released; those of living "
+            f"{ledger.release_lapsed_claims(elsewhere=True)} claims released; claims of living "
             "processes of this host are kept"
         )
     if options.command == "export":

@@ -24,7 +24,7 @@ class RoleUsage:
     """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies
     that were cut or empty.
 
-    `tokens_out` includes `tokens_reasoning`, those of the reasoning before replies.
+    `tokens_out` includes `tokens_reasoning`, the tokens of the reasoning before replies.
     """
 
     role: Role

@@ -230,7 +230,7 @@ class Score(Struct, frozen=True):
     """A log-likelihood in nats, or log-odds of relevance. `usage` is of language models; `model` as
     in Generation.
 
-    `tokens` are those of the continuation with their `logprobs`, if the request asks for them.
+    `tokens` are the tokens of the continuation with their `logprobs`, if the request asks for them.
     """
 
     value: float
@@ -259,7 +259,7 @@ class Pages(Struct, frozen=True):
     """Results of a search, best first, with a snapshot of each web page. A page that could not be
     read may have no passage.
 
-    `scores` are those of the passages by the retriever; () if the search engine gives none.
+    `scores` are the scores of the passages by the retriever; () if the search engine gives none.
     """
 
     passages: tuple[Passage, ...]

@@ -124,7 +124,7 @@ class MappedPassages(Mapping[str, Passage]):
         }
 
     def _read(self, passage_id: str, position: int) -> Passage:
-        """Read the passage with an id from the rows whose hashes are that of the id, of which the
+        """Read the passage with an id from the rows with the hash of the id, of which the
         first is given.
         """
         passage_hash = hash(passage_id)

@@ -49,7 +49,7 @@ def load_report_frames(folder: Path) -> ReportFrames:
         folder: Folder of the report, such as reports/quick_start.
 
     Raises:
-        ArtifactError: If the folder is not that of a report.
+        ArtifactError: If the folder does not belong to a report.
 
     """
     import pandas as pd
@@ -222,8 +222,8 @@ def _read_passages(
 
 
 def _find_artifact(folder: Path, kind: str, identity: str) -> Path:
-    """Return the folder of an artifact of another kind, next to that of the predictions, by the key
-    in its identity.
+    """Return the folder of an artifact of another kind, next to the folder of the predictions, by
+    the key in its identity.
     """
     key = identity.partition(":")[0]
     folders = sorted((folder.parent.parent / kind).glob(f"*-{key}"))

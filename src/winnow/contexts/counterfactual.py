@@ -21,8 +21,8 @@ from winnow.text.normalization import normalize
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A placement that replaces the answer in the gold passage by that of another question, of the
-    same kind.
+    """A placement that replaces the answer in the gold passage by the answer to another question,
+    of the same kind.
 
     The substitute is drawn among the answers of the data set that have the same kind ("name",
     "year", "number" or "text"; see `classify_answer`; yes and no have none), as in the substitution
@@ -112,7 +112,7 @@ class Counterfactual:
         return None
 
     def _iter_substitutes(self, question: Question, passage: Passage) -> Iterator[str]:
-        """Yield the answers of the same kind that may take the place of those of a question, in
+        """Yield the answers of the same kind that may take the place of a question's, in
         random order.
         """
         own = list(question.answers)

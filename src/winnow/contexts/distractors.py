@@ -39,11 +39,11 @@ class Distractors:
     - "easy": the worst-ranked of them.
     - "random": passages that were retrieved for other questions, drawn at random.
 
-    Distractors have at least `words` words and are cut to that number, so that those of all kinds
-    are equally long. Hard ones are from the better-ranked half of the contexts that qualify and
-    easy ones from the other half, so that they never are the same. Where a half has fewer than k,
-    random ones take the places of those that are missing. A distractor has the rank of the context
-    that it replaces.
+    Distractors have at least `words` words and are cut to that number, so that distractors of all
+    kinds are equally long. Hard ones are from the better-ranked half of the contexts that qualify
+    and easy ones from the other half, so that they never are the same. Where a half has fewer than
+    k, random ones take the places of those that are missing. A distractor has the rank of the
+    context that it replaces.
 
     Args:
         kind: Kind of the distractors.

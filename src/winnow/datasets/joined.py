@@ -13,7 +13,7 @@ from winnow.records import Question
 class JoinedDataset:
     """The questions of several data sets, whose splits are assigned within each.
 
-    The name of a question's data set begins its id and those of its gold passages: "nq/test3". A
+    The name of a question's data set begins its id and the ids of its gold passages: "nq/test3". A
     joined corpus of the same names has these gold passages.
 
     Args:

@@ -32,8 +32,8 @@ class CrossEncoder(PairEstimator):
             classifier over the first token. The log-odds are the difference of its two logits, or
             its only logit, as in rerankers from the Hugging Face Hub, or those of the class
             `relevant_class` against all others. Its weights are random if the model folder has
-            none. "pooled" is `scale` times the cosine similarity of two mean vectors: that of the
-            question's tokens and that of the passage's tokens, after they have attended to each
+            none. "pooled" is `scale` times the cosine similarity of two mean vectors: one of the
+            question's tokens and one of the passage's tokens, after they have attended to each
             other. A sentence encoder needs no new weights for it.
         scale: Factor of the cosine similarity in the pooled head.
         separate_layers: Number of layers, counted from the first, in which question and passage do

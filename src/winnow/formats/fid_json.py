@@ -105,8 +105,8 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
 
 
 def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> FidRow:
-    """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at
-    1.
+    """Parse one row. Its number is the number of the line or, in a JSON list, of the entry; both
+    start at 1.
     """
     row = _convert(path, row_number, row, unit)
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:

@@ -208,7 +208,7 @@ def _is_marker(item: Any) -> bool:
 
 
 def _check_declarations(component: type) -> None:
-    """Raise ConfigError for a class attribute whose name is nearly that of a declaration, or was
+    """Raise ConfigError for a class attribute whose name is nearly a declaration's, or was
     one formerly.
     """
     known = _DECLARATIONS | _FORMER_ATTRIBUTES

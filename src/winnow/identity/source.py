@@ -123,7 +123,7 @@ def _mark_imports(
     Args:
         node: Node whose lists of statements are changed, at any depth. Expressions have none.
         package: Package to which relative imports refer.
-        runs: Runs of imports so far, to which those of the node are added.
+        runs: Runs of imports so far, to which the imports of the node are added.
         place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations`
             gives them the same ones, but takes longer than all else.
 

@@ -180,7 +180,7 @@ def _add_batch(
     """Add a batch of rows, and count what was added and what is in conflict.
 
     Args:
-        merge: Counts, to which those of the batch are added.
+        merge: Counts, to which the counts of the batch are added.
         batch: Rows, of which several may have the same key.
         own: Value and time of storage of the ledger's own rows, by key.
         delete: Function that deletes rows by key.

@@ -290,7 +290,7 @@ class PostgresStore:
         return None if value is None else float(value)
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without those of damaged
+        """Return the encoded results and times of storage of these keys, without damaged
         rows.
         """
         rows = self._fetch(

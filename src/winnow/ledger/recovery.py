@@ -172,8 +172,8 @@ def _has_calls(path: Path) -> bool:
 
 @contextmanager
 def _copy_with_new_first_page(path: Path) -> Iterator[Path]:
-    """Copy a file and replace its first page by that of a new ledger. The copy is removed at the
-    end of the block.
+    """Copy a file and replace its first page by the first page of a new ledger. The copy is removed
+    at the end of the block.
     """
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.recovering-") as folder:
         new, copy = Path(folder) / "new.sqlite", Path(folder) / path.name

@@ -249,7 +249,7 @@ class SqliteStore:
         return results
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without those of damaged
+        """Return the encoded results and times of storage of these keys, without damaged
         rows.
         """
         rows = self._execute_in(

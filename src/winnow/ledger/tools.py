@@ -76,7 +76,7 @@ def prune_calls(
 
     Args:
         ledger: Open store.
-        engines: Identities of engines. Only their calls are deleted; those of all engines if there
+        engines: Identities of engines. Only their calls are deleted; calls of all engines if there
             are none.
         before: Unix timestamp. Only calls that were stored before it are deleted.
         failed: Whether to delete only recorded failures, so that they are requested again.

@@ -11,7 +11,7 @@ from winnow.requests import Request, Result
 
 @dataclass
 class WrappedStore:
-    """A store whose methods are those of `ledger`.
+    """A store with the methods of `ledger`.
 
     Attributes:
         ledger: Ledger that is wrapped.

@@ -29,7 +29,7 @@ class Agreement:
 
     Attributes:
         accuracy: Share of answers with the same verdict and label.
-        kappa: Cohen's kappa (1960), the agreement beyond that of chance; undefined if verdicts and
+        kappa: Cohen's kappa (1960), the agreement beyond chance; undefined if verdicts and
             labels are all the same.
         precision: Share of the answers that the judge calls right that people call right, too.
         recall: Share of the answers that people call right that the judge calls right, too.

@@ -11,7 +11,7 @@ A dialect is the set of rules of one implementation:
 - `flashrag`: The evaluation of FlashRAG. It differs from `squad` in that the F1 is 0 if prediction
   and answer differ and either of them is yes, no or noanswer.
 - `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without
-  normalization. The F1 is that of `squad`.
+  normalization. F1 is computed as in `squad`.
 """
 
 from collections import Counter

@@ -23,10 +23,10 @@ class AnswerSource(MeanMetric):
     rules of `has_answer`.
 
     The kinds are a gold passage ("gold"), no gold passage but another one ("other"), and none
-    ("none"). For each outcome, the shares of the three kinds add up to that of the outcome. A wrong
-    answer from another passage is one that a passage misled the reader to; a right one from none is
-    the reader's own. The text of an answer may occur in a passage by chance, so that the metric is
-    for short answers that are neither yes, no nor a letter.
+    ("none"). For each outcome, the shares of the three kinds add up to the share of the outcome. A
+    wrong answer from another passage is one that a passage misled the reader to; a right one from
+    none is the reader's own. The text of an answer may occur in a passage by chance, so that the
+    metric is for short answers that are neither yes, no nor a letter.
 
     The metric reads what was *shown*: the passages of all prompts of the question, also parts of
     passages and those that the strategy searched for. It is undefined for "unknown", for answers

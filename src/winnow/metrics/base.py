@@ -172,7 +172,7 @@ class Metric(ABC):
         digits: Number of decimals to print if the unit is "number".
         headline: Whether the table that a sweep prints includes the metric. Reports and MLflow
             include every metric.
-        lower_is_better: Whether a low value is what one wants, such as that of a cost or of a share
+        lower_is_better: Whether a low value is what one wants, such as a cost or a share
             of errors.
 
     """
@@ -261,7 +261,7 @@ class Metric(ABC):
         return self.format_value(interval.mean) if interval.n else UNDEFINED
 
     def format_value(self, value: float) -> str:
-        """Format a value, such as that of one question, in the unit of the metric."""
+        """Format a value, such as one question's, in the unit of the metric."""
         return f"{100 * value:.1f}" if self.unit == "percent" else f"{value:.{self.digits}f}"
 
 

@@ -157,7 +157,8 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
     differences at random.
 
     For more than 2,000 non-zero differences, the permuted mean is assumed to be normally
-    distributed. The error of this approximation is smaller than that of drawing 9,999 permutations.
+    distributed. The error of this approximation is smaller than the error of drawing 9,999
+    permutations.
 
     Args:
         differences: (questions,) Difference between the two cells on each question.

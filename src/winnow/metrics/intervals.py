@@ -79,7 +79,7 @@ def compute_mean_interval(
     ranges from 0 to 6.0 %, while a bootstrap interval would have no width. Any other mean has a
     percentile bootstrap interval. If all values are from 0 to 1 and fewer than ten differ from the
     most frequent one, that interval is too narrow, and is extended to Wilson's for a share of this
-    size, which is wider than that of any such values.
+    size, which is wider than for any such values.
 
     Args:
         values: (questions,) Value of each question.
@@ -225,7 +225,7 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
     """Compute the means of bootstrap resamples, drawn in chunks to limit memory.
 
     For more than 20,000 questions, the means are drawn from the normal distribution that they have
-    then. Its error is smaller than that of so few resamples, and 300 comparisons of 100,000
+    then. Its error is smaller than the error of so few resamples, and 300 comparisons of 100,000
     questions take a second instead of ten minutes.
 
     Args:

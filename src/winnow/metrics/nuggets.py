@@ -46,9 +46,9 @@ class Nuggets(JudgedMetric):
 
     Nuggets are in the metadata of the question, as a list `nuggets` of objects with `text` and
     `importance`, "vital" or "okay". A nugget that is supported in part counts a half, and not at
-    all in the strict measures. "all" is the share of all nuggets, "vital" that of the vital ones
-    (the published main measure is "vital_strict"), and "weighted" has half the weight for okay
-    ones. Formulas are those of the published code (castorini/nuggetizer; "weighted":
+    all in the strict measures. "all" is the share of all nuggets, "vital" the share of the vital
+    ones (the published main measure is "vital_strict"), and "weighted" has half the weight for okay
+    ones. Formulas follow the published code (castorini/nuggetizer; "weighted":
     vectara/open-rag-eval, without its floor of 1 for the number of nuggets); the prompt is ours.
 
     An answer "unknown" supports nothing, and is not judged. Undefined without nuggets or, in the

@@ -144,7 +144,7 @@ def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> flo
 
     Args:
         useful: Whether each entry is useful, in order.
-        small: Number that is added to that of useful entries (published: 1e-10).
+        small: Number that is added to the number of useful entries (published: 1e-10).
 
     """
     total, num_useful = 0.0, 0

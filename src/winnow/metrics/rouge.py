@@ -21,11 +21,11 @@ class Rouge(MeanMetric):
     without citations.
 
     "rouge1" and "rouge2" count words and pairs of words, "rougeL" the longest common subsequence,
-    and "rougeLsum" those of lines. ALCE divides texts into lines by NLTK's sentences first, for
-    which a model must be downloaded; here lines are those of the texts. An answer "unknown" has the
-    overlap of its text. The accepted answers are the `long_answers` of the metadata if there are
-    any (ASQA). Undefined without an accepted answer of Latin letters or digits, which alone are
-    words to rouge-score.
+    and "rougeLsum" the values of lines. ALCE divides texts into lines by NLTK's sentences first,
+    for which a model must be downloaded; here lines are the lines of the texts. An answer "unknown"
+    has the overlap of its text. The accepted answers are the `long_answers` of the metadata if
+    there are any (ASQA). Undefined without an accepted answer of Latin letters or digits, which
+    alone are words to rouge-score.
 
     Args:
         of: What overlaps.

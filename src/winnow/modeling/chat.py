@@ -61,7 +61,7 @@ def render_chat(
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. "
             "Remove it from reader.engine.template_options, or choose a model whose template has "
-            "it (`tools` is that of strategies which let the model call tools)."
+            "it (`tools` is for strategies which let the model call tools)."
         )
     if tokenizer.chat_template is None:
         is_begun = messages[-1].role == "assistant"
@@ -280,7 +280,7 @@ def tokenize_chat(
     """Render a prompt and return its token ids. Control tokens that a passage spells out
     ("<|im_end|>") are text.
 
-    Control tokens in the prompt's own templates, such as those of Self-RAG, are tokens.
+    Control tokens in the prompt's own templates, such as Self-RAG's, are tokens.
     """
     pattern = _compile_control_tokens(tokenizer)
     texts = [

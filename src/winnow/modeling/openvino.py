@@ -21,7 +21,7 @@ def disable_telemetry() -> None:
 
 
 def count_threads() -> int:
-    """Return the number of threads of a model: OMP_NUM_THREADS, or that of the cores that this
+    """Return the number of threads of a model: OMP_NUM_THREADS, or the number of cores that this
     process may use.
     """
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]

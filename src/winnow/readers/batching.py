@@ -65,9 +65,9 @@ class LocalEngine(ABC):
         quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
         context_length: Maximum number of tokens of prompt and reply together; None means the
             model's own limit.
-        batch_tokens: Maximum number of padded prompt tokens per batch; None for that of
-            `default_batches`. It is lowered if a GPU has too little memory.
-        batch_size: Maximum number of prompts per batch; None for that of `default_batches`.
+        batch_tokens: Maximum number of padded prompt tokens per batch; None for the number
+            in `default_batches`. It is lowered if a GPU has too little memory.
+        batch_size: Maximum number of prompts per batch; None for the number in `default_batches`.
         capacity: Maximum number of requests in the queue.
         deterministic: Whether to run every prompt in a batch of its own and without a shared
             prefix. This is slower, but a reply then depends only on its request. Otherwise,

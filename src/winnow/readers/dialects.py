@@ -78,7 +78,8 @@ class Dialect:
             check_model: Function that raises an error for the name of another model.
 
         Raises:
-            ReaderError: If the server returns no log-probabilities, or those of another model.
+            ReaderError: If the server returns no log-probabilities, or log-probabilities of another
+            model.
 
         """
         raise ReaderError(f"The server of {model} computes no likelihoods.")
@@ -116,7 +117,7 @@ class Vllm(Dialect):
         end_token: str,
         check_model: Callable[[str], None],
     ) -> Score:
-        """Compute the likelihood of a continuation, whose tokens follow those of the prompt as in a
+        """Compute the likelihood of a continuation, whose tokens follow the prompt's as in a
         local reader.
         """
         ids = await self._tokenize(send, model, request.messages)

@@ -298,8 +298,8 @@ class OpenAIBatchReader(OpenAIEngine):
     def _read_results(
         self, file_id: str, requests: Mapping[str, Any], results: dict[str, BatchResult]
     ) -> None:
-        """Add the results of a result file to those of the batch, by key. The first result of a
-        request is kept.
+        """Add the results of a result file to the results of the batch, by key. The first result of
+        a request is kept.
 
         A line without a result, or in an unknown format, is skipped, and its request is sent again.
         A permanent refusal stops the reader after all results are returned.

@@ -76,7 +76,7 @@ class ChatProtocol:
             or "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. null removes a field: `extra: {temperature:
             null}` is for models that reject a temperature.
-        served_model: Name of the model that the server reports, if it is not that of the request;
+        served_model: Name of the model that the server reports, if it differs from the request's;
             "*" accepts any name.
         model_change: "stop" refuses replies of another model than the first one that the server
             reported in this run.

@@ -56,7 +56,7 @@ class _Row:
 
     @property
     def ends(self) -> range:
-        """Return the positions among `tokens` whose logits are those of the continuation."""
+        """Return the positions among `tokens` whose logits belong to the continuation."""
         return range(len(self.tokens) - len(self.item.target), len(self.tokens))
 
 

@@ -15,7 +15,7 @@ def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usag
 
 
 def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
-    """Estimate the number of tokens of a prompt: those of its texts, and eight tokens per text."""
+    """Estimate the number of tokens of a prompt: tokens of its texts, and eight more per text."""
     texts = [message.content for message in request.messages]
     texts += [
         call.name + call.arguments for message in request.messages for call in message.tool_calls

@@ -24,7 +24,7 @@ class BestComparison:
 
     Attributes:
         index: Index of the other cell.
-        comparison: Comparison of the first metric of the best cell with that of the other one.
+        comparison: Comparison of the first metric between the best cell and the other one.
         adjusted_p_value: P-value after Holm's correction over the family of the page, since any of
             the cells could have been the best.
         direction: Sign of an improvement of the metric (see `Metric.direction`).

@@ -57,7 +57,7 @@ class CellResult:
         """Return the metrics and what else reports need of the samples, which are computed once."""
         columns = self.known or collect_columns(self.samples, [*self.metrics, *self.hidden])
         assert len(columns.question_ids) == len(self.samples), (
-            "The columns are those of other samples."
+            "The columns belong to other samples."
         )
         judged = {name: Rows.collect(rows) for name, rows in self.judged.items()}
         return replace(columns, rows={**columns.rows, **judged})

@@ -78,7 +78,7 @@ class Pair:
         first: First cell.
         second: Second cell.
         indices: Indices of both cells.
-        comparison: Comparison of the first metric of the first cell with that of the second.
+        comparison: Comparison of the first metric between the first cell and the second.
         adjusted_p_value: P-value after Holm's correction over the family of the page.
 
     """
@@ -92,7 +92,7 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """Return the name of the first cell, that of the second, and the labels that both share."""
+        """Return the names of the first and the second cell, and the labels that both share."""
         first, second = self.first.labels, self.second.labels
         return (
             self.factor.format_value(first),

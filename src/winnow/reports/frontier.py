@@ -94,7 +94,7 @@ def find_frontier(
 ) -> Frontier | None:
     """Compute the frontier of cells with these costs, or return None if it is not defined.
 
-    It is that of a metric that is a mean over questions, and needs the same questions in all cells,
+    It is for a metric that is a mean over questions, and needs the same questions in all cells,
     each with a value.
     """
     measure = cells[0].find_metric(metric) if len(cells) > 1 else None

@@ -23,8 +23,8 @@ _COMPARED = ("ours", "paper", "diff.")
 def compare_with_paper(
     part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None
 ) -> tuple[list[TableView], list[str]]:
-    """Build tables that show our values, differences and numbers of questions next to those of the
-    paper.
+    """Build tables that show our values, differences and numbers of questions next to the values of
+    the paper.
 
     Args:
         part: Table or figure of the paper.

@@ -53,7 +53,7 @@ class ReportedDifference:
     Attributes:
         metric: Name of the metric.
         of: Labels of the first cell.
-        less: Labels of the second cell, whose value is subtracted from that of the first.
+        less: Labels of the second cell, whose value is subtracted from the first one's.
         value: The difference, or None if the paper reports only its sign.
         sign: "+" or "-" if the paper reports only the sign, else empty.
         note: Statement of the paper on the difference.
@@ -84,7 +84,7 @@ class PaperPart:
             it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
         flags: Contradictions of the paper in these values, for a note above the table.
-        is_by_model: Whether the values are those of one model, so that cells that differ in their
+        is_by_model: Whether the values belong to one model, so that cells that differ in their
             readers have no counterpart.
 
     """

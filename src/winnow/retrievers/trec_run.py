@@ -1,4 +1,4 @@
-"""A retriever that reads existing retrieval results from a TREC run file, such as those of
+"""A retriever that reads existing retrieval results from a TREC run file, such as run files of
 Pyserini.
 """
 

@@ -29,11 +29,12 @@ class CiteWithout:
 
     A citation may be correct, because the passage supports the answer, and yet not faithful,
     because the reader would have given the answer without it (Wallat et al. 2024, who call it
-    post-rationalized and put the statement into other passages instead). The answer is that of the
-    first reply, whose call is that of `Cite`. Whether the second one differs, after normalization,
-    is in the trace, which the metric `changed` reads; the removal of uncited passages is what the
-    share is compared with, because a prompt with other passages changes answers, too. A reply
-    without a valid citation, or without enough other passages, is not asked again.
+    post-rationalized and put the statement into other passages instead). The answer comes from the
+    first reply, whose call is the same as `Cite` makes. Whether the second one differs, after
+    normalization, is in the trace, which the metric `changed` reads; the removal of uncited
+    passages is what the share is compared with, because a prompt with other passages changes
+    answers, too. A reply without a valid citation, or without enough other passages, is not asked
+    again.
 
     Args:
         prompt: Templates of the prompt, whose `passage` shows {number} in brackets.

@@ -252,7 +252,7 @@ def cut_middle(reply: str) -> str:
 def parse_claim(reply: str) -> bool | None:
     """Return whether a reply says that a claim is true, or None if it says neither, both, or part.
 
-    Of the verdicts in a reply, those of the highest rank count: first a sentence that is only a
+    Of the verdicts in a reply, the highest-ranked ones count: first a sentence that is only a
     verdict, or that begins with "answer" or "therefore"; then a sentence about the claim; then a
     leading yes or no; then any word such as "correct" or "a myth"; at last phrases such as "no
     evidence". Negations turn a verdict round. Concessions ("although many think that it is true"),

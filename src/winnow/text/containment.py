@@ -143,7 +143,7 @@ def _find_texts(word: str, joined: bytes, starts: Sequence[int]) -> Iterator[int
     Args:
         word: Lower-case ASCII letters and digits.
         joined: Texts in UTF-8, one behind the other, with folded case.
-        starts: Position of each text in `joined`, followed by that of the end.
+        starts: Position of each text in `joined`, followed by the position of the end.
 
     """
     pattern = word.encode()

@@ -58,8 +58,8 @@ def save_merged(
 ) -> None:
     """Merge adapters into the weights of their base model, and save these in bfloat16.
 
-    The weights are read again from `base`, so that those of a quantised model are merged before
-    rounding, and the trained model stays as it is.
+    The weights are read again from `base`, so that the weights of a quantized model are merged
+    before rounding, and the trained model stays as it is.
 
     Args:
         model: Model with adapters.

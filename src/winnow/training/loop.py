@@ -67,7 +67,7 @@ def fit(
     log: Log,
     advance: Advance = lambda steps, text: None,  # noqa: ARG005 (no progress bar)
 ) -> LoopReport:
-    """Train a method's models and save those of the best epoch.
+    """Train a method's models and save the models of the best epoch.
 
     The run resumes from the checkpoint in the folder `<out>.checkpoint`, if there is one. The
     folder `out` is created when the run is complete. If it already contains a report, the function

@@ -63,7 +63,7 @@ class LeftPaddingCollator:
 
 
 class LengthGroupedSampler(torch.utils.data.Sampler[int]):
-    """A sampler that shuffles the examples so that those of a batch have similar lengths.
+    """A sampler that shuffles the examples so that examples of a batch have similar lengths.
 
     The order depends only on the seed and the epoch. Trainer's own `group_by_length` draws from the
     global random state, so that a resumed run would see different batches.

@@ -96,7 +96,7 @@ class ReflectionMix:
 def _build_example(
     kind: str, prompt: Prompt, question: Question, context: Context | None, reply: str
 ) -> Example:
-    """Build an example whose prompt is that of the strategy, which ends with the beginning of the
+    """Build an example with the prompt of the strategy, which ends with the beginning of the
     reply.
     """
     request = build_segment_request(

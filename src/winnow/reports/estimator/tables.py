@@ -274,7 +274,7 @@ def build_share_table(evaluation: Evaluation) -> TableView:
         for name, fifth, ems in evaluation.group_by_share()
     ]
     caption = (
-        f"The share is that of the top {evaluation.k} contexts that count as relevant: those with "
+        f"The share is of the top {evaluation.k} contexts that count as relevant: those with "
         'P("true") over 0.5, or, for the retriever, with a score over its median. The answers '
         "are from the estimator's top contexts. The paper draws curves without values: the "
         "accuracy rises with the estimator's share, and drops if no context is relevant."

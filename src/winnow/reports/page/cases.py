@@ -130,7 +130,7 @@ def build_case(
         prediction: Stored prediction for the question.
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
-        texts: Texts and passages of the page, to which those of the case are added.
+        texts: Texts and passages of the page, to which texts and passages of the case are added.
         steps: Recorded steps of the question, if there are any.
 
     """

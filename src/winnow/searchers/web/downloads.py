@@ -31,7 +31,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A page as it was received. `charset` is that of the HTTP header, or ""."""
+    """A page as it was received. `charset` comes from the HTTP header, or is ""."""
 
     body: bytes
     media_type: str

@@ -107,7 +107,7 @@ class TaggedSearch:
                 return self._end(history, parts, "", trace, "prompt too long")
             text = reply.text
             query = _find_open(text, *self.query) if reply.finish != "length" else None
-            if query is None or self.answer[0] in query:  # the last tag is that of the answer
+            if query is None or self.answer[0] in query:  # the last tag is the answer's
                 return self._end(
                     history,
                     parts,

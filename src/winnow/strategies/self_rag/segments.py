@@ -26,7 +26,8 @@ class Retrieval:
     Args:
         when: "always", "never", or "adaptive": if the model's probability of the token for
             retrieval is high enough.
-        threshold: Probability, against that of no retrieval, which must be exceeded (published:
+        threshold: Probability of retrieval, against no retrieval, which must be exceeded
+        (published:
             0.2).
 
     """
