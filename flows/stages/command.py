@@ -58,7 +58,7 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         if stage.last_sweep == "set":
             remember_sweep(untracked, jobs)
         is_skipped = params and stage.is_optional and not is_needed(stage, jobs)
-        chosen = replace(stage, run=_skip) if is_skipped else stage
+        chosen = replace(stage, run=_skip, run_shard=None, shards="") if is_skipped else stage
         run_flow(partial(execute, chosen, target=target), stage.name, jobs).show()
 
     if params:

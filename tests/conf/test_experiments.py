@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.acquire import acquire
+from flows.acquire import plan_downloads
 from flows.compose import compose_params
 from flows.settings.composition import list_options
 from flows.settings.door import compose, open_settings
@@ -56,7 +56,7 @@ def test_the_cells_of_an_experiment_in_a_composed_file_are_those_of_the_command(
 @pytest.mark.parametrize("name", list_options("experiment"))
 def test_an_experiment_lists_what_it_needs(name: str) -> None:
     """Without an error, whatever its grid is; each row says where its content is from."""
-    for row in acquire([compose([f"experiment={name}", "dry_run=true"])]).rows:
+    for row in plan_downloads([compose([f"experiment={name}"])]).rows:
         assert {"asset", "folder", "disk, at most", "checksum", ""} == set(row)
         assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in (
             "hub",
