@@ -49,7 +49,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     hours.
     """
     cells = list_cells(jobs)
-    assets = {asset.path: asset for settings in cells for asset in iter_assets(settings, groups)}
+    assets = _list_assets(cells, groups)
     downloads = Path(jobs[0].paths.downloads)
     yours = [] if groups else _list_missing_files(cells)
     for row in yours:
@@ -58,7 +58,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
             file=sys.stderr,
         )
     rows = []
-    for asset in assets.values():
+    for asset in assets:
         with progress(f"fetching {asset.address}", None) as advance:
             fresh = fetch_asset(asset, downloads, advance)
         if asset.is_unpinned:
@@ -77,7 +77,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
         ]
     yours += [row for row, _ in _iter_hub_rows(cells) if row[""] == _PICKLED]
     rows += [{name: row[name] for name in ("asset", "folder", "")} for row in yours]
-    return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
+    return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets])
 
 
 def plan_downloads(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
@@ -85,8 +85,7 @@ def plan_downloads(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Su
     downloaded, what the hub has, and what has no address.
     """
     cells = list_cells(jobs)
-    assets = [asset for settings in cells for asset in iter_assets(settings, groups)]
-    assets = list({asset.path: asset for asset in assets}.values())
+    assets = _list_assets(cells, groups)
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
@@ -195,6 +194,12 @@ def _format_gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
 
 
+def _list_assets(cells: Sequence[Settings], groups: Collection[str]) -> list[Asset]:
+    """Return the assets of cells, one for each path."""
+    assets = [asset for settings in cells for asset in iter_assets(settings, groups)]
+    return list({asset.path: asset for asset in assets}.values())
+
+
 def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[Asset]:
     """Yield the assets of all groups or of some; an asset whose files are all replaced by other
     paths is not needed.
@@ -205,9 +210,9 @@ def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[As
         if settings.sweep.closed_book_filter
         else []
     )
+    others = {name: plain[name] for name in groups or plain if name in plain}
     for name, node in [*plain.items(), *filtering]:
         if isinstance(node, dict) and (not groups or name in groups):
-            others = {other: plain[other] for other in groups or plain if other in plain}
             paths = list(_iter_strings(_select_users(others, name, node)))
             own = {
                 name: node[name] for name in ("asset", "sources") if name in node

@@ -51,11 +51,11 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     """Run the stage that is the goal, by default the page of the sweep, and before it each stage
     whose artifact is missing.
     """
-    goal, uses_reader = _choose_goal(jobs)
-    acquire(list_prepared_settings(jobs), () if uses_reader else _GROUPS_WITHOUT_READER).show()
+    goal, prepared, groups = _choose_goal(jobs)
+    acquire(prepared, groups).show()
     stages_run = ["acquire"]
     pinned = [reopen(job) for job in jobs]  # with the commits and checksums that `acquire` recorded
-    if uses_reader:
+    if not groups:
         check_ahead(pinned)
     _run_missing(goal, pinned, stages_run)
     summary = _run(get_stage(goal), pinned, stages_run)
@@ -64,17 +64,24 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
 
 
-def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, bool]:
-    """Return the name of the stage that is the goal, and whether it or a stage before it uses a
-    reader; raise ConfigError if the reader was trained on questions that it would answer.
+def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, list[Settings], tuple[str, ...]]:
+    """Return the name of the stage that is the goal, the settings of the stages before it, and the
+    groups of settings whose assets they need: () for all, if one of them uses a reader.
+
+    Raises:
+        ConfigError: If the reader was trained on questions that it would answer.
+
     """
     goal = choose_stage(
         "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
     ).name
     without = (_LAST_WITHOUT_READER, *(one.name for one in list_ancestors(_LAST_WITHOUT_READER)))
-    for settings in list_prepared_settings(jobs) if goal not in without else ():
+    prepared = list_prepared_settings(jobs)
+    if goal in without:
+        return goal, prepared, _GROUPS_WITHOUT_READER
+    for settings in prepared:
         check_training_split(settings, settings.reader)
-    return goal, goal not in without
+    return goal, prepared, ()
 
 
 def list_prepared_settings(
@@ -129,9 +136,8 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
     """Say what would be downloaded, which stages would run, and which calls the sweep would make if
     all before it are finished; nothing is run.
     """
-    goal, uses_reader = _choose_goal(jobs)
-    prepared = list_prepared_settings(jobs)
-    plan_downloads(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
+    goal, prepared, groups = _choose_goal(jobs)
+    plan_downloads(prepared, groups).show()
     rows: list[dict[str, str]] = []
     stages = [*list_ancestors(goal), get_stage(goal)]
     for stage in (one for one in stages if not one.grid):
