@@ -29,6 +29,7 @@ from flows.settings.unknown_keys import (
     find_new_keys,
     is_addable,
     list_option_names,
+    select_first_option,
 )
 from winnow.errors import ConfigError
 
@@ -60,7 +61,7 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     """
     overrides = [_quote_text(override) for override in overrides]
     parsed = parse_overrides(overrides)
-    options = _collect_options(parsed)
+    _check_options(parsed)
     new_keys = find_new_keys(parsed)
     completed = [
         f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text
@@ -69,7 +70,7 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     if grid:
         parsed = parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))
-        for composed_grid, choices in _iter_grids(options, parsed):
+        for composed_grid, choices in _iter_grids(parsed):
             check_grid(keys, composed_grid, choices)
     return completed
 
@@ -265,25 +266,16 @@ def _parse_value(override: str, text: str) -> Any:
         ) from error
 
 
-def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
-    """Return the chosen options of each group; a multirun may choose several.
-
-    Raises:
-        ConfigError: If there is no such option.
-
-    """
-    options: dict[str, list[str]] = {}
+def _check_options(parsed: Iterable["Override"]) -> None:
+    """Raise ConfigError if an override chooses an option that does not exist."""
     for override in parsed:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
             continue
-        known, names = list_options(group), [str(name) for name in list_option_names(override)]
-        for name in names:
+        known = list_options(group)
+        for name in map(str, list_option_names(override)):
             if name not in known:
                 raise ConfigError(f"{group}={name}: {describe_missing_option(group, name)}")
-        if override.package is None:
-            options[group] = names
-    return options
 
 
 def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
@@ -311,20 +303,22 @@ def _list_leaf_keys(key: str, value: Any) -> list[str]:
 
 
 def _iter_grids(
-    chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]
+    parsed: Sequence["Override"],
 ) -> Iterator[tuple[DictConfig | None, Mapping[str, str]]]:
     """Yield the grid and the chosen options of every combination of the chosen experiments and the
     overrides of the grid.
+
+    Other options are the first that are chosen, as in the jobs, so that Hydra composes them once.
     """
-    choices = [
-        list_words(override)
-        for override in parsed
-        if override.key_or_group.partition(".")[0] == "grid"
-    ]
-    experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
-    if experiments:
-        choices.insert(0, experiments)
-    if choices:
-        for combination in itertools.product(*choices):
-            cfg, options = compose_with_choices(combination)
-            yield cfg.get("grid"), options
+    words: list[list[str]] = []
+    has_grid = False
+    for override in parsed:
+        group, option = override.key_or_group.partition(".")[0], select_first_option(override)
+        if group == "grid" or (group == "experiment" and option):
+            words.append(list_words(override))
+            has_grid = True
+        elif option:
+            words.append([option])
+    for combination in itertools.product(*words) if has_grid else ():
+        cfg, options = compose_with_choices(combination)
+        yield cfg.get("grid"), options

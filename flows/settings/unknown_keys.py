@@ -47,7 +47,7 @@ def find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     """Return the keys that the composed configuration lacks but may have; raise a ConfigError for
     any other key it lacks.
     """
-    choices = [choice for override in parsed if (choice := _select_first_option(override))]
+    choices = [choice for override in parsed if (choice := select_first_option(override))]
     keys = {
         override.key_or_group: override.is_delete()
         for override in parsed
@@ -108,7 +108,7 @@ def is_addable(cfg: Any, key: str) -> bool:
     return is_group(axis) or is_component_setting(cfg, axis) or has_key(cfg, axis)
 
 
-def _select_first_option(override: "Override") -> str:
+def select_first_option(override: "Override") -> str:
     """Return an override that chooses an option, with the first value of a multirun, or "" for
     other overrides.
     """

@@ -3,21 +3,18 @@
 import ast
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from weakref import WeakKeyDictionary
 
 from winnow.identity.modules import find_source, identify_without_source
+from winnow.identity.parsing import ImportStatement, parse_text
 
 _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 """Digest of a file without code."""
-
-
-_PLACE = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
-"""Place of new nodes at the top of a module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,151 +68,42 @@ def read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fals
         path: File.
         modified_ns: Time of its last change.
         module: Name of the module, to which relative imports refer.
-        compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It
-            depends on the version of Python, so that keys have the digest of the syntax tree.
+        compiles: Whether the digest is of the compiled code; see `parse_text`.
 
     """
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    revisions = tuple(sorted(_iter_revisions(tree)))
-    package = module if Path(path).name == "__init__.py" else module.rpartition(".")[0]
-    runs: list[tuple[Import, ...]] = []
-    _mark_imports(tree, package, runs, _PLACE)
-    if compiles:
-        code = compile(tree, "", "exec", dont_inherit=True, optimize=0)
-        return Code(_digest_compiled(code), tuple(runs), revisions)
-    return Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(runs), revisions)
-
-
-def _digest_compiled(code: CodeType) -> str:
-    """Compute a digest of compiled code, without the numbers of its lines."""
-    constants = [
-        _digest_compiled(one) if isinstance(one, CodeType) else _describe_constant(one)
-        for one in code.co_consts
-    ]
-    parts = (
-        code.co_code,
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_exceptiontable,
-        constants,
+    file = Path(path)
+    parsed = parse_text(file, compiles=compiles)
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    runs = (
+        tuple(one for statement in run for one in _iter_imports(statement, package))
+        for run in parsed.runs
     )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return Code(parsed.digest, tuple(runs), parsed.revisions)
 
 
-def _describe_constant(value: object) -> str:
-    """Return a text of a constant in which sets have an order that does not depend on the hashes of
-    this process.
-    """
-    if isinstance(value, frozenset | tuple):
-        parts = [_describe_constant(one) for one in value]
-        inside = ", ".join(sorted(parts) if isinstance(value, frozenset) else parts)
-        return f"{type(value).__name__}({inside})"
-    return repr(value)
-
-
-def _mark_imports(
-    node: ast.AST, package: str, runs: list[tuple[Import, ...]], place: ast.AST
-) -> None:
-    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of
-    successive imports.
-
-    Args:
-        node: Node whose lists of statements are changed, at any depth. Expressions have none.
-        package: Package to which relative imports refer.
-        runs: Runs of imports so far, to which the imports of the node are added.
-        place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations`
-            gives them the same ones, but takes longer than all else.
-
-    """
-    place = node if hasattr(node, "lineno") else place
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        statements = getattr(node, name, None)
-        if not isinstance(statements, list):
-            continue
-        if name in ("handlers", "cases"):
-            for inner in statements:
-                _mark_imports(inner, package, runs, place)
-            continue
-        changed = _mark_statements(statements, package, runs, place)
-        is_needed = name == "body" and not isinstance(node, ast.Module)
-        setattr(
-            node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else [])
-        )
-
-
-def _mark_statements(
-    statements: Sequence[ast.stmt], package: str, runs: list[tuple[Import, ...]], place: ast.AST
-) -> list[ast.stmt]:
-    """Return the statements of a list as `_mark_imports` changes them."""
-    changed: list[ast.stmt] = []
-    run: list[Import] = []
-    for statement in [*statements, None]:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            run += _iter_imports(statement, package)
-            continue
-        if run:
-            mark, number = ast.Name("imports of this place", ast.Store()), ast.Constant(len(runs))
-            assignment = ast.Assign([mark], number)
-            for new in (mark, number, assignment):
-                ast.copy_location(new, place)
-            changed.append(assignment)
-            runs.append(tuple(run))
-            run = []
-        if statement is None or _is_text(statement):
-            continue
-        if isinstance(statement, ast.If) and _name(statement.test) in (
-            "TYPE_CHECKING",
-            "typing.TYPE_CHECKING",
-        ):
-            changed += _mark_statements(statement.orelse, package, runs, place)
-            continue
-        _mark_imports(statement, package, runs, place)
-        changed.append(statement)
-    return changed
-
-
-def _name(node: ast.AST) -> str:
-    """Return a name, or a module and a name in it, as they are written; "" for another
-    expression.
-    """
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{node.value.id}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """Return whether a statement is a text, such as a docstring."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
-
-
-def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[Import]:
+def _iter_imports(statement: ImportStatement, package: str) -> Iterator[Import]:
     """Yield what an import binds: names of a module, or modules; and the packages around it, whose
     code it runs.
     """
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield Import(alias.asname or alias.name, alias.name)
-            yield from _iter_parents(alias.name)
+    if statement.module is None:
+        for name, bound in statement.names:
+            yield Import(bound, name)
+            yield from _iter_parents(name)
         return
     parts = package.split(".")
-    parents = parts[: len(parts) - node.level + 1] if node.level else []
-    base = ".".join([*parents, *([node.module] if node.module else [])])
+    parents = parts[: len(parts) - statement.level + 1] if statement.level else []
+    base = ".".join([*parents, *([statement.module] if statement.module else [])])
     yield from _iter_parents(base)
-    for alias in node.names:
-        inner = f"{base}.{alias.name}"
-        if alias.name == "*":
+    for name, bound in statement.names:
+        inner = f"{base}.{name}"
+        if name == "*":
             yield Import("*", base)
             yield from (Import("", submodule) for submodule in _list_submodules(base))
         elif find_source(inner) is not None:
-            yield Import(alias.asname or alias.name, inner)
+            yield Import(bound, inner)
             yield Import("", base)
         else:
-            yield Import(alias.asname or alias.name, base, alias.name)
+            yield Import(bound, base, name)
 
 
 def _list_submodules(package: str) -> list[str]:
@@ -252,15 +140,3 @@ def _iter_parents(module: str) -> Iterator[Import]:
     parts = module.split(".")
     for length in range(1, len(parts)):
         yield Import("", ".".join(parts[:length]))
-
-
-def _iter_revisions(tree: ast.Module) -> Iterator[str]:
-    """Yield the revisions that the classes of a module declare, such as "PostFusion:5"."""
-    for class_node in tree.body:
-        for item in class_node.body if isinstance(class_node, ast.ClassDef) else ():
-            if (
-                isinstance(item, ast.AnnAssign)
-                and _name(item.target) == "revision"
-                and item.value is not None
-            ):
-                yield f"{getattr(class_node, 'name', '')}:{ast.unparse(item.value)}"

@@ -1,0 +1,241 @@
+"""What the text of a source file says: the digest of its code, and its imports as it writes them.
+
+What was parsed is kept next to Python's bytecode, as pytest keeps its own, and counts for the same
+text, version of Python and version of this module.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib.util import cache_from_source
+from pathlib import Path
+from types import CodeType
+
+_PLACE = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+"""Place of new nodes at the top of a module."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStatement:
+    """An import as a source file writes it.
+
+    Attributes:
+        module: Module after `from`, without its dots; None for `import`.
+        level: Number of dots before the module.
+        names: Imported names, each with the name that the file gives to it.
+
+    """
+
+    module: str | None
+    level: int
+    names: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """What the text of a source file says.
+
+    Attributes:
+        digest: Digest of its code without docstrings, in which numbered marks have the places of
+            runs of successive imports.
+        runs: The runs of imports, in the order of their marks.
+        revisions: Revisions that its classes declare, such as "PostFusion:5".
+
+    """
+
+    digest: str
+    runs: tuple[tuple[ImportStatement, ...], ...]
+    revisions: tuple[str, ...]
+
+
+def parse_text(path: Path, *, compiles: bool) -> ParsedText:
+    """Parse a source file, unless the same text was parsed before.
+
+    Args:
+        path: File.
+        compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It
+            depends on the version of Python, so that keys have the digest of the syntax tree.
+
+    """
+    text = path.read_bytes()
+    key = f"{_identify_parser()}-{hashlib.sha256(text).hexdigest()}"
+    kept = Path(cache_from_source(str(path))).with_suffix(f".{'code' if compiles else 'tree'}.json")
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _read_kept(kept, key)
+    parsed = _parse(text, compiles=compiles)
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):  # where Python cannot keep its bytecode either
+            _keep(kept, key, parsed)
+    return parsed
+
+
+@cache
+def _identify_parser() -> str:
+    """Return a digest of this module and of the version of Python."""
+    code = Path(__file__).read_bytes() + sys.version.encode()
+    return hashlib.sha256(code).hexdigest()[:12]
+
+
+def _read_kept(kept: Path, key: str) -> ParsedText:
+    """Read what was kept under a key; raise KeyError if it was of another text or parser."""
+    digest, runs, revisions = json.loads(kept.read_text(encoding="utf-8"))[key]
+    return ParsedText(
+        digest,
+        tuple(
+            tuple(
+                ImportStatement(module, level, tuple((name, bound) for name, bound in names))
+                for module, level, names in run
+            )
+            for run in runs
+        ),
+        tuple(revisions),
+    )
+
+
+def _keep(kept: Path, key: str, parsed: ParsedText) -> None:
+    """Replace what is kept of a file."""
+    partial = kept.with_suffix(f".{os.getpid()}.partial")
+    kept.parent.mkdir(exist_ok=True)
+    partial.write_text(json.dumps({key: astuple(parsed)}), encoding="utf-8")
+    partial.replace(kept)
+
+
+def _parse(text: bytes, *, compiles: bool) -> ParsedText:
+    tree = ast.parse(text)
+    revisions = tuple(sorted(_iter_revisions(tree)))
+    runs: list[tuple[ImportStatement, ...]] = []
+    _mark_imports(tree, runs, _PLACE)
+    if compiles:
+        digest = _digest_compiled(compile(tree, "", "exec", dont_inherit=True, optimize=0))
+    else:
+        digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return ParsedText(digest, tuple(runs), revisions)
+
+
+def _digest_compiled(code: CodeType) -> str:
+    """Compute a digest of compiled code, without the numbers of its lines."""
+    constants = [
+        _digest_compiled(one) if isinstance(one, CodeType) else _describe_constant(one)
+        for one in code.co_consts
+    ]
+    parts = (
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_exceptiontable,
+        constants,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _describe_constant(value: object) -> str:
+    """Return a text of a constant in which sets have an order that does not depend on the hashes of
+    this process.
+    """
+    if isinstance(value, frozenset | tuple):
+        parts = [_describe_constant(one) for one in value]
+        inside = ", ".join(sorted(parts) if isinstance(value, frozenset) else parts)
+        return f"{type(value).__name__}({inside})"
+    return repr(value)
+
+
+def _mark_imports(node: ast.AST, runs: list[tuple[ImportStatement, ...]], place: ast.AST) -> None:
+    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of
+    successive imports.
+
+    Args:
+        node: Node whose lists of statements are changed, at any depth. Expressions have none.
+        runs: Runs of imports so far, to which the imports of the node are added.
+        place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations`
+            gives them the same ones, but takes longer than all else.
+
+    """
+    place = node if hasattr(node, "lineno") else place
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        statements = getattr(node, name, None)
+        if not isinstance(statements, list):
+            continue
+        if name in ("handlers", "cases"):
+            for inner in statements:
+                _mark_imports(inner, runs, place)
+            continue
+        changed = _mark_statements(statements, runs, place)
+        is_needed = name == "body" and not isinstance(node, ast.Module)
+        setattr(
+            node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else [])
+        )
+
+
+def _mark_statements(
+    statements: Sequence[ast.stmt], runs: list[tuple[ImportStatement, ...]], place: ast.AST
+) -> list[ast.stmt]:
+    """Return the statements of a list as `_mark_imports` changes them."""
+    changed: list[ast.stmt] = []
+    run: list[ImportStatement] = []
+    for statement in [*statements, None]:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            run.append(_read_import(statement))
+            continue
+        if run:
+            mark, number = ast.Name("imports of this place", ast.Store()), ast.Constant(len(runs))
+            assignment = ast.Assign([mark], number)
+            for new in (mark, number, assignment):
+                ast.copy_location(new, place)
+            changed.append(assignment)
+            runs.append(tuple(run))
+            run = []
+        if statement is None or _is_text(statement):
+            continue
+        if isinstance(statement, ast.If) and _name(statement.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        ):
+            changed += _mark_statements(statement.orelse, runs, place)
+            continue
+        _mark_imports(statement, runs, place)
+        changed.append(statement)
+    return changed
+
+
+def _name(node: ast.AST) -> str:
+    """Return a name, or a module and a name in it, as they are written; "" for another
+    expression.
+    """
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is a text, such as a docstring."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _read_import(statement: ast.Import | ast.ImportFrom) -> ImportStatement:
+    names = tuple((alias.name, alias.asname or alias.name) for alias in statement.names)
+    if isinstance(statement, ast.Import):
+        return ImportStatement(None, 0, names)
+    return ImportStatement(statement.module or "", statement.level, names)
+
+
+def _iter_revisions(tree: ast.Module) -> Iterator[str]:
+    """Yield the revisions that the classes of a module declare, such as "PostFusion:5"."""
+    for class_node in tree.body:
+        for item in class_node.body if isinstance(class_node, ast.ClassDef) else ():
+            if (
+                isinstance(item, ast.AnnAssign)
+                and _name(item.target) == "revision"
+                and item.value is not None
+            ):
+                yield f"{getattr(class_node, 'name', '')}:{ast.unparse(item.value)}"
