@@ -37,7 +37,7 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.stages.shard_calls import run_sweep_shard, use_finished_shards
-from flows.stages.tracking import log_cells
+from flows.stages.tracking import get_place, log_cells
 from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.steps import count_models, has_steps
@@ -56,6 +56,7 @@ from winnow.sweeps.run import (
     write_cells,
 )
 from winnow.sweeps.spec import CellSpec
+from winnow.tracking import open_ahead
 
 _FILTER_PENDING_NOTE = (
     "The closed-book filter has not run yet, so the first questions of the split are counted "
@@ -75,7 +76,8 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
         check_ahead(jobs)
         print_equivalent_cell(jobs)
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
-    notes = [_run_cells(jobs[0], group) for group in group_by_models(unfinished)]
+    with open_ahead(get_place(cell.spec)[0] for cell in unfinished):
+        notes = [_run_cells(jobs[0], group) for group in group_by_models(unfinished)]
     results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
     log_cells(cells, results)
     rows, sentences = compare_rows(results, jobs[0].report, describe_bias(specs))

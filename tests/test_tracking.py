@@ -12,7 +12,7 @@ import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
-from winnow.tracking import DatasetRef, Tracker, find_views
+from winnow.tracking import DatasetRef, Tracker, find_views, open_ahead
 
 
 def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
@@ -173,3 +173,14 @@ def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
     )
     assert table == {"columns": ["question", "em"], "data": [["Où?", 0.0], ["Who?", None]]}
     assert run.get_tag("mlflow.loggedArtifacts") == '[{"path": "answers.json", "type": "table"}]'
+
+
+def test_a_store_is_opened_while_something_else_runs(tmp_path: Path) -> None:
+    """It exists when the block ends; one that cannot be opened is named where it is used."""
+    new, wrong = tmp_path / "mlflow.db", tmp_path / "text.db"
+    wrong.write_text("not a store")
+    with open_ahead([f"sqlite:///{wrong}", f"sqlite:///{new}"]):
+        pass
+    assert new.is_file()
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Tracker(f"sqlite:///{wrong}", "one", tmp_path)

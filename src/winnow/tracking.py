@@ -8,9 +8,11 @@ import fcntl
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from winnow.artifacts.files import atomic_write
@@ -224,6 +226,27 @@ def open_store(uri: str) -> MlflowClient:
             f"`mlflow db upgrade {uri}`; a store of a newer version needs that version."
         ) from error
     return client
+
+
+@contextmanager
+def open_ahead(uris: Iterable[str]) -> Iterator[None]:
+    """Open MLflow stores in a thread while the block runs, because the first one takes seconds.
+
+    What fails there fails again, with its message, where the store is used.
+    """
+    wanted = set(uris)
+
+    def open_all() -> None:
+        for uri in wanted:
+            with suppress(Exception):
+                open_store(uri)
+
+    thread = Thread(target=open_all, name="MLflow")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def is_logged(uri: str, digest: str) -> bool:
