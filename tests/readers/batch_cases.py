@@ -31,6 +31,12 @@ def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchR
     )
 
 
+def send(engine: OpenAIBatchReader, *texts: str) -> None:
+    """Send a batch of requests, as a process does that ends before it polls."""
+    engine.submit([request(text) for text in texts])
+    engine._queue._send([])
+
+
 def sweep(
     engine: OpenAIBatchReader, folder: Path, plans: list[Plan]
 ) -> tuple[dict[object, Outcome], Driver]:

@@ -2,21 +2,22 @@
 
 import json
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from tests.readers.batch_cases import plan, reader, request, sweep
+from tests.readers.batch_cases import plan, reader, request, send, sweep
 from winnow.artifacts.owners import get_process_name, read_start_time
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.readers import openai_batch_state
+from winnow.readers import batch_state
+from winnow.readers.batch_queue import Results
+from winnow.readers.batch_state import SentBatch
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
@@ -43,8 +44,7 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request("a"), request("b")])
-        first._send({})
+        send(first, "a", "b")
         outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
         assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
@@ -67,16 +67,15 @@ def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     server = ChatServer()
     with server.serve() as url:
         first, second = reader(url, tmp_path), reader(url, tmp_path)
-        first.submit([request("a")])
-        first._send({})
+        send(first, "a")
         me, other = get_process_name(), f"1-{read_start_time(1)}@{socket.gethostname()}"
-        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: other)
+        monkeypatch.setattr(batch_state, "get_process_name", lambda: other)
         second.submit([request("b")])
         while not (results := second.collect(1.0)):
             pass
         assert [one.messages[0].content for one, _ in results] == ["b"]
         assert not second.collect(0.0)
-        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: me)
+        monkeypatch.setattr(batch_state, "get_process_name", lambda: me)
         while not (results := first.collect(1.0)):
             pass
         assert [one.messages[0].content for one, _ in results] == ["a"]
@@ -91,10 +90,9 @@ def test_what_another_process_paid_for_is_awaited(
     server = ChatServer()
     with server.serve() as url:
         first, second = reader(url, tmp_path), reader(url, tmp_path)
-        first.submit([request("a")])
-        first._send({})
+        send(first, "a")
         other = f"1-{read_start_time(1)}@{socket.gethostname()}"
-        monkeypatch.setattr(openai_batch_state, "get_process_name", lambda: other)
+        monkeypatch.setattr(batch_state, "get_process_name", lambda: other)
         second.submit([request("a")])
         assert not second.collect(0.1)
         assert len(server._batches) == 1
@@ -111,8 +109,7 @@ def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request("a")])
-        first._send({})
+        send(first, "a")
         (note,) = (tmp_path / "batches").glob("*.json")
         body = json.loads(note.read_text()) | {"batch": None}
         note.write_text(json.dumps(body))
@@ -129,8 +126,7 @@ def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> No
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request("a"), request("b")])
-        first._send({})
+        send(first, "a", "b")
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C", "D"}
     assert server.received == {"a": 1, "b": 1, "c": 1, "d": 1}
@@ -141,8 +137,7 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request(p) for p in "abcdef"])
-        first._send({})
+        send(first, *"abcdef")
         second = reader(url, tmp_path)
         second.capacity = 2
         outcomes, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
@@ -201,8 +196,7 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request("a"), request("b")])
-        first._send({})
+        send(first, "a", "b")
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan("c")])
         assert driver.stats.executed == 1
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
@@ -219,8 +213,7 @@ def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
     )
     with server.serve() as url:
         first = reader(url, tmp_path)
-        first.submit([request(f"q{n}") for n in range(5)])
-        first._send({})
+        send(first, *(f"q{n}" for n in range(5)))
         engine = reader(url, tmp_path, Budget(tokens=40))
         outcomes, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
     assert len(outcomes) == 6
@@ -259,18 +252,16 @@ def test_a_failing_batch_loses_no_results_of_another(
     server = ChatServer(num_polls=0)
     with server.serve() as url:
         for text in ("a", "b"):
-            first = reader(url, tmp_path)
-            first.submit([request(text)])
-            first._send({})
+            send(reader(url, tmp_path), text)
         engine = reader(url, tmp_path)
-        poll, notes = engine._poll, sorted((tmp_path / "batches").glob("*"))
+        poll, notes = engine._queue._poll, sorted((tmp_path / "batches").glob("*"))
 
-        def failing(path: Path, state: Mapping[str, Any]) -> object:
-            if path == notes[1]:
+        def failing(batch: SentBatch) -> Results:
+            if batch.path == notes[1]:
                 raise ReaderError("the server refused")
-            return poll(path, state)
+            return poll(batch)
 
-        monkeypatch.setattr(engine, "_poll", failing)
+        monkeypatch.setattr(engine._queue, "_poll", failing)
         with pytest.raises(ReaderError, match="the server refused"):
             sweep(engine, tmp_path, [plan("a"), plan("b")])
         outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])

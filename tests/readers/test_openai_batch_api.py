@@ -1,6 +1,5 @@
 """The Batch API's form, against a server on this machine."""
 
-import json
 from typing import Any
 
 import httpx
@@ -8,7 +7,8 @@ import openai
 import pytest
 
 from winnow.errors import ReaderError
-from winnow.readers.openai_batch_api import BatchApi, BatchStatus, GoneError, parse_line
+from winnow.readers.batch_queue import GoneError
+from winnow.readers.openai_batch_api import BatchApi, parse_line
 from winnow.readers.openai_errors import RetryableError
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.records import Decoding
@@ -23,21 +23,24 @@ def connect(url: str) -> BatchApi:
 
 
 def test_a_batch_from_its_creation_to_its_lines() -> None:
-    """It is found by its name, polled until it is finished, and each line has the key of its
+    """It is found by its name, polled until it is finished, and each result has the key of its
     request.
     """
     with ChatServer(num_polls=1).serve() as url:
         api = connect(url)
-        batch_id = api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})
+        batch_id = api.create("winnow-1", {"key": REQUEST})
         assert api.find("winnow-1") == batch_id
         assert api.find("winnow-2") is None
         assert not api.poll(batch_id).is_finished
         status = api.poll(batch_id)
         assert status.is_finished
-        (line,) = [json.loads(line) for file_id in status.files for line in api.download(file_id)]
+        (file_id,) = status.files
+        ((key, result),) = api.iter_results(file_id, {"key": REQUEST})
+        assert not list(api.iter_results(file_id, {"another": REQUEST}))
         api.close()
-    assert line["custom_id"] == "key"
-    assert parse_line(api.protocol, line, REQUEST).text == "A"  # type: ignore[union-attr]
+    assert key == "key"
+    assert isinstance(result, Generation)
+    assert result.text == "A"
 
 
 def test_a_creation_that_was_not_confirmed_is_not_repeated(
@@ -60,16 +63,14 @@ def test_a_creation_that_was_not_confirmed_is_not_repeated(
 
         monkeypatch.setattr(api.client.batches, "create", lossy)
         monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
-        assert [api.create("winnow-1", {"key": {}})] == lost == list(server._batches)
+        assert [api.create("winnow-1", {"key": REQUEST})] == lost == list(server._batches)
 
 
 def test_a_download_that_breaks_off_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results are paid already: a lost connection ends no run."""
     with ChatServer(num_polls=0).serve() as url:
         api = connect(url)
-        (file_id,) = api.poll(
-            api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})
-        ).files
+        (file_id,) = api.poll(api.create("winnow-1", {"key": REQUEST})).files
         files = api.client.files.with_streaming_response
         content, failures = (
             files.content,
@@ -87,14 +88,13 @@ def test_a_download_that_breaks_off_is_tried_again(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_batch_that_is_too_large_for_the_queue() -> None:
-    """It is finished, without files, and says why; any other failure is not of the queue."""
+    """It is finished, without files, and says why."""
     with ChatServer(max_queued=0).serve() as url:
         api = connect(url)
-        status = api.poll(api.create("winnow-1", {"key": {}}))
+        status = api.poll(api.create("winnow-1", {"key": REQUEST}))
     assert status.is_finished
     assert status.is_queue_full
     assert status.files == ()
-    assert not BatchStatus("failed", (), "invalid_json_line").is_queue_full
 
 
 def test_lines_of_requests_that_failed() -> None:

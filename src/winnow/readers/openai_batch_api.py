@@ -1,17 +1,16 @@
-"""The form of OpenAI's Batch API: creating, finding and polling batches, and the lines of their
-result files.
-"""
+"""OpenAI's Batch API: creating, finding and polling batches, and reading their result files."""
 
 from __future__ import annotations
 
 import io
 import itertools
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from winnow.errors import ReaderError
+from winnow.readers.batch_queue import BatchResult, BatchStatus, GoneError
 from winnow.readers.openai_errors import RetryableError
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.reply_limit import read_lines
@@ -26,42 +25,11 @@ _FINISHED_STATUSES = ("completed", "expired", "failed", "cancelled")
 _QUEUE_FULL = "token_limit_exceeded"
 """Code of the error of a batch with more tokens than an account may have in its queue."""
 T = TypeVar("T")
-
-
-class GoneError(ReaderError):
-    """Raised when the server no longer has what a call asked for, such as a result file that was
-    kept long enough.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class BatchStatus:
-    """What the server says of a batch.
-
-    Attributes:
-        status: Status in the words of the server.
-        files: Ids of the result files: first the one of replies, then the one of errors.
-        error: Why the whole batch failed, without the API key; "" if it did not.
-
-    """
-
-    status: str
-    files: tuple[str, ...]
-    error: str = ""
-
-    @property
-    def is_finished(self) -> bool:
-        """Return whether no further results will follow."""
-        return self.status in _FINISHED_STATUSES
-
-    @property
-    def is_queue_full(self) -> bool:
-        """Return whether the batch failed because the account's queue had no room for it."""
-        return _QUEUE_FULL in self.error
+_log = logging.getLogger(__name__)
 
 
 class BatchApi:
-    """A connection to the Batch API of a server. Failed calls are retried.
+    """A `BatchServer`: a connection to the Batch API of a server. Failed calls are retried.
 
     Args:
         protocol: Protocol of the requests and replies in a batch, with the server's address.
@@ -85,18 +53,15 @@ class BatchApi:
         """Close the connections."""
         self.client.close()
 
-    def create(self, name: str, bodies: Mapping[str, Mapping[str, Any]]) -> str:
-        """Create a batch and return its id.
-
-        Args:
-            name: Name by which `find` finds the batch.
-            bodies: Bodies of the requests by key.
-
+    def create(self, name: str, requests: Mapping[str, Generate]) -> str:
+        """Create a batch of the requests by key, which `find` finds by its name, and return its
+        id.
         """
         endpoint = {"method": "POST", "url": _ENDPOINT}
         lines = "".join(
-            json.dumps({"custom_id": key, **endpoint, "body": body}) + "\n"
-            for key, body in bodies.items()
+            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.build_body(request)})
+            + "\n"
+            for key, request in requests.items()
         )
         file = self._with_retries(
             lambda: self.client.files.create(
@@ -140,7 +105,42 @@ class BatchApi:
         error = (
             self.protocol.mask_api_key(str(batch.errors))[:300] if batch.status == "failed" else ""
         )
-        return BatchStatus(batch.status, files, error)
+        return BatchStatus(
+            batch.status, batch.status in _FINISHED_STATUSES, files, error, _QUEUE_FULL in error
+        )
+
+    def iter_results(
+        self, file_id: str, requests: Mapping[str, Generate]
+    ) -> Iterator[tuple[str, BatchResult | Exception]]:
+        """Yield the keys of the requests in a result file, each with its result or the error that
+        its call would have raised. A line in an unknown format is skipped.
+        """
+        for line in filter(str.strip, self.download(file_id)):
+            try:
+                row = json.loads(line)
+                key = row["custom_id"]
+                if not isinstance(key, str):
+                    raise TypeError(f"custom_id is {type(key).__name__}")
+                if key not in requests:
+                    continue
+                outcome = self._parse_line(row, requests[key])
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                excerpt = self.protocol.mask_api_key(line)[:80]
+                _log.warning(
+                    "Skipped a line of file %s in an unknown format (%s): %r",
+                    file_id,
+                    type(error).__name__,
+                    excerpt,
+                )
+                continue
+            yield key, outcome
+
+    def _parse_line(self, row: Mapping[str, Any], request: Generate) -> BatchResult | Exception:
+        """Return the result in a line, or the error with which its request failed."""
+        try:
+            return parse_line(self.protocol, row, request)
+        except (RetryableError, ReaderError) as error:
+            return error
 
     def download(self, file_id: str) -> list[str]:
         """Return the lines of a result file; raise GoneError if the server no longer has it."""

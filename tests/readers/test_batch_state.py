@@ -12,19 +12,16 @@ import pytest
 from winnow.artifacts.owners import get_process_name, read_start_time
 from winnow.errors import ReaderError
 from winnow.keys import compute_request_key
-from winnow.readers.openai_batch_state import (
-    StateFiles,
-    pack_request,
-    read_packed_requests,
-    unpack_request,
-)
+from winnow.readers.batch_state import StateFiles
 from winnow.records import Decoding, Passage
-from winnow.requests import Generate, Message
+from winnow.requests import Generate, Message, Tool, ToolCall
+
+SEARCH = Tool("search", "Search the web.", "{}")
 
 
 def test_a_request_has_its_key_again(tmp_path: Path) -> None:
-    """After its way through a file, also where the key depends on a passage; other passages are not
-    written.
+    """After its way through a file, also where the key depends on a passage or on tools; other
+    passages are not written.
     """
     passages = (Passage("p", "T", "Ada </s>"), Passage("q", "T", "Bea"))
     requests = [
@@ -34,43 +31,50 @@ def test_a_request_has_its_key_again(tmp_path: Path) -> None:
             2,
             passages=passages,
         ),
-        Generate((Message("user", "u"),), Decoding(logprobs=True)),
+        Generate((Message("user", "u"),), Decoding(logprobs=True, stop=("\n",))),
+        Generate((Message("user", "u"),), Decoding(), tools=(SEARCH,)),
+        Generate(
+            (
+                Message("user", "u"),
+                Message("assistant", "", (ToolCall("search", '{"query": "q"}', "1"),)),
+                Message("tool", "found", call_id="1"),
+            ),
+            Decoding(),
+            tools=(SEARCH,),
+        ),
     ]
-    packed = {
-        compute_request_key("m", request).hex(): pack_request(request) for request in requests
-    }
+    sent = {compute_request_key("m", request).hex(): request for request in requests}
     files = StateFiles(tmp_path, "m", 600)
-    files.write(tmp_path / "state.json", {"requests": packed})
-    (state,) = files.read().values()
-    read = read_packed_requests(state)
-    assert (
-        [compute_request_key("m", unpack_request(one)).hex() for one in read.values()]
-        == list(read)
-        == list(packed)
-    )
-    assert unpack_request(packed[next(iter(packed))]).passages == passages[:1]
+    files.save_id(files.add(sent), "batch-1")
+    (batch,) = files.read()
+    assert batch.id == "batch-1"
+    read = dict(batch.requests)
+    assert [compute_request_key("m", one).hex() for one in read.values()] == list(read)
+    assert list(read) == list(sent)
+    assert read[next(iter(sent))].passages == passages[:1]
 
 
 def test_a_batch_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     """Another process's batch is left to it while it runs, and taken over when it has ended. A
     process on another host has ended if it did not poll for ten minutes.
     """
-    files, path = StateFiles(tmp_path, "m", 600), tmp_path / "a.json"
-    files.write(path, {"name": "a"})
-    assert list(files.read()) == [path]
-    assert StateFiles(tmp_path, "other model", 600).read() == {}
+    files = StateFiles(tmp_path, "m", 600)
+    path = files.add({}).path
+    assert [batch.path for batch in files.read()] == [path]
+    assert StateFiles(tmp_path, "other model", 600).read() == []
+    state = json.loads(path.read_text())
     with subprocess.Popen(["sleep", "60"]) as process:
         started = read_start_time(process.pid)
         owner = f"{process.pid}-{started}@{socket.gethostname()}"
-        path.write_text(json.dumps({"engine": "m", "owner": owner, "name": "a"}))
-        assert files.read() == {}
+        path.write_text(json.dumps(state | {"owner": owner}))
+        assert files.read() == []
         process.kill()
         process.wait()
-        assert files.read()[path]["name"] == "a"
-    path.write_text(json.dumps({"engine": "m", "owner": "1-2@elsewhere", "name": "a"}))
-    assert files.read() == {}
+        assert [batch.path for batch in files.read()] == [path]
+    path.write_text(json.dumps(state | {"owner": "1-2@elsewhere"}))
+    assert files.read() == []
     os.utime(path, (time.time() - 601,) * 2)
-    assert list(files.read()) == [path]
+    assert [batch.path for batch in files.read()] == [path]
     assert json.loads(path.read_text())["owner"] == get_process_name()
     os.utime(path, (0, 0))
     files.read()
