@@ -1,184 +1,31 @@
-"""State of the driver: calls that have no result yet, the plans that wait for them, and the queue
-of each engine.
+"""Calls that have no result yet, and the queue of each engine.
 
-A plan is the generator that requests the model calls for one question (see `winnow.requests.Plan`).
 Several plans may wait for the same call.
 """
 
 import enum
 import heapq
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct, structs
 
-from winnow.errors import CallRefusedError, ConfigError
+from winnow.driver.plans import Waiter
+from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
-from winnow.predictions import RoleUsage
 from winnow.protocols import Engine, Engines
-from winnow.records import Role
 from winnow.requests import (
     Estimate,
-    Failed,
     FusedGenerate,
     Generate,
     Generation,
     Likelihood,
-    Plan,
     Request,
     Result,
     Score,
     TooLong,
-    Usage,
 )
-from winnow.steps import Step, describe_round
-
-
-@dataclass(slots=True, eq=False)
-class RoleCounts:
-    """What a plan has used of one role so far: calls, tokens, time, and replies that were cut or
-    empty (`RoleUsage`).
-    """
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    cut: int = 0
-    empty: int = 0
-    tokens_reasoning: int = 0
-
-    def add(self, usage: Usage) -> None:
-        """Add the tokens and the time of a result."""
-        self.tokens_in += usage.tokens_in
-        self.tokens_out += usage.tokens_out
-        self.tokens_reasoning += usage.tokens_reasoning
-        self.seconds += usage.seconds
-
-    def add_reply(self, reply: Generation) -> None:
-        """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has
-        no text.
-        """
-        self.add(reply.usage)
-        if reply.finish == "length":
-            self.cut += 1
-        if reply.is_empty:
-            self.empty += 1
-
-
-@dataclass(slots=True, eq=False)
-class ActivePlan:
-    """A plan that waits for results, with counts of what it has used so far.
-
-    Attributes:
-        tag: Value that identifies the plan.
-        plan: Generator that yields requests and receives their results.
-        engines: Name of the set of engines that serves the plan.
-        waiting: Number of requests of the current round that have no result yet.
-        requests: Requests of the current round as they are served, which may have fewer passages
-            than at first.
-        results: Results of the current round, in the order of its requests.
-        counts: Calls, tokens and time by role.
-        dropped: Number of passages dropped from prompts to make them fit.
-        num_rounds: Number of finished rounds.
-        steps: What the plan requested and received in the finished rounds.
-
-    """
-
-    tag: Hashable
-    plan: Plan[Any]
-    engines: Hashable = None
-    waiting: int = 0
-    requests: list[Request] = field(default_factory=list)
-    results: list[Result | TooLong | None] = field(default_factory=list)
-    counts: dict[Role, RoleCounts] = field(default_factory=dict)
-    dropped: int = 0
-    num_rounds: int = 0
-    steps: list[Step] = field(default_factory=list)
-
-    def begin_round(self, requests: Sequence[Request]) -> None:
-        """Keep the requests of a new round, none of which has a result yet."""
-        self.requests, self.results = list(requests), [None] * len(requests)
-        self.waiting = len(requests)
-        for request in requests:
-            self.count_call(request.role)
-
-    def finish_round(self) -> None:
-        """Record what the round requested and received."""
-        self.num_rounds += 1
-        self.steps += describe_round(self.num_rounds, self.requests, self.results)
-
-    def count_call(self, role: Role) -> None:
-        """Count a request of a role."""
-        if role not in self.counts:
-            self.counts[role] = RoleCounts()
-        self.counts[role].calls += 1
-
-    def list_usage(self) -> tuple[RoleUsage, ...]:
-        """Return the calls, tokens and time that the plan has used so far, by role in the order of
-        the first requests.
-        """
-        return tuple(
-            RoleUsage(
-                role,
-                used.calls,
-                used.tokens_in,
-                used.tokens_out,
-                used.seconds,
-                used.cut,
-                used.empty,
-                used.tokens_reasoning,
-            )
-            for role, used in self.counts.items()
-        )
-
-
-class Waiter(Struct, eq=False):
-    """A request of a plan that waits for its result.
-
-    Attributes:
-        active: Plan that made the request.
-        slot: Index of the request in the current round of the plan.
-        request: Request, possibly with fewer passages than the original one.
-        dropped: Number of passages dropped from the prompt so far.
-
-    """
-
-    active: ActivePlan
-    slot: int
-    request: Request
-    dropped: int = 0
-
-    def receive(self, result: Result | TooLong) -> Result | TooLong:
-        """Count a result for the plan, and return it as the plan receives it.
-
-        Raises:
-            CallRefusedError: If the call was refused earlier, and the plan cannot continue without
-                it.
-
-        """
-        active, request = self.active, self.request
-        if isinstance(result, Generation):
-            active.counts[request.role].add_reply(result)
-            if self.dropped and isinstance(request, Generate):
-                active.dropped += self.dropped
-                return structs.replace(result, dropped=self.dropped, passages=request.passages)
-        elif isinstance(result, Score):
-            active.counts[request.role].add(result.usage)
-        elif isinstance(result, TooLong):
-            active.counts[request.role].calls -= 1  # no model read it
-        elif (
-            isinstance(result, Failed)
-            and isinstance(request, Generate | Estimate)
-            and not request.may_fail
-        ):
-            raise CallRefusedError(
-                f"A call of {active.tag} was refused in an earlier run or for another plan: "
-                f"{result.reason} `winnow ledger prune --failed` deletes refused calls, so that "
-                "they are requested again."
-            )
-        return result
 
 
 class CallState(enum.Enum):

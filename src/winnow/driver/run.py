@@ -11,30 +11,21 @@ local models compute.
 
 import gc
 import time
-from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from winnow.driver.calls import (
-    ActivePlan,
-    Call,
-    CallState,
-    EngineQueue,
-    EngineQueues,
-    Waiter,
-    add_origin,
-)
+from winnow.driver.calls import Call, CallState, EngineQueue, EngineQueues, add_origin
 from winnow.driver.jobs import Job
 from winnow.driver.open_calls import OpenCalls
+from winnow.driver.plans import ActivePlans, Waiter
 from winnow.driver.stats import ProgressCallback, RunStats
-from winnow.errors import ConfigError, PromptTooLongError
+from winnow.errors import ConfigError
 from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import T
-from winnow.requests import Generate, Generation, Result, Score, TooLong, Usage
-from winnow.steps import Outcome, describe_stop
+from winnow.requests import Generation, Result, Score, TooLong, Usage
+from winnow.steps import Outcome
 
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
@@ -81,13 +72,11 @@ class Driver:
         self.ledger, self.max_active = ledger, max_active
         self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
+        self._plans = ActivePlans(self.stats)
         self._open_calls = OpenCalls()
-        self._new_waiters: list[Waiter] = []
         self._queues = EngineQueues(engines)
         self._calls_elsewhere: list[Call] = []
         self._awaited = AwaitedClaims()
-        self._outcomes: deque[Outcome[Any]] = deque()
-        self._active_count = 0
 
     @property
     def engines(self) -> list[Engine]:
@@ -106,28 +95,21 @@ class Driver:
                 raise
 
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
-        exhausted = False
+        plans, exhausted = self._plans, False
         while True:
-            while (
-                not exhausted
-                and self._active_count < self.max_active
-                and len(self._new_waiters) < _LOOK_UP_SIZE
-            ):
+            while not exhausted and self._has_room() and len(plans.waiters) < _LOOK_UP_SIZE:
                 job = next(jobs, None)
                 if job is None:
                     exhausted = True
                     break
-                self._active_count += 1
-                self._resume(ActivePlan(job.tag, job.plan, job.engines), None)
+                plans.start(job)
             self._look_up()
-            while self._outcomes:
-                self._active_count -= 1
-                self.stats.plans += 1
+            while (outcome := plans.take_outcome()) is not None:
                 self.on_progress(self.stats)
-                yield self._outcomes.popleft()
-            if self._new_waiters or (not exhausted and self._active_count < self.max_active):
+                yield outcome
+            if plans.waiters or (not exhausted and self._has_room()):
                 continue
-            if not self._active_count:
+            if not plans.count:
                 for queue in self._queues:
                     queue.engine.collect(
                         0.0
@@ -135,43 +117,17 @@ class Driver:
                 return
             self._submit_and_collect()
 
-    def _resume(self, active: ActivePlan, results: list[Any] | None) -> None:
-        """Resume a plan, or start it if `results` is None, and register its next requests.
-
-        If a plan yields no requests, it is resumed at once with an empty list.
-        """
-        try:
-            while True:
-                requests = next(active.plan) if results is None else active.plan.send(results)
-                if requests:
-                    break
-                results = []
-        except StopIteration as stop:
-            end = describe_stop(active.steps, stop.value)
-            outcome = Outcome(
-                active.tag,
-                stop.value,
-                active.list_usage(),
-                active.dropped,
-                tuple(active.steps),
-                end,
-            )
-            self._outcomes.append(outcome)
-            return
-        active.begin_round(requests)
-        self.stats.requests += len(requests)
-        self._new_waiters += [
-            Waiter(active, slot, request) for slot, request in enumerate(requests)
-        ]
+    def _has_room(self) -> bool:
+        """Return whether another plan may start."""
+        return self._plans.count < self.max_active
 
     def _look_up(self) -> None:
         """Answer new requests from the ledger, merge them with calls in flight or queue them, until
         there are no new ones.
         """
-        while self._new_waiters:
-            batch, self._new_waiters = self._new_waiters, []
+        while waiters := self._plans.take_waiters():
             keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
-            for waiter in batch:
+            for waiter in waiters:
                 queue = self._queues.find(waiter.active.engines, waiter.request)
                 keyed.append((queue, compute_request_key(queue.identity, waiter.request), waiter))
             stored = self.ledger.get(
@@ -180,7 +136,7 @@ class Driver:
             for queue, key, waiter in keyed:
                 if key in stored:
                     self.stats.ledger_hits += 1
-                    self._deliver(waiter, stored[key])
+                    self._plans.deliver(waiter, stored[key])
                 elif key in self._open_calls.by_key:
                     self.stats.merged += 1
                     self._open_calls.by_key[key].waiters.append(waiter)
@@ -195,40 +151,11 @@ class Driver:
         if (reason := queue.engine.explain_refusal(request)) is not None:
             raise ConfigError(f"{queue.identity} cannot serve {waiter.active.tag}: {reason}")
         if not queue.engine.fits(request):
-            self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
+            self._plans.drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
         call = Call(key, request, queue, [waiter])
         self._open_calls.add(call)
         queue.add(call)
-
-    def _drop_passage(self, waiter: Waiter, reason: str) -> None:
-        """Replace a request that is too long by the same request with one passage fewer, or tell a
-        plan that asked for it.
-        """
-        request = waiter.request
-        shorter = request.drop_passage() if isinstance(request, Generate) else None
-        if shorter is None and isinstance(request, Generate) and request.may_be_too_long:
-            self._deliver(waiter, TooLong(reason))
-            return
-        if shorter is None:
-            raise PromptTooLongError(
-                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}), "
-                "and no further passage can be dropped from it. Shorten the prompt, or use a "
-                "model with a longer context."
-            )
-        self._new_waiters.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
-
-    def _deliver(self, waiter: Waiter, result: Result | TooLong) -> None:
-        """Give a result to the plan that waits for it, and resume the plan once it has all results
-        of its round.
-        """
-        active = waiter.active
-        active.requests[waiter.slot] = waiter.request
-        active.results[waiter.slot] = waiter.receive(result)
-        active.waiting -= 1
-        if not active.waiting:
-            active.finish_round()
-            self._resume(active, active.results)
 
     def _drain(self) -> None:
         """Store the results of calls that are in flight on servers after an error; wait for at most
@@ -290,7 +217,7 @@ class Driver:
         for call, result in finished or ():
             if isinstance(result, TooLong):
                 for waiter in call.waiters:
-                    self._drop_passage(waiter, result.reason)
+                    self._plans.drop_passage(waiter, result.reason)
             else:
                 self._deliver_to_all(call, result)
         return finished is not None
@@ -373,7 +300,7 @@ class Driver:
     def _deliver_to_all(self, call: Call, result: Result) -> None:
         """Deliver a result to every plan that waits for the call."""
         for waiter in call.waiters:
-            self._deliver(waiter, result)
+            self._plans.deliver(waiter, result)
         self.on_progress(self.stats)
 
 
