@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from winnow import errors
-from winnow.errors import ConfigError, InputError, WinnowError, check_fields, suggest_name
+from winnow.errors import ConfigError, InputError, Place, WinnowError, check_fields, suggest_name
 
 
 def test_one_root_and_a_standard_error_each() -> None:
@@ -21,7 +21,7 @@ def test_one_root_and_a_standard_error_each() -> None:
 
 def test_a_bad_line_is_cut_to_a_readable_length() -> None:
     """File, line, expectation; a long value is shortened."""
-    message = str(InputError.from_line("f.json", 7, received="x" * 500, expected="a list"))
+    message = str(InputError.at(Place("f.json", 7), received="x" * 500, expected="a list"))
     assert message.startswith("f.json, line 7: expected a list; received")
     assert len(message) < 250
 

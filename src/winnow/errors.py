@@ -5,7 +5,7 @@ A message says what is wrong, where, which value was received, and what to do.
 
 from difflib import get_close_matches
 from string import Formatter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,28 +19,42 @@ class ConfigError(WinnowError, ValueError):
     """Raised when a setting is unknown, missing or out of range."""
 
 
+class Place(NamedTuple):
+    """A place in an input file, as messages name it.
+
+    Attributes:
+        file: File.
+        number: Number of the line or record, starting at 1.
+        unit: What the number counts: "line", "record" for the objects of a JSON array, or "row".
+
+    """
+
+    file: object
+    number: int
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        """Return file, unit and number."""
+        return f"{self.file}, {self.unit} {self.number}"
+
+
 class InputError(WinnowError, ValueError):
     """Raised when an input file violates its format."""
 
     @classmethod
-    def from_line(
-        cls, path: object, line: int, *, received: str, expected: str, unit: str = "line"
-    ) -> "InputError":
+    def at(cls, place: Place, *, received: str, expected: str) -> "InputError":
         """Build the error for a malformed line or record of a file.
 
         Args:
-            path: File that contains the line.
-            line: Number of the line or record, starting at 1.
+            place: Place of the line or record.
             received: Content that is malformed. The message shows its first characters.
             expected: Description of valid content.
-            unit: What the number counts: "line", "record" for the objects of a JSON array, or
-                "row".
 
         """
         excerpt = received if len(received) <= 120 else received[:117] + "..."
         return cls(
-            f"{path}, {unit} {line}: expected {expected}; received {excerpt!r}. Correct that "
-            f"{unit} or remove it."
+            f"{place}: expected {expected}; received {excerpt!r}. Correct that {place.unit} or "
+            "remove it."
         )
 
 

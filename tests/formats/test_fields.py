@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, parse_flag, parse_ids, parse_list, require_text
 
 PATH = Path("f")
@@ -31,7 +31,7 @@ PATH = Path("f")
 )
 def test_lists(value: object, expected: list[object]) -> None:
     """Of JSON, of Python, and single values."""
-    assert parse_list(value, PATH, 1) == expected
+    assert parse_list(value, Place(PATH, 1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,42 +49,45 @@ def test_lists(value: object, expected: list[object]) -> None:
 def test_texts_in_brackets_that_are_no_lists_are_refused(text: str) -> None:
     """With file and line; nothing is evaluated."""
     with pytest.raises(InputError, match=r"f, line 4: expected a list of answers such as"):
-        parse_list(text, PATH, 4)
+        parse_list(text, Place(PATH, 4))
 
 
 def test_a_list_may_be_required() -> None:
     """In formats where every row has one."""
-    assert parse_list("['a', 2]", PATH, 1, single=False) == ["a", 2]
+    assert parse_list("['a', 2]", Place(PATH, 1), single=False) == ["a", 2]
     for text in ("Paris", "__import__('os')", '{"a": 1}'):
         with pytest.raises(InputError, match="a list of answers"):
-            parse_list(text, PATH, 4, single=False)
+            parse_list(text, Place(PATH, 4), single=False)
 
 
 def test_answers_and_texts() -> None:
     """Empty ones, null and nested lists are refused."""
-    assert parse_answers([" a ", "a", "b", 2], PATH, 1) == ("a", "b", "2")
+    assert parse_answers([" a ", "a", "b", 2], Place(PATH, 1)) == ("a", "b", "2")
     for values in (["", " "], []):
         with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
-            parse_answers(values, PATH, 9)
+            parse_answers(values, Place(PATH, 9))
     for values in ([None, "Germany"], [["a"]], [True], [float("nan")]):
         with pytest.raises(
             InputError, match="f, line 9: expected a list of answers, each a string or a number"
         ):
-            parse_answers(values, PATH, 9)
+            parse_answers(values, Place(PATH, 9))
     with pytest.raises(InputError, match="non-empty passage"):
-        require_text(" ", PATH, 2, "passage")
+        require_text(" ", Place(PATH, 2), "passage")
 
 
 def test_ids() -> None:
     """One, several, in a text or not; each once."""
-    assert parse_ids("p1", PATH, 1, "gold") == ("p1",)
-    assert parse_ids(["p1", "p2", "p1"], PATH, 1, "gold") == ("p1", "p2")
-    assert parse_ids("['p1', 'p2']", PATH, 1, "gold") == ("p1", "p2")
-    assert (parse_ids(None, PATH, 1, "gold"), parse_ids("[]", PATH, 1, "gold")) == ((), ())
+    assert parse_ids("p1", Place(PATH, 1), "gold") == ("p1",)
+    assert parse_ids(["p1", "p2", "p1"], Place(PATH, 1), "gold") == ("p1", "p2")
+    assert parse_ids("['p1', 'p2']", Place(PATH, 1), "gold") == ("p1", "p2")
+    assert (parse_ids(None, Place(PATH, 1), "gold"), parse_ids("[]", Place(PATH, 1), "gold")) == (
+        (),
+        (),
+    )
     with pytest.raises(InputError, match="line 1: expected an id or a list of ids as gold"):
-        parse_ids("[p1]", PATH, 1, "gold")
+        parse_ids("[p1]", Place(PATH, 1), "gold")
     with pytest.raises(InputError, match="non-empty gold"):
-        parse_ids([None], PATH, 1, "gold")
+        parse_ids([None], Place(PATH, 1), "gold")
 
 
 def test_flags() -> None:
@@ -101,6 +104,6 @@ def test_flags() -> None:
 def test_whole_numbers_that_pandas_wrote_as_floats() -> None:
     """1990.0 is the year 1990, as an answer and as an id; 2.5 and texts stay as they are."""
     path = Path("x")
-    assert parse_answers([1990.0, 2.5, "3.0", -0.0], path, 1) == ("1990", "2.5", "3.0", "0")
-    assert parse_ids("[12.0, 7]", path, 1, "gold") == ("12", "7")
-    assert require_text(12.0, path, 1, "id") == "12"
+    assert parse_answers([1990.0, 2.5, "3.0", -0.0], Place(path, 1)) == ("1990", "2.5", "3.0", "0")
+    assert parse_ids("[12.0, 7]", Place(path, 1), "gold") == ("12", "7")
+    assert require_text(12.0, Place(path, 1), "id") == "12"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.text import iter_lines, load_json, read_json_lines, read_tsv
 
 
@@ -41,7 +41,7 @@ def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text('q\t"[""a, b"", \'c\']"\nbroken\n')
     rows = read_tsv(path, 2, quoted=True)
-    assert next(rows) == (1, ["q", "[\"a, b\", 'c']"])
+    assert next(rows) == (Place(path, 1), ["q", "[\"a, b\", 'c']"])
     with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, received 1"):
         next(rows)
 
@@ -83,4 +83,4 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     """Excel writes one before the first character."""
     path = tmp_path / "x.tsv"
     path.write_bytes("\ufeffid\tname\n".encode())
-    assert list(iter_lines(path)) == [(1, "id\tname")]
+    assert list(iter_lines(path)) == [(Place(path, 1), "id\tname")]

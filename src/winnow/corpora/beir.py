@@ -30,9 +30,9 @@ class BeirCorpus:
         """Yield the passages in file order."""
         path = Path(self.path)
         num_empty = 0
-        for line_number, row in read_json_lines(path, {"_id": (str, int), "text": str}):
-            passage_id = require_text(row["_id"], path, line_number, "_id")
-            title = read_title(row.get("title"), path, line_number)
+        for place, row in read_json_lines(path, {"_id": (str, int), "text": str}):
+            passage_id = require_text(row["_id"], place, "_id")
+            title = read_title(row.get("title"), place)
             text = row["text"].strip() or title
             num_empty += not text
             yield Passage(passage_id, title, text)

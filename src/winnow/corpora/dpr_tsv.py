@@ -22,9 +22,9 @@ class DprTsv:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for line_number, (passage_id, text, title) in read_tsv(path, 3, quoted=True):
-            is_header = line_number == 1 and passage_id == "id"
+        for place, (passage_id, text, title) in read_tsv(path, 3, quoted=True):
+            is_header = place.number == 1 and passage_id == "id"
             if is_header:
                 continue
-            passage_id = require_text(passage_id, path, line_number, "id")
-            yield Passage(passage_id, title, require_text(text, path, line_number, "passage"))
+            passage_id = require_text(passage_id, place, "id")
+            yield Passage(passage_id, title, require_text(text, place, "passage"))

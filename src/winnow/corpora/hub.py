@@ -4,10 +4,9 @@ files.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import read_title, require_text
 from winnow.formats.hub import describe_source, load_hub_rows
 from winnow.identity.markers import DatasetName, InputFile
@@ -42,21 +41,22 @@ class HubCorpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""
-        source = Path(describe_source(self.path, self.options))
+        source = describe_source(self.path, self.options)
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
+            place = Place(source, row_number, "row")
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:
                 raise InputError(
-                    f"{source}, row {row_number}: there is no column {', '.join(sorted(missing))}; "
+                    f"{place}: there is no column {', '.join(sorted(missing))}; "
                     f"the row has {sorted(row)}. Correct the column names in corpus.parser."
                 )
             passage_id, text = (
-                require_text(row[column], source, row_number, name, unit="row")
+                require_text(row[column], place, name)
                 for column, name in ((self.id_column, "id"), (self.text_column, "passage"))
             )
             yield Passage(
                 passage_id,
-                read_title(row[self.title_column], source, row_number, unit="row"),
+                read_title(row[self.title_column], place),
                 text,
             )

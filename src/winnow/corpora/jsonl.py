@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError, InputError
+from winnow.errors import ConfigError, InputError, Place
 from winnow.formats.fields import read_title, require_text
 from winnow.formats.text import find_id_column, read_columns
 from winnow.identity.markers import InputFile
@@ -53,26 +53,24 @@ class JsonlCorpus:
         optional_columns = {
             name: column for name, column in (("title", self.title), ("id", id_column)) if column
         }
-        for line_number, row in read_columns(
+        for place, row in read_columns(
             path, {"text": self.text} | optional_columns, "corpus.parser"
         ):
-            passage_id = require_text(
-                row.get("id", line_number), path, line_number, id_column or "id"
-            )
-            title = read_title(row.get("title"), path, line_number, column=self.title)
-            text = require_text(row["text"], path, line_number, self.text)
+            passage_id = require_text(row.get("id", place.number), place, id_column or "id")
+            title = read_title(row.get("title"), place, column=self.title)
+            text = require_text(row["text"], place, self.text)
             if self.title_line:
-                title, text = _divide(text, path, line_number)
+                title, text = _divide(text, place)
             yield Passage(passage_id, title, text)
 
 
-def _divide(text: str, path: Path, line_number: int) -> tuple[str, str]:
+def _divide(text: str, place: Place) -> tuple[str, str]:
     """Return the title in the first line of a text, without quotes around it, and the rest."""
     title, _, rest = text.strip().partition("\n")
     title = title.strip()
     if not rest.strip():
         raise InputError(
-            f"{path}, line {line_number}: expected a title in the first line of the text, and the "
+            f"{place}: expected a title in the first line of the text, and the "
             f"passage below it; received {text[:80]!r}. Set corpus.parser.title_line=false if "
             "passages have no titles."
         )

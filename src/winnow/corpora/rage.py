@@ -26,9 +26,9 @@ class RageCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         file = find_table(Path(self.path), "corpus")
-        for number, row in read_table(file, ("_id", "title", "text")):
+        for place, row in read_table(file, ("_id", "title", "text")):
             yield Passage(
                 row["_id"],
                 row["title"],
-                require_text(row["text"] or row["title"], file, number, "text"),
+                require_text(row["text"] or row["title"], place, "text"),
             )

@@ -33,7 +33,7 @@ class Arc:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for line_number, row in read_json_lines(path, {"id": str, "answerKey": (str, int)}):
+        for place, row in read_json_lines(path, {"id": str, "answerKey": (str, int)}):
             try:
                 stem, choices = _read_choices(row)
             except (KeyError, TypeError, ValueError) as error:
@@ -41,9 +41,7 @@ class Arc:
                     f"a question with choices, each with text and label ({type(error).__name__}: "
                     f"{error})"
                 )
-                raise InputError.from_line(
-                    path, line_number, received=str(row), expected=expected
-                ) from error
+                raise InputError.at(place, received=str(row), expected=expected) from error
             file_key = str(row["answerKey"]).strip()
             labels = [label for label, _ in choices]
             if (
@@ -55,12 +53,10 @@ class Arc:
                     f"an answerKey that is one of 2 to {len(LETTERS)} distinct labels, which are "
                     f"{labels}"
                 )
-                raise InputError.from_line(
-                    path, line_number, received=repr(file_key), expected=expected
-                )
-            texts = [require_text(text, path, line_number, "choice") for _, text in choices]
+                raise InputError.at(place, received=repr(file_key), expected=expected)
+            texts = [require_text(text, place, "choice") for _, text in choices]
             by_letter = dict(zip(LETTERS, texts, strict=False))
-            question = require_text(stem, path, line_number, "question")
+            question = require_text(stem, place, "question")
             lines = [question, *(f"{letter}: {text}" for letter, text in by_letter.items())]
             right = labels.index(file_key)
             meta = json.dumps(
@@ -68,9 +64,9 @@ class Arc:
                 ensure_ascii=False,
             )
             yield Question(
-                require_text(row["id"], path, line_number, "id"),
+                require_text(row["id"], place, "id"),
                 "\n".join(lines),
-                parse_answers([texts[right]], path, line_number),
+                parse_answers([texts[right]], place),
                 meta=meta,
             )
 

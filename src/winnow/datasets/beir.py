@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import require_text
 from winnow.formats.text import iter_lines, read_json_lines, read_tsv, unquote
 from winnow.identity.markers import InputFile
@@ -47,10 +47,10 @@ class BeirQueries:
         relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)
         missing = set(relevant_ids)
-        for line_number, query_id, query in self._read_queries(path):
+        for place, query_id, query in self._read_queries(path):
             if query_id in relevant_ids:
                 missing.discard(query_id)
-                text = require_text(query, path, line_number, "query")
+                text = require_text(query, place, "query")
                 yield Question(query_id, text, (), tuple(relevant_ids[query_id]))
         if missing:
             message = (
@@ -63,14 +63,14 @@ class BeirQueries:
                 )
             _log.warning("%s The results are of the others.", message)
 
-    def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Yield the line number, id and text of each query."""
+    def _read_queries(self, path: Path) -> Iterator[tuple[Place, str, str]]:
+        """Yield the place, id and text of each query."""
         if path.name.removesuffix(".gz").endswith(".jsonl"):
-            for line_number, row in read_json_lines(path, {"_id": (str, int), "text": str}):
-                yield line_number, require_text(row["_id"], path, line_number, "_id"), row["text"]
+            for place, row in read_json_lines(path, {"_id": (str, int), "text": str}):
+                yield place, require_text(row["_id"], place, "_id"), row["text"]
         else:
-            for line_number, (query_id, text) in read_tsv(path, 2, quoted=True):
-                yield line_number, require_text(query_id, path, line_number, "query id"), text
+            for place, (query_id, text) in read_tsv(path, 2, quoted=True):
+                yield place, require_text(query_id, place, "query id"), text
 
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
         """Return the ids of the relevant documents of each query, by query id.
@@ -79,7 +79,7 @@ class BeirQueries:
         comments.
         """
         judgments: dict[str, dict[str, bool]] = {}
-        for line_number, line in iter_lines(path):
+        for place, line in iter_lines(path):
             fields = [
                 unquote(field.strip()).strip()
                 for field in (line.split("\t") if "\t" in line else line.split())
@@ -92,14 +92,14 @@ class BeirQueries:
                 continue
             if not is_judgment or score is None:
                 expected = "query, document, score (or TREC's four columns)"
-                raise InputError.from_line(path, line_number, received=line, expected=expected)
+                raise InputError.at(place, received=line, expected=expected)
             is_relevant = int(score[1]) > 0
             if (
                 judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant)
                 != is_relevant
             ):
                 expected = f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
-                raise InputError.from_line(path, line_number, received=line, expected=expected)
+                raise InputError.at(place, received=line, expected=expected)
         relevant = {
             query: [name for name, is_relevant in own.items() if is_relevant]
             for query, own in judgments.items()

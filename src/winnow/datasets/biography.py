@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from winnow.errors import InputError, check_fields
+from winnow.errors import InputError, Place, check_fields
 from winnow.formats.fields import require_text
 from winnow.formats.text import iter_lines, read_json_lines
 from winnow.identity.markers import InputFile
@@ -41,25 +41,22 @@ class Biography:
     def __iter__(self) -> Iterator[Question]:
         """Yield one question per person, in file order."""
         path = Path(self.path)
-        line_numbers: dict[str, int] = {}
-        for line_number, topic in self._read_topics(path):
-            if topic in line_numbers:
-                expected = f"a person who is not already in line {line_numbers[topic]}"
-                raise InputError.from_line(path, line_number, received=topic, expected=expected)
-            line_numbers[topic] = line_number
+        places: dict[str, Place] = {}
+        for place, topic in self._read_topics(path):
+            if topic in places:
+                expected = f"a person who is not already in line {places[topic].number}"
+                raise InputError.at(place, received=topic, expected=expected)
+            places[topic] = place
             yield Question(
                 topic, self.template.format(topic=topic), (), meta=json.dumps({"topic": topic})
             )
 
-    def _read_topics(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Yield the line number and the name of each person."""
+    def _read_topics(self, path: Path) -> Iterator[tuple[Place, str]]:
+        """Yield the place and the name of each person."""
         if path.name.removesuffix(".gz").endswith(".jsonl"):
-            for line_number, row in read_json_lines(path, {"topic": str}):
-                yield line_number, require_text(row["topic"], path, line_number, "topic")
+            for place, row in read_json_lines(path, {"topic": str}):
+                yield place, require_text(row["topic"], place, "topic")
             return
-        for line_number, line in iter_lines(path):
+        for place, line in iter_lines(path):
             match = _WHO.match(line.strip())
-            yield (
-                line_number,
-                require_text(match.group(1) if match else line, path, line_number, "name"),
-            )
+            yield place, require_text(match.group(1) if match else line, place, "name")

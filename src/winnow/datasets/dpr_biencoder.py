@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, require_text
 from winnow.formats.text import load_json
 from winnow.identity.markers import InputFile
@@ -46,31 +46,28 @@ class DprBiencoder:
                 f"{type(rows).__name__}. Check dataset.parser.path."
             )
         for position, row in enumerate(rows, start=1):
+            place = Place(path, position, "record")
             positives = row.get("positive_ctxs") if isinstance(row, dict) else None
             if not isinstance(positives, list):
-                raise InputError.from_line(
-                    path,
-                    position,
+                raise InputError.at(
+                    place,
                     received=str(row),
                     expected="an object with a list `positive_ctxs`",
-                    unit="record",
                 )
             if not positives:
                 continue
             gold = positives[0]
             gold_id = gold.get("passage_id", gold.get("psg_id")) if isinstance(gold, dict) else None
             if gold_id is None:
-                raise InputError.from_line(
-                    path,
-                    position,
+                raise InputError.at(
+                    place,
                     received=str(gold),
                     expected="a positive passage with an id",
-                    unit="record",
                 )
             yield Question(
                 str(position),
-                require_text(row.get("question"), path, position, "question", unit="record"),
-                parse_answers(row.get("answers") or [], path, position, unit="record"),
+                require_text(row.get("question"), place, "question"),
+                parse_answers(row.get("answers") or [], place),
                 (str(gold_id),) if self.gold else (),
                 meta=json.dumps({"title": gold.get("title", "")}),
             )

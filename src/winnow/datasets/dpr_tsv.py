@@ -24,10 +24,6 @@ class DprQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for line_number, (text, answers) in read_tsv(path, 2, quoted=True):
-            parsed_answers = parse_answers(
-                parse_list(answers, path, line_number, single=False), path, line_number
-            )
-            yield Question(
-                str(line_number), require_text(text, path, line_number, "question"), parsed_answers
-            )
+        for place, (text, answers) in read_tsv(path, 2, quoted=True):
+            parsed_answers = parse_answers(parse_list(answers, place, single=False), place)
+            yield Question(str(place.number), require_text(text, place, "question"), parsed_answers)

@@ -5,10 +5,9 @@ files.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import format_meta, parse_answers, parse_ids, parse_list, require_text
 from winnow.formats.hub import describe_source, load_hub_rows
 from winnow.identity.markers import DatasetName, InputFile
@@ -51,41 +50,36 @@ class HubQuestions:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
-        path = Path(describe_source(self.path, self.options))
+        source = describe_source(self.path, self.options)
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
-            text = self._get_field(row, self.question_column, row_number)
-            value = self._get_field(row, self.answers_column, row_number)
-            answers = parse_answers(
-                parse_list(value, path, row_number, unit="row"), path, row_number, unit="row"
-            )
+            place = Place(source, row_number, "row")
+            text = self._get_field(row, self.question_column, place)
+            value = self._get_field(row, self.answers_column, place)
+            answers = parse_answers(parse_list(value, place), place)
             question_id = str(row_number)
             if self.id_column:
-                value = self._get_field(row, self.id_column, row_number)
-                question_id = require_text(value, path, row_number, self.id_column, unit="row")
-            gold = self._get_field(row, self.gold_column, row_number) if self.gold_column else None
+                value = self._get_field(row, self.id_column, place)
+                question_id = require_text(value, place, self.id_column)
+            gold = self._get_field(row, self.gold_column, place) if self.gold_column else None
             yield Question(
                 question_id,
-                require_text(text, path, row_number, "question", unit="row"),
+                require_text(text, place, "question"),
                 answers,
-                parse_ids(gold, path, row_number, self.gold_column or "", unit="row"),
+                parse_ids(gold, place, self.gold_column or ""),
                 meta=format_meta(
-                    {
-                        column: self._get_field(row, column, row_number)
-                        for column in self.meta_columns
-                    }
+                    {column: self._get_field(row, column, place) for column in self.meta_columns}
                 ),
             )
 
-    def _get_field(self, row: dict[str, Any], column: str, row_number: int) -> Any:
+    def _get_field(self, row: dict[str, Any], column: str, place: Place) -> Any:
         """Return the value of a column, which may be nested; raise InputError if the row does not
         have it.
         """
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:
-            source = describe_source(self.path, self.options)
             raise InputError(
-                f"{source}, row {row_number}: there is no column {column!r}; the row has "
+                f"{place}: there is no column {column!r}; the row has "
                 f"{sorted(row)}. Correct the column names in dataset.parser."
             ) from error

@@ -55,18 +55,16 @@ class JsonlQuestions:
         }
         columns = {"question": self.question, "answers": self.answers, **optional}
         columns |= {f"meta[{index}]": column for index, column in enumerate(self.meta)}
-        for line_number, row in read_columns(path, columns, "dataset.parser"):
-            values = parse_list(row["answers"], path, line_number)
-            question_id = require_text(
-                row.get("id", line_number), path, line_number, id_column or "id"
-            )
-            text = require_text(row["question"], path, line_number, self.question)
+        for place, row in read_columns(path, columns, "dataset.parser"):
+            values = parse_list(row["answers"], place)
+            question_id = require_text(row.get("id", place.number), place, id_column or "id")
+            text = require_text(row["question"], place, self.question)
             yield Question(
                 question_id,
                 text,
-                parse_answers(values, path, line_number),
-                parse_ids(row.get("gold"), path, line_number, self.gold),
-                require_text(row["split"], path, line_number, self.split) if self.split else "",
+                parse_answers(values, place),
+                parse_ids(row.get("gold"), place, self.gold),
+                require_text(row["split"], place, self.split) if self.split else "",
                 meta=format_meta(
                     {column: row[f"meta[{index}]"] for index, column in enumerate(self.meta)}
                 ),

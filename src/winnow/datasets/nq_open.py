@@ -24,6 +24,6 @@ class NqOpen:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for line_number, row in read_json_lines(path, {"question": str, "answer": list}):
-            text = require_text(row["question"], path, line_number, "question")
-            yield Question(str(line_number), text, parse_answers(row["answer"], path, line_number))
+        for place, row in read_json_lines(path, {"question": str, "answer": list}):
+            text = require_text(row["question"], place, "question")
+            yield Question(str(place.number), text, parse_answers(row["answer"], place))

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, parse_list, require_text
 from winnow.formats.text import read_tsv
 from winnow.identity.markers import InputFile
@@ -44,36 +44,30 @@ class PopQa:
         """
         path = Path(self.path)
         columns: list[str] = []
-        for line_number, row in read_tsv(path, quoted=True):
+        for place, row in read_tsv(path, quoted=True):
             if not columns:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
                     expected = "a header with id, question, possible_answers"
-                    raise InputError.from_line(
-                        path, line_number, received="\t".join(row), expected=expected
-                    )
+                    raise InputError.at(place, received="\t".join(row), expected=expected)
                 continue
             fields = dict(zip(columns, row, strict=True))
-            if (
-                self.views_below is not None
-                and self._read_views(fields, path, line_number) >= self.views_below
-            ):
+            if self.views_below is not None and self._read_views(fields, place) >= self.views_below:
                 continue
             answers = parse_answers(
-                parse_list(fields["possible_answers"], path, line_number, single=False),
-                path,
-                line_number,
+                parse_list(fields["possible_answers"], place, single=False),
+                place,
             )
-            question_id = require_text(fields["id"], path, line_number, "id")
+            question_id = require_text(fields["id"], place, "id")
             meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
             yield Question(
                 question_id,
-                require_text(fields["question"], path, line_number, "question"),
+                require_text(fields["question"], place, "question"),
                 answers,
                 meta=meta,
             )
 
-    def _read_views(self, fields: Mapping[str, str], path: Path, line_number: int) -> float:
+    def _read_views(self, fields: Mapping[str, str], place: Place) -> float:
         """Return the monthly views of the subject's page."""
         try:
             return float(fields["s_pop"])
@@ -82,6 +76,4 @@ class PopQa:
                 "the monthly views of the subject as s_pop, by which dataset.parser.views_below "
                 "selects"
             )
-            raise InputError.from_line(
-                path, line_number, received=str(dict(fields)), expected=expected
-            ) from None
+            raise InputError.at(place, received=str(dict(fields)), expected=expected) from None

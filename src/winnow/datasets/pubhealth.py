@@ -35,17 +35,13 @@ class PubHealth:
     def __iter__(self) -> Iterator[Question]:
         """Yield the claims in file order."""
         path = Path(self.path)
-        for line_number, row in read_json_lines(path, {"label": str}):
+        for place, row in read_json_lines(path, {"label": str}):
             label = row["label"].strip()
             if label in _OTHER_LABELS:
                 continue
             if label not in LABELS:
                 expected = f"a label among {', '.join((*LABELS, *_OTHER_LABELS))}"
-                raise InputError.from_line(
-                    path, line_number, received=repr(label), expected=expected
-                )
-            claim_id = require_text(
-                row.get("claim_id", row.get("id", line_number)), path, line_number, "id"
-            )
-            claim = require_text(row.get("claim", row.get("question")), path, line_number, "claim")
+                raise InputError.at(place, received=repr(label), expected=expected)
+            claim_id = require_text(row.get("claim_id", row.get("id", place.number)), place, "id")
+            claim = require_text(row.get("claim", row.get("question")), place, "claim")
             yield Question(claim_id, claim, (LABELS[label],), meta=json.dumps({"label": label}))

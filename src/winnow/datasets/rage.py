@@ -32,8 +32,8 @@ class RageQueries:
         folder = Path(self.path)
         maps = read_maps(folder)
         file = find_table(folder, "queries")
-        for number, row in read_table(file, ("_id", "text")):
+        for place, row in read_table(file, ("_id", "text")):
             relevance_map = maps.get(row["_id"])
             if relevance_map and relevance_map.relevant:
-                text = require_text(row["text"], file, number, "text")
+                text = require_text(row["text"], place, "text")
                 yield Question(row["_id"], text, (), relevance_map.relevant)

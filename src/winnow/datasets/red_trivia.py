@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import yaml
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, require_text
 from winnow.formats.text import read_text
 from winnow.identity.markers import InputFile
@@ -59,9 +59,8 @@ class RedTrivia:
                         f"received {answers!r}. Correct that entry or remove it."
                     )
                 question_keys.add(question)
+                place = Place(path, entry_number, "record")
                 meta = json.dumps({"list": name})
-                question_text = require_text(
-                    question, path, entry_number, "question", unit="record"
-                )
-                parsed_answers = parse_answers(answers, path, entry_number, unit="record")
+                question_text = require_text(question, place, "question")
+                parsed_answers = parse_answers(answers, place)
                 yield Question(f"{name}-{entry_number}", question_text, parsed_answers, meta=meta)

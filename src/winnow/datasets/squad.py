@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, require_text
 from winnow.formats.text import load_json
 from winnow.identity.markers import InputFile
@@ -33,6 +33,7 @@ class Squad:
                 "dataset.parser.path."
             )
         for article_number, article in enumerate(content["data"], start=1):
+            place = Place(path, article_number, "record")
             try:
                 rows = [row for paragraph in article["paragraphs"] for row in paragraph["qas"]]
                 fields = [
@@ -50,14 +51,12 @@ class Squad:
                     "an article with paragraphs, qas, id, question and answers "
                     f"({type(error).__name__}: {error})"
                 )
-                raise InputError.from_line(
-                    path, article_number, received=str(article), expected=expected, unit="record"
-                ) from error
+                raise InputError.at(place, received=str(article), expected=expected) from error
             for question_id, question, answers in fields:
-                text = require_text(question, path, article_number, "question", unit="record")
+                text = require_text(question, place, "question")
                 yield Question(
                     question_id,
                     text,
-                    parse_answers(answers, path, article_number, unit="record"),
+                    parse_answers(answers, place),
                     meta=meta,
                 )

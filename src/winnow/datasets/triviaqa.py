@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.fields import parse_answers, require_text
 from winnow.formats.text import load_json
 from winnow.identity.markers import InputFile
@@ -36,23 +36,20 @@ class TriviaQa:
                 "files. Check dataset.parser.path."
             )
         for position, row in enumerate(content["Data"], start=1):
+            place = Place(path, position, "record")
             if not isinstance(row, dict) or not {"QuestionId", "Question", "Answer"} <= row.keys():
-                raise InputError.from_line(
-                    path,
-                    position,
+                raise InputError.at(
+                    place,
                     received=str(row),
                     expected="QuestionId, Question and Answer",
-                    unit="record",
                 )
             answer = row["Answer"]
             if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
                 expected = "an Answer with Value and a list of Aliases"
-                raise InputError.from_line(
-                    path, position, received=str(answer), expected=expected, unit="record"
-                )
+                raise InputError.at(place, received=str(answer), expected=expected)
             answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
-            text = require_text(row["Question"], path, position, "question", unit="record")
-            parsed_answers = parse_answers(answers, path, position, unit="record")
+            text = require_text(row["Question"], place, "question")
+            parsed_answers = parse_answers(answers, place)
             yield Question(
                 str(row["QuestionId"]), text, parsed_answers, target=str(answers[0]).strip()
             )

@@ -91,20 +91,18 @@ def _split_equal_questions(path: Path) -> Iterator[CragRow]:
 def _read_pairs(path: Path) -> Iterator[CragRow]:
     """Yield the contexts of each question, whose lines are adjacent."""
     question, passages = "", list[Passage]()
-    for line_number, line in iter_lines(path):
+    for place, line in iter_lines(path):
         text, separator, context = line.partition(_SEPARATOR)
         title, title_end, body = context.partition(_TITLE_END)
         if not separator or not context.strip() or not text.strip():
-            raise InputError.from_line(
-                path, line_number, received=line, expected='"question [SEP] title // text"'
-            )
+            raise InputError.at(place, received=line, expected='"question [SEP] title // text"')
         title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
         body = _LABEL.sub("", body)
         if passages and normalize_question(text) != normalize_question(question):
             yield CragRow(question, tuple(passages))
             passages = []
         question = text.strip()
-        passages.append(Passage(f"{path.name}:{line_number}", title, body))
+        passages.append(Passage(f"{path.name}:{place.number}", title, body))
     if passages:
         yield CragRow(question, tuple(passages))
 
@@ -114,7 +112,8 @@ def _read_knowledge(path: Path, questions: Path) -> Iterator[CragRow]:
     may be empty.
     """
     texts = [
-        (number, line.removeprefix("#").strip()) for number, line in iter_lines(path, blank=True)
+        (place.number, line.removeprefix("#").strip())
+        for place, line in iter_lines(path, blank=True)
     ]
     rows = [line.strip() for _, line in iter_lines(questions, blank=True)]
     while rows and not rows[-1]:

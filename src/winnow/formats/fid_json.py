@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow.artifacts.files import atomic_write
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.alce import convert_alce_row
 from winnow.formats.fields import format_meta, parse_answers, parse_flag, read_title, require_text
 from winnow.formats.multihop import MISSING, convert_multihop_row
@@ -73,7 +73,7 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
     """Yield the rows of a file, whose questions belong to a split if it is not empty."""
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
-        rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str})
+        rows: Iterable[tuple[Place, Any]] = read_json_lines(path, {"question": str})
     else:
         content = load_json(path)
         if not isinstance(content, list):
@@ -81,12 +81,10 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
                 f"{path}: expected a list of questions with contexts; received "
                 f"{str(content)[:80]!r}."
             )
-        rows = enumerate(content, start=1)
+        rows = ((Place(path, number, "record"), row) for number, row in enumerate(content, start=1))
     num_rows = num_incomplete = 0
-    for row_number, row in rows:
-        parsed = _parse_row(
-            path, row_number, row, "line" if name.endswith(".jsonl") else "record", split
-        )
+    for place, row in rows:
+        parsed = _parse_row(place, row, split)
         num_rows, num_incomplete = (
             num_rows + 1,
             num_incomplete + (f'"{MISSING}"' in parsed.question.meta),
@@ -104,65 +102,47 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
         )
 
 
-def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> FidRow:
-    """Parse one row. Its number is the number of the line or, in a JSON list, of the entry; both
-    start at 1.
-    """
-    row = _convert(path, row_number, row, unit)
+def _parse_row(place: Place, row: Any, split: str) -> FidRow:
+    """Parse one row."""
+    row = _convert(place, row)
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
-        raise InputError.from_line(
-            path,
-            row_number,
+        raise InputError.at(
+            place,
             received=str(row),
             expected="an object with question, answers and ctxs",
-            unit=unit,
         )
     target = str(row.get("target") or "").strip()
-    answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
+    answers = parse_answers(row.get("answers") or [target], place)
     given_id = row.get("id")
-    question_id = (
-        str(row_number - 1)
-        if given_id is None
-        else require_text(given_id, path, row_number, "id", unit=unit)
-    )
+    question_id = str(place.number - 1) if given_id is None else require_text(given_id, place, "id")
     if split and question_id.isdigit():
         question_id = f"{split}-{question_id}"
-    question_text = require_text(row["question"], path, row_number, "question", unit=unit)
+    question_text = require_text(row["question"], place, "question")
     contexts: list[tuple[Passage, float | None]] = []
     gold_ids = []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
-            raise InputError.from_line(
-                path, row_number, received=str(entry), expected=expected, unit=unit
-            )
-        text = require_text(
-            entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit
-        )
+            raise InputError.at(place, received=str(entry), expected=expected)
+        text = require_text(entry.get("text", ""), place, f"text of context {index}")
         own_id = next(
             (entry[name] for name in _ID_FIELDS if entry.get(name) not in (None, "")),
             f"{question_id}-{index}",
         )
-        passage_id = require_text(own_id, path, row_number, f"id of context {index}", unit=unit)
+        passage_id = require_text(own_id, place, f"id of context {index}")
         if any(passage_id == known.passage_id for known, _ in contexts):
             expected = (
                 f"distinct contexts; the id {passage_id!r} occurs twice, the second time as "
                 f"context {index}"
             )
-            raise InputError.from_line(
-                path, row_number, received=str(entry), expected=expected, unit=unit
-            )
-        passage = Passage(
-            passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text
-        )
-        contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
+            raise InputError.at(place, received=str(entry), expected=expected)
+        passage = Passage(passage_id, read_title(entry.get("title"), place), text)
+        contexts.append((passage, _parse_score(entry.get("score"), place, index)))
         try:
             is_gold = parse_flag(entry.get("is_gold") or False, "is_gold")
         except ValueError as error:
             expected = f"true or false as is_gold of context {index} ({error})"
-            raise InputError.from_line(
-                path, row_number, received=str(entry), expected=expected, unit=unit
-            ) from None
+            raise InputError.at(place, received=str(entry), expected=expected) from None
         gold_ids += [passage.passage_id] if is_gold else []
     meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
     gold_passage_ids = tuple(dict.fromkeys(gold_ids))
@@ -178,7 +158,7 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
     return FidRow(question, tuple(contexts))
 
 
-def _convert(path: Path, row_number: int, row: Any, unit: str) -> Any:
+def _convert(place: Place, row: Any) -> Any:
     """Convert a row of another format, and return any other row unchanged; raise InputError if it
     is malformed.
     """
@@ -190,12 +170,10 @@ def _convert(path: Path, row_number: int, row: Any, unit: str) -> Any:
         expected = (
             f"a row of HotpotQA, 2WikiMultihopQA, MuSiQue or ALCE ({type(error).__name__}: {error})"
         )
-        raise InputError.from_line(
-            path, row_number, received=str(row), expected=expected, unit=unit
-        ) from None
+        raise InputError.at(place, received=str(row), expected=expected) from None
 
 
-def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str) -> float | None:
+def _parse_score(value: Any, place: Place, index: int) -> float | None:
     """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means
     that there is no score.
     """
@@ -207,9 +185,7 @@ def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str)
         score = math.nan
     if math.isnan(score):
         expected = f"a number as the score of context {index}, or none"
-        raise InputError.from_line(
-            path, row_number, received=repr(value), expected=expected, unit=unit
-        )
+        raise InputError.at(place, received=repr(value), expected=expected)
     return score
 
 

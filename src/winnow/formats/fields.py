@@ -9,10 +9,9 @@ import math
 import tokenize
 from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.text import parse_json
 
 _FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
@@ -22,10 +21,8 @@ _LIST = 'a list of answers such as ["Paris", "City of Paris"]'
 
 def parse_list(
     value: object,
-    path: Path,
-    line: int,
+    place: Place,
     *,
-    unit: str = "line",
     expected: str = _LIST,
     single: bool = True,
 ) -> list[Any]:
@@ -37,9 +34,7 @@ def parse_list(
 
     Args:
         value: Value of the field.
-        path: File that contains the field, for the error message.
-        line: Number of its line or record, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
+        place: Place of the line or record, for the error message.
         expected: What the field should contain, for the error message.
         single: Whether a single value is accepted.
 
@@ -60,7 +55,7 @@ def parse_list(
             continue
         if isinstance(items, list):
             return items
-    raise InputError.from_line(path, line, received=str(value), expected=expected, unit=unit)
+    raise InputError.at(place, received=str(value), expected=expected)
 
 
 def _parse_python_list(text: str) -> list[Any]:
@@ -106,14 +101,12 @@ def parse_flag(value: object, field_name: str) -> bool:
     return flag
 
 
-def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") -> tuple[str, ...]:
+def parse_answers(values: object, place: Place) -> tuple[str, ...]:
     """Strip the answers, and remove empty ones and duplicates. The order is kept.
 
     Args:
         values: Accepted answers.
-        path: File that contains the answers, for the error message.
-        line: Number of their line or record, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
+        place: Place of the line or record, for the error message.
 
     Raises:
         InputError: If the answers are not a list of strings or numbers, or if all of them are
@@ -122,15 +115,13 @@ def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") 
     """
     if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
         expected = "a list of answers, each a string or a number"
-        raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
+        raise InputError.at(place, received=repr(values), expected=expected)
     answers = dict.fromkeys(text for value in values if (text := _format(value)))
     if not answers:
-        raise InputError.from_line(
-            path,
-            line,
+        raise InputError.at(
+            place,
             received=str(list(values)),
             expected="at least one non-empty answer",
-            unit=unit,
         )
     return tuple(answers)
 
@@ -152,17 +143,13 @@ def _format(value: object) -> str:
     return str(int(value) if is_whole else value).strip()  # type: ignore[call-overload]
 
 
-def require_text(
-    value: object, path: Path, line: int, field_name: str, *, unit: str = "line"
-) -> str:
+def require_text(value: object, place: Place, field_name: str) -> str:
     """Return a string or number as stripped text.
 
     Args:
         value: Value of the field.
-        path: File that contains the field, for the error message.
-        line: Number of its line or record, for the error message.
+        place: Place of the line or record, for the error message.
         field_name: Name of the field, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
 
     Raises:
         InputError: If the text is empty, or if the value has another type.
@@ -170,44 +157,34 @@ def require_text(
     """
     text = _format(value) if _is_text(value) else ""
     if not text:
-        raise InputError.from_line(
-            path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit
-        )
+        raise InputError.at(place, received=str(value), expected=f"a non-empty {field_name}")
     return text
 
 
-def read_title(
-    value: object, path: Path, line: int, *, column: str = "title", unit: str = "line"
-) -> str:
+def read_title(value: object, place: Place, *, column: str = "title") -> str:
     """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see
     `require_text`.
     """
     is_blank = value is None or (isinstance(value, str) and not value.strip())
-    return "" if is_blank else require_text(value, path, line, column, unit=unit)
+    return "" if is_blank else require_text(value, place, column)
 
 
-def parse_ids(
-    value: object, path: Path, line: int, field_name: str, *, unit: str = "line"
-) -> tuple[str, ...]:
+def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
     """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates.
     None is not an id.
 
     Args:
         value: Value of the field.
-        path: File that contains the field, for the error message.
-        line: Number of its line or record, for the error message.
+        place: Place of the line or record, for the error message.
         field_name: Name of the field, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
 
     Raises:
         InputError: If an id is empty, or neither a string nor a number.
 
     """
     expected = f"an id or a list of ids as {field_name}"
-    values = [] if value is None else parse_list(value, path, line, unit=unit, expected=expected)
-    return tuple(
-        dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values)
-    )
+    values = [] if value is None else parse_list(value, place, expected=expected)
+    return tuple(dict.fromkeys(require_text(item, place, field_name) for item in values))
 
 
 def format_meta(fields: Mapping[str, Any]) -> str:

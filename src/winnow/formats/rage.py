@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow.artifacts.parquet import iter_batches
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.formats.text import read_json_lines, write_json_lines
 from winnow.records import Passage, Question
 
@@ -45,10 +45,8 @@ def find_table(folder: Path, name: str) -> Path:
     return table_file
 
 
-def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one
-    is not a text.
-    """
+def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the place and the columns of each row; raise InputError if one is not a text."""
     if file.suffix != ".parquet":
         yield from read_json_lines(file, dict.fromkeys(columns, str))
         return
@@ -64,15 +62,13 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
     missing = [name for name in columns if name not in names]
     if missing:
         raise InputError(f"{file} lacks the columns {missing}; it has {names}.")
-    number = 0
-    for batch in iter_batches(file, _ROWS_AT_ONCE, columns):
-        for row in batch.to_pylist():
-            number += 1
-            if any(not isinstance(row[name], str) for name in columns):
-                raise InputError(
-                    f"{file}, row {number}: expected texts in {list(columns)}; received {row}."
-                )
-            yield number, row
+    batches = iter_batches(file, _ROWS_AT_ONCE, columns)
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for number, row in enumerate(rows, start=1):
+        place = Place(file, number, "row")
+        if any(not isinstance(row[name], str) for name in columns):
+            raise InputError(f"{place}: expected texts in {list(columns)}; received {row}.")
+        yield place, row
 
 
 def read_maps(folder: Path) -> dict[str, RelevanceMap]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from winnow.artifacts.files import atomic_write
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 
 _LOGGER = logging.getLogger(__name__)
 _READ_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
@@ -74,8 +74,8 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     return files
 
 
-def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the number, which starts at 1, and the text of each line.
+def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the text of each line.
 
     Args:
         path: File of text.
@@ -90,7 +90,7 @@ def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
         with open_text(path) as stream:
             for number, line in enumerate(stream, start=1):
                 if blank or line.strip():
-                    yield number, line.rstrip("\r\n")
+                    yield Place(path, number), line.rstrip("\r\n")
     except _READ_ERRORS as error:
         raise InputError(
             f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or "
@@ -100,8 +100,8 @@ def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
 
 def read_json_lines(
     path: Path, fields: Mapping[str, type | tuple[type, ...]]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and the object of each line that is not blank.
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the place and the object of each line that is not blank.
 
     Args:
         path: File of JSON lines.
@@ -111,19 +111,17 @@ def read_json_lines(
         InputError: If a line is not a JSON object with these fields.
 
     """
-    for number, line in iter_lines(path):
+    for place, line in iter_lines(path):
         expected = "a JSON object" + (f" with {', '.join(fields)}" if fields else "")
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise InputError.from_line(
-                path, number, received=line, expected=f"{expected} ({error})"
-            ) from error
+            raise InputError.at(place, received=line, expected=f"{expected} ({error})") from error
         if not isinstance(row, dict) or any(
             not isinstance(row.get(name), kind) for name, kind in fields.items()
         ):
-            raise InputError.from_line(path, number, received=line, expected=expected)
-        yield number, row
+            raise InputError.at(place, received=line, expected=expected)
+        yield place, row
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -139,8 +137,8 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def read_columns(
     path: Path, columns: Mapping[str, str], setting: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and the configured columns of each JSON line, by the names that the
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the place and the configured columns of each JSON line, by the names that the
     parser gives them.
 
     Args:
@@ -153,15 +151,15 @@ def read_columns(
             columns that it has.
 
     """
-    for line_number, row in read_json_lines(path, {}):
+    for place, row in read_json_lines(path, {}):
         for name, column in columns.items():
             if column not in row:
                 raise InputError(
-                    f"{path}, line {line_number} has no column {column!r}. Its columns are "
+                    f"{place} has no column {column!r}. Its columns are "
                     f"{', '.join(map(repr, row))}. Set {setting}.{name} to the right one, or "
                     "correct the line."
                 )
-        yield line_number, {name: row[column] for name, column in columns.items()}
+        yield place, {name: row[column] for name, column in columns.items()}
 
 
 def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
@@ -188,8 +186,8 @@ def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
 
 def read_tsv(
     path: Path, num_columns: int | None = None, *, quoted: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the fields of each row of a tab-separated file.
+) -> Iterator[tuple[Place, list[str]]]:
+    """Yield the place and the fields of each row of a tab-separated file.
 
     Args:
         path: Tab-separated file.
@@ -201,13 +199,13 @@ def read_tsv(
         InputError: If a row does not have `num_columns` fields.
 
     """
-    for number, line in iter_lines(path):
+    for place, line in iter_lines(path):
         row = _split_quoted(line, num_columns) if quoted and '"' in line else line.split("\t")
         num_columns = num_columns or len(row)
         if len(row) != num_columns:
             expected = f"{num_columns} tab-separated fields, received {len(row)}"
-            raise InputError.from_line(path, number, received=line, expected=expected)
-        yield number, row
+            raise InputError.at(place, received=line, expected=expected)
+        yield place, row
 
 
 def _split_quoted(line: str, num_columns: int | None) -> list[str]:

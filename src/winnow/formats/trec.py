@@ -33,17 +33,17 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
     if path.is_dir():
         return _read_trec_runs(find_files(path, "*", "retriever.engine.path"))
     rows: dict[str, dict[str, tuple[float, int]]] = {}
-    for number, line in iter_lines(path):
+    for place, line in iter_lines(path):
         fields = line.split("\t") if line.count("\t") == _NUM_COLUMNS - 1 else line.split()
         entry = _parse_entry(fields[3], fields[4]) if len(fields) == _NUM_COLUMNS else None
         if entry is None:
             expected = 'question, "Q0", passage, rank, score and tag'
-            raise InputError.from_line(path, number, received=line, expected=expected)
+            raise InputError.at(place, received=line, expected=expected)
         question_id, passage_id = fields[0], fields[2]
         hits = rows.setdefault(question_id, {})
         if passage_id in hits:
             expected = f"each passage once per question; {passage_id!r} is there twice"
-            raise InputError.from_line(path, number, received=line, expected=expected)
+            raise InputError.at(place, received=line, expected=expected)
         hits[passage_id] = entry
     return {
         question_id: [

@@ -221,7 +221,7 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
     """Yield the rows of an exported file. A time of storage in the future is replaced by the
     current time.
     """
-    for line_number, call in read_json_lines(path, EXPORT_FIELDS):
+    for place, call in read_json_lines(path, EXPORT_FIELDS):
         try:
             key, value = bytes.fromhex(call["key"]), call["value"]
             decode_result(value.encode())
@@ -237,6 +237,4 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
             )
         except (KeyError, TypeError, ValueError) as error:
             expected = f"an exported call ({error})"
-            raise InputError.from_line(
-                path, line_number, received=json.dumps(call), expected=expected
-            ) from error
+            raise InputError.at(place, received=json.dumps(call), expected=expected) from error

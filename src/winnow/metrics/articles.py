@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
 from winnow.records import Passage
 
 _WORDS = 100
@@ -72,8 +72,8 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
             except (ValueError, KeyError, TypeError, AttributeError):
                 title, words = "", []
             if not title or not words:
-                raise InputError.from_line(
-                    path, number, received=line, expected="an object with a title and a text"
+                raise InputError.at(
+                    Place(path, number), received=line, expected="an object with a title and a text"
                 )
             texts = (
                 " ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS)

@@ -64,12 +64,11 @@ class StoredAnswers:
         path = Path(self.path)
         columns = {"id": self.id, "answer": self.answer, "reply": self.reply or self.answer}
         replies: dict[str, tuple[str, str]] = {}
-        for line_number, row in read_columns(path, columns, "strategy.plan"):
-            question_id = require_text(row["id"], path, line_number, self.id)
+        for place, row in read_columns(path, columns, "strategy.plan"):
+            question_id = require_text(row["id"], place, self.id)
             if question_id in replies:
-                raise InputError.from_line(
-                    path,
-                    line_number,
+                raise InputError.at(
+                    place,
                     received=question_id,
                     expected="a question that no line before answers",
                 )
@@ -77,9 +76,7 @@ class StoredAnswers:
                 (
                     ""
                     if row[name] in (None, "")
-                    else extract_final_text(
-                        require_text(row[name], path, line_number, columns[name])
-                    )
+                    else extract_final_text(require_text(row[name], place, columns[name]))
                 )
                 for name in ("answer", "reply")
             ]
