@@ -39,10 +39,9 @@ class Code:
     """What a source file says.
 
     Attributes:
-        digest: Digest of its code without docstrings, in which numbered marks have the places of
-            runs of successive imports.
-        runs: The runs of imports, in the order of their marks.
-        revisions: Revisions that its classes declare, such as "PostFusion:5".
+        digest: Digest of its code, as of `ParsedText`.
+        runs: The runs of imports, in the order of their marks, with the packages that they run.
+        revisions: Revisions that its classes declare, as of `ParsedText`.
 
     """
 
