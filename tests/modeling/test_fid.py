@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from winnow.modeling.fid import fuse_contexts, generate_fused
+from winnow.modeling.fid import decode_answer, fuse_contexts, generate_fused
 from winnow.modeling.loading import LanguageModel
 from winnow.testing import make_tiny_t5
 
@@ -60,4 +60,6 @@ def test_an_answer_does_not_depend_on_its_neighbors(lm: LanguageModel) -> None:
     assert together == [generate_fused(lm, [one], 6)[0] for one in inputs]
     with torch.inference_mode():
         plain = lm.model.generate(torch.tensor(inputs[1]), max_new_tokens=6, do_sample=False)  # type: ignore[operator]
-    assert together[1] == lm.tokenizer.decode(plain[0, 1:], skip_special_tokens=True).strip()
+    assert together[1] == plain[0, 1:].tolist()
+    text = lm.tokenizer.decode(plain[0, 1:], skip_special_tokens=True).strip()
+    assert decode_answer(lm, together[1]) == text

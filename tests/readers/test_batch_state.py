@@ -27,7 +27,7 @@ def test_a_request_has_its_key_again(tmp_path: Path) -> None:
     requests = [
         Generate(
             (Message("system", "s"), Message("user", "u")),
-            Decoding(5, 0.7, 0.9, 3),
+            Decoding(5, 1, 0.9, 3),  # a whole number, as settings may have it
             2,
             passages=passages,
         ),

@@ -176,6 +176,26 @@ def test_log_probabilities_of_certain_tokens() -> None:
     assert parse_choices([choice("", logprobs={"content": []})], 1)[0].logprobs == ()
 
 
+def test_what_follows_a_stop_string_has_no_log_probabilities() -> None:
+    """Of a server that ignores `stop`: those up to its end count. Tokens that do not spell it are
+    omitted.
+    """
+    entries = [
+        {"token": token, "logprob": -float(number), "top_logprobs": [{"token": "x", "logprob": -1}]}
+        for number, token in enumerate(["Pa", "ris", "\n", "Question", ":"])
+    ]
+    decoding = Decoding(logprobs=True, top_logprobs=1, stop=("\n",))
+    text = "Paris\nQuestion:"
+    (reply,) = parse_choices([choice(text, logprobs={"content": entries})], 1, decoding)
+    assert (reply.text, reply.finish) == ("Paris", "stop")
+    assert reply.logprobs == (0.0, -1.0, -2.0)
+    assert reply.tokens == ("Pa", "ris", "\n")
+    assert len(reply.top_logprobs) == 3
+    odd = [{**entry, "token": "?"} for entry in entries]
+    (reply,) = parse_choices([choice(text, logprobs={"content": odd})], 1, decoding)
+    assert (reply.text, reply.logprobs, reply.tokens) == ("Paris", None, ())
+
+
 def test_tokens_and_the_most_probable_ones_are_kept_where_they_are_asked_for() -> None:
     """As many as asked for at each position; a server that does not report them is refused, since
     the plan reads them.

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.fid import generate_fused
+from winnow.modeling.fid import decode_answer, generate_fused
 from winnow.readers.fid import FidReader
+from winnow.readers.seq2seq import Seq2SeqReader
 from winnow.records import Decoding
-from winnow.requests import FusedGenerate, Generate, Likelihood, Message, Request
+from winnow.requests import FusedGenerate, Generate, Likelihood, Message, Request, Tool
 from winnow.testing import make_tiny_t5
 
 TEXTS = [
@@ -43,9 +44,9 @@ def test_each_message_is_encoded_separately(reader: FidReader) -> None:
         [reader.lm.tokenizer(message.content)["input_ids"] for message in request.messages]
         for request in requests
     ]
-    assert [reply.text for reply in replies] == [
-        generate_fused(reader.lm, [row], 6)[0] for row in rows
-    ]
+    answers = [generate_fused(reader.lm, [row], 6)[0] for row in rows]
+    assert [reply.text for reply in replies] == [decode_answer(reader.lm, ids) for ids in answers]
+    assert [reply.usage.tokens_out for reply in replies] == [len(ids) for ids in answers]
     assert [reply.usage.tokens_in for reply in replies] == [sum(map(len, row)) for row in rows]
 
 
@@ -59,6 +60,7 @@ def test_each_message_is_encoded_separately(reader: FidReader) -> None:
             "does not report the log-probabilities",
         ),
         (Likelihood((Message("user", "a"),), "b"), "does not compute likelihoods"),
+        (Generate((Message("user", "a"),), Decoding(), tools=(Tool("t", "", "{}"),)), "tools"),
     ],
 )
 def test_other_requests_are_refused(reader: FidReader, request_: Request, message: str) -> None:
@@ -66,3 +68,21 @@ def test_other_requests_are_refused(reader: FidReader, request_: Request, messag
     with pytest.raises(ConfigError, match=message):
         reader.encode(request_)  # type: ignore[arg-type]
     assert Likelihood not in reader.serves
+
+
+def test_a_reply_that_was_cut_says_so(reader: FidReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tokens are the generated ones, with the one that ends it."""
+    end = max(reader.lm.end_token_ids)
+    answers = [[end + 1] * 6, [end + 1, end]]
+    monkeypatch.setattr("winnow.modeling.fid.generate_fused", lambda *_: answers)
+    replies = reader.generate([reader.encode(fused(text)) for text in TEXTS[:2]])
+    assert [(reply.finish, reply.usage.tokens_out) for reply in replies] == [
+        ("length", 6),
+        ("stop", 2),
+    ]
+
+
+def test_another_reader_of_the_weights_has_another_identity(reader: FidReader) -> None:
+    """Which joins the messages that this one encodes separately."""
+    joined = Seq2SeqReader(reader.path, reader.name, dtype="float32", device="cpu")
+    assert joined.identity != reader.identity

@@ -194,6 +194,10 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t", "float32").identity
         != LocalReader(str(folder), "t", "bfloat16").identity
     )
+    assert (
+        LocalReader(str(folder), "t", "float32").identity
+        != LocalReader(str(folder), "t", "float32", context_length=64).identity
+    )
     with pytest.raises(ConfigError, match="start at 1"):
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):

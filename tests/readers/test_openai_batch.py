@@ -21,7 +21,7 @@ from winnow.readers.batch_state import SentBatch
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.requests import Failed, Generate, Usage
+from winnow.requests import Failed, Generate, Tool, Usage
 from winnow.testing.chat_server import ChatServer
 
 
@@ -202,6 +202,27 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             assert len(ledger) == 3
     assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_a_request_that_lost_its_key_is_not_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A state file with less than the whole request, of another run: its reply would be stored as
+    the reply to something else.
+    """
+    server = ChatServer()
+    with server.serve() as url:
+        first = reader(url, tmp_path)
+        tools = (Tool("search", "Search the web.", "{}"),)
+        first.submit([structs.replace(request("a"), tools=tools)])
+        first._queue._send([])
+        (note,) = (tmp_path / "batches").glob("*.json")
+        note.write_text(note.read_text().replace('"tools": [{', '"former": [{'))
+        outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("b"), plan("a")])
+    assert {o.result.text for o in outcomes.values()} == {"A", "B"}
+    assert driver.stats.executed == 2
+    assert server.received == {"a": 2, "b": 1}
+    assert "does not have its key" in caplog.text
 
 
 def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:

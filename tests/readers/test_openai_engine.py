@@ -22,6 +22,12 @@ def test_both_roads_are_one_engine_to_the_ledger() -> None:
     )
 
 
+def test_a_shorter_context_is_another_engine() -> None:
+    """It drops passages from prompts, so that a reply to the whole prompt is not its own."""
+    identities = {OpenAIReader("m", "m", context_length=n).identity for n in (None, 512, 4096)}
+    assert len(identities) == 3
+
+
 def test_windows_are_by_estimate_and_servers_only_write() -> None:
     """Four characters a token, eight tokens a message."""
     request = Generate((Message("user", "x" * 40),), Decoding(10))

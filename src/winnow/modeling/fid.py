@@ -4,7 +4,7 @@ for the decoder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,15 +60,31 @@ def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) ->
 
 def generate_fused(
     lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]], max_new_tokens: int
-) -> list[str]:
-    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is
-    as in `fuse_contexts`.
+) -> list[list[int]]:
+    """Generate an answer to each question from all of its contexts, with greedy decoding.
+
+    Args:
+        lm: Encoder-decoder model.
+        rows: Token ids of each context of each question.
+        max_new_tokens: Maximum number of generated tokens.
+
+    Returns:
+        The token ids of each answer, the last of which ends it unless it was cut.
+
     """
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
             **fuse_contexts(lm, rows), max_new_tokens=max_new_tokens, do_sample=False, num_beams=1
         )
-    return [
-        str(text).strip()
-        for text in lm.tokenizer.batch_decode(output[:, 1:], skip_special_tokens=True)
-    ]
+    return [_cut_at_end(ids, lm.end_token_ids) for ids in output[:, 1:].tolist()]
+
+
+def _cut_at_end(ids: list[int], end_token_ids: Collection[int]) -> list[int]:
+    """Return the token ids up to the first one that ends an answer."""
+    ends = [position for position, token_id in enumerate(ids) if token_id in end_token_ids]
+    return ids[: ends[0] + 1] if ends else ids
+
+
+def decode_answer(lm: LanguageModel, ids: list[int]) -> str:
+    """Return the text of an answer, without white space around it."""
+    return str(lm.tokenizer.decode(ids, skip_special_tokens=True)).strip()

@@ -21,6 +21,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from winnow.errors import CallRefusedError, ReaderError
+from winnow.keys import compute_request_key
 from winnow.readers.batch_state import SentBatch, StateFiles
 from winnow.readers.budget import Spending
 from winnow.readers.openai_errors import ModelMismatchError, RetryableError
@@ -321,8 +322,7 @@ class BatchQueue:
                 usage = result.usage if isinstance(result, Generation) else Usage()
                 self.spending.commit(pending.reserved, usage)
                 pending.reserved = None
-            if result is not None:
-                request = batch.requests[key] if pending is None else pending.request
+            if result is not None and (request := self._get_request(batch, key)) is not None:
                 found.append((request, result))
                 self._pending.pop(key, None)
             elif pending is not None and pending.attempts >= _MAX_ATTEMPTS and self._error is None:
@@ -332,3 +332,19 @@ class BatchQueue:
                     "again."
                 )
         return found
+
+    def _get_request(self, batch: SentBatch, key: str) -> Generate | None:
+        """Return the request of a key, or None if the state file does not hold the whole request of
+        another run: its result would be stored as the result of something else.
+        """
+        if (pending := self._pending.get(key)) is not None:
+            return pending.request
+        request = batch.requests[key]
+        if compute_request_key(self.states.engine, request).hex() == key:
+            return request
+        _log.warning(
+            "A request in %s does not have its key. Its reply is not stored; it is requested again "
+            "if a run needs it.",
+            batch.path,
+        )
+        return None

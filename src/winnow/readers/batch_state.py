@@ -20,6 +20,7 @@ from winnow.artifacts.files import write_texts
 from winnow.artifacts.owners import get_process_name, has_ended
 from winnow.errors import ReaderError
 from winnow.keys import find_control_tokens
+from winnow.records import Decoding
 from winnow.requests import Generate
 
 
@@ -190,4 +191,6 @@ def pack_request(request: Generate) -> dict[str, Any]:
 
 def unpack_request(packed: Mapping[str, Any]) -> Generate:
     """Convert the JSON values of a state file to a request."""
-    return convert(packed, Generate)
+    request = convert(packed, Generate)
+    # `convert` would make 1.0 of a temperature of 1, which has another key
+    return replace(request, decoding=Decoding(**packed["decoding"]))

@@ -151,12 +151,13 @@ class LocalEngine(ABC):
     @property
     def identity(self) -> str:
         """Return the name, the digest of the weights, the precision, "deterministic", and what else
-        the replies depend on.
+        the replies depend on: a shorter context drops passages from prompts.
         """
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
             suffix = "/deterministic" if self.deterministic else ""
+            suffix += f"/context {self.context_length}" if self.context_length else ""
             replies = describe_generation(self.path)
             self._identity = (
                 f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}{replies}"

@@ -128,10 +128,11 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
         finish = "empty"
     if finish != FAILED:
         text, finish = end_reply(content, finish, decoding.stop)
-    logprobs = _parse_logprobs(choice.get("logprobs"), text)
-    tokens, top = (
-        _parse_tokens(choice.get("logprobs"), decoding.top_logprobs) if logprobs else ((), ())
-    )
+    reported = choice.get("logprobs")
+    if len(text) < len(content.strip()):
+        reported = _cut_logprobs(reported, decoding.stop)
+    logprobs = _parse_logprobs(reported, text)
+    tokens, top = _parse_tokens(reported, decoding.top_logprobs) if logprobs else ((), ())
     return Generation(
         text,
         finish,
@@ -141,6 +142,20 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
         reasoning=reasoning,
         tool_calls=calls,
     )
+
+
+def _cut_logprobs(reported: Any, stop: Sequence[str]) -> Any:
+    """Return the reported log-probabilities up to the end of the first stop string, for a server
+    that went on, or None if the tokens do not spell it.
+    """
+    if not isinstance(reported, Mapping) or not isinstance(reported.get("content"), list):
+        return reported
+    entries, text = reported["content"], ""
+    for number, entry in enumerate(entries, start=1):
+        text += str(entry.get("token", "")) if isinstance(entry, Mapping) else ""
+        if any(one in text for one in stop):
+            return {**reported, "content": entries[:number]}
+    return None
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ class FidReader(Seq2SeqReader):
     `winnow.training.fid`.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
@@ -45,7 +45,14 @@ class FidReader(Seq2SeqReader):
                 "reader=fid does not report the log-probabilities of tokens. Use a causal or "
                 "seq2seq reader."
             )
-        return None
+        return super().explain_refusal(request)
+
+    @property
+    def identity(self) -> str:
+        """Return the identity of the base class and "fid": another reader of the same weights joins
+        the messages of a request.
+        """
+        return f"{super().identity}/fid"
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Tokenize all messages into one row, which gives the length of the request. `generate`
@@ -69,14 +76,18 @@ class FidReader(Seq2SeqReader):
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
-        from winnow.modeling.fid import generate_fused
+        from winnow.modeling.fid import decode_answer, generate_fused
 
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
         message_rows = [self._tokenize_messages(request) for request in requests]
-        texts = generate_fused(self.lm, message_rows, requests[0].decoding.max_new_tokens)
+        answers = generate_fused(self.lm, message_rows, requests[0].decoding.max_new_tokens)
         return [
-            Generation(text, usage=Usage(item.length, len(self.lm.tokenizer(text)["input_ids"])))
-            for item, text in zip(batch, texts, strict=True)
+            Generation(
+                decode_answer(self.lm, ids),
+                "stop" if ids[-1] in self.lm.end_token_ids else "length",
+                Usage(item.length, len(ids)),
+            )
+            for item, ids in zip(batch, answers, strict=True)
         ]
 
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:

@@ -134,11 +134,12 @@ class OpenAIEngine:
 
     @property
     def identity(self) -> str:
-        """Return server, model and extra fields. Both readers of a model have the same identity and
-        share stored replies.
+        """Return server, model, extra fields and the context length, by which passages are dropped
+        from prompts. Both readers of a model have the same identity and share stored replies.
         """
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""
-        return f"{self.server or self.base_url}#{self.path}{extra}"
+        context = f"/context {self.context_length}" if self.context_length else ""
+        return f"{self.server or self.base_url}#{self.path}{extra}{context}"
 
     def check(self) -> None:
         """Raise ConfigError if the server needs an API key and the environment variable

@@ -83,12 +83,14 @@ class Fid(Method[Sequence[Group]]):
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Answer each question from its first `top` contexts and compute exact match."""
-        from winnow.modeling.fid import generate_fused
+        from winnow.modeling.fid import decode_answer, generate_fused
 
         metrics = []
         for group in groups:
             inputs = [self._encode_contexts(group, self.top)]
-            (answer,) = generate_fused(self.generator.lm, inputs, self.generator.max_answer)
+            lm = self.generator.lm
+            (ids,) = generate_fused(lm, inputs, self.generator.max_answer)
+            answer = decode_answer(lm, ids)
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics
 
