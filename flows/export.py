@@ -51,7 +51,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
     """
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
-    rows = []
+    rows, notes = [], list[str]()
     for settings in jobs:
         project, out, split = (
             Project(settings),
@@ -77,6 +77,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
                     (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions),
                 )
             case "fid":
+                notes += _note_lost_gold(questions, rankings)
                 contexts = ((q, build_ranked_contexts(rankings, q)) for q in questions)
                 write_fid(
                     out / f"{split}.json",
@@ -92,7 +93,24 @@ def export(jobs: Sequence[Settings]) -> Summary:
                 )
         judged = sum(bool(ids) for ids in relevant.values())
         rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
-    return Summary(f"Rankings as {jobs[0].export.format}", rows)
+    return Summary(f"Rankings as {jobs[0].export.format}", rows, "\n".join(notes))
+
+
+def _note_lost_gold(questions: Sequence[Question], rankings: Rankings) -> list[str]:
+    """Return a note if annotated gold passages were not retrieved, so that FiD JSON lacks them."""
+    lost = sum(
+        not set(question.gold_passage_ids).issubset(
+            hit.passage_id for hit in rankings.hits[question.question_id]
+        )
+        for question in questions
+    )
+    if not lost:
+        return []
+    return [
+        f"{lost} of {len(questions)} questions have annotated gold passages that were not "
+        "retrieved. FiD JSON has retrieved passages alone: recall in what reads the file is of "
+        "these. Use export.format=beir for all judgments."
+    ]
 
 
 def _export_sweep(jobs: Sequence[Settings]) -> Summary:

@@ -10,7 +10,10 @@ import pytest
 
 import winnow
 from winnow.artifacts.provenance import write_manifest
+from winnow.artifacts.steps import StepsWriter
 from winnow.errors import ArtifactError
+from winnow.records import Answer, Passage
+from winnow.steps import Outcome, Step
 
 INPUTS = {"questions": {"artifact": "aaa:1"}, "rankings": "bbb:2"}
 
@@ -56,6 +59,20 @@ def test_predictions_are_joined_by_id(tmp_path: Path) -> None:
         ["T2", "T0"],
         ["T1"],
     ]
+
+
+def test_contexts_have_the_texts_that_prompts_showed(tmp_path: Path) -> None:
+    """A counterfactual passage has the id of the one that it replaces."""
+    cell = _write_all(tmp_path)
+    false = Passage("p2", "T2", "another text")
+    writer = StepsWriter(cell, {f"p{n}": Passage(f"p{n}", f"T{n}", f"t{n}") for n in range(3)})
+    for question, passages in (("q2", (false,)), ("q0", (Passage("p1", "T1", "t1"),))):
+        steps = (Step(1, "generate", "reader", passages),)
+        writer.add(question, Outcome(question, Answer("x", unknown=False), (), 0, steps, "stop"))
+    writer.finish(["q2", "q0"])
+    write_manifest(cell, key="k", settings={"inputs": INPUTS}, rows=2)
+    texts = [[one["text"] for one in row] for row in winnow.load(cell)["contexts"]]
+    assert texts == [["another text", "t0"], ["t1"]]
 
 
 def test_other_artifacts_are_their_table(tmp_path: Path) -> None:

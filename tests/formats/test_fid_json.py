@@ -136,6 +136,19 @@ def test_annotated_gold_passages_survive(tmp_path: Path) -> None:
     assert "meta" not in json.loads(path.read_text())[1]
 
 
+def test_gold_passages_that_the_contexts_lack_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The format has no place for them: recall in the file is of the others, as reading it says."""
+    contexts = [replace(make_context(n, f"text {n}"), is_gold=n > 1) for n in (1, 2)]
+    annotated = replace(make_question(), gold_passage_ids=("p2", "p3"))
+    write_fid(tmp_path / "f.json", [(annotated, contexts)])
+    (row,) = read_fid(tmp_path / "f.json")
+    assert row.question.gold_passage_ids == ("p2",)
+    assert json.loads(row.question.meta) == {"missing_titles": 1}
+    assert "1 of 1 questions lack some that support the answer" in caplog.text
+
+
 def test_flags_of_gold_passages(tmp_path: Path) -> None:
     """In every form that files have; anything else is refused."""
     path = tmp_path / "f.json"

@@ -69,6 +69,19 @@ def put(path: Path, reply: Generation, created: float) -> bytes:
     return key
 
 
+@pytest.mark.parametrize("times", [(1.0, 2.0), (2.0, 1.0)])
+def test_a_reply_with_text_replaces_an_empty_one(
+    tmp_path: Path, times: tuple[float, float]
+) -> None:
+    """Whichever is older: a shard requested it again (`retry_empty`)."""
+    key = put(tmp_path / "empty.sqlite", Generation(" "), times[0])
+    put(tmp_path / "text.sqlite", Generation("Paris"), times[1])
+    for own, other in (("empty", "text"), ("text", "empty")):
+        with SqliteStore(tmp_path / f"{own}.sqlite") as ledger:
+            merging.merge_ledger(ledger, tmp_path / f"{other}.sqlite")
+            assert ledger.get([key])[key].text == "Paris"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(("mine", "theirs", "kept"), [(1.0, 2.0, "A"), (2.0, 1.0, "B")])
 def test_of_two_results_of_a_call_the_elder_is_kept(
     tmp_path: Path, mine: float, theirs: float, kept: str

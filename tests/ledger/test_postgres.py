@@ -23,7 +23,17 @@ from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
 from winnow.records import Decoding, Passage
-from winnow.requests import Failed, Generate, Generation, Message, Pages, Result, Score, Usage
+from winnow.requests import (
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Result,
+    Score,
+    ToolCall,
+    Usage,
+)
 from winnow.testing.chat_server import ChatServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -234,11 +244,12 @@ def test_calls_are_pruned(url: str) -> None:
         ledger.put(
             "m", [row("kept"), row("blank", Generation(" \n\t")), row("failed", Failed("no"))]
         )
-        ledger.put("n", [row("other")])
+        calling = Generation("", tool_calls=(ToolCall("search", "{}"),))
+        ledger.put("n", [row("other"), row("calling", calling)])
         assert tools.prune_calls(ledger, failed=True) == 1
         assert tools.prune_calls(ledger, empty=True) == 1
         assert tools.prune_calls(ledger, engines=["n"], before=0.0) == 0
-        assert tools.prune_calls(ledger, engines=["n"]) == 1
+        assert tools.prune_calls(ledger, engines=["n"]) == 2
         assert list(ledger.get([row("kept")[0], row("other")[0]])) == [row("kept")[0]]
         with pytest.raises(LedgerError, match="Specify at least one"):
             tools.prune_calls(ledger)

@@ -91,6 +91,16 @@ def test_reasoning_that_was_not_counted_has_its_share_of_the_tokens() -> None:
         assert decoded.usage.tokens_reasoning == tokens
 
 
+@pytest.mark.parametrize("tokens", [0, 3])
+def test_a_recorded_number_of_reasoning_tokens_is_kept(tokens: int) -> None:
+    """Also 0, which is not estimated again."""
+    usage = Usage(5, 100, tokens)
+    result = Generation("<think>" + "x" * 12 + "</think>four", usage=usage)
+    decoded = decode_result(encode_result(result).encode())
+    assert isinstance(decoded, Generation)
+    assert decoded.usage.tokens_reasoning == tokens
+
+
 def test_the_checksum_is_that_of_key_and_value() -> None:
     """It is CRC-32 of one after the other, as former versions wrote it."""
     assert (

@@ -16,6 +16,7 @@ from winnow.metrics.factscore import (
     parse_support,
     split_sentences,
 )
+from winnow.requests import Generation
 from winnow.testing import make_context, make_sample, run_scripted_plan
 
 METRIC = FactScore(
@@ -171,6 +172,27 @@ def test_reasoning_of_the_judge_is_no_fact_and_no_decision() -> None:
     assert run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, [""]])[0] == 1.0, (
         "the published rule"
     )
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "empty"])
+def test_a_missing_verdict_is_undefined(finish: str) -> None:
+    """Of a judge whose reasoning took all tokens, or that a filter stopped: it supports nothing."""
+    plan = METRIC.plan(sample("Ada wrote."))
+    next(plan)
+    plan.send([Generation("- Ada wrote.\n- Ada lived.")])
+    with pytest.raises(StopIteration) as end:
+        plan.send([Generation("True"), Generation("", finish)])
+    assert end.value.value is None
+
+
+@pytest.mark.parametrize(("text", "finish"), [("- a\n- b\n- the pa", "length"), ("", "length")])
+def test_a_list_of_facts_that_was_cut_is_undefined(text: str, finish: str) -> None:
+    """It is not the whole list."""
+    plan = replace(METRIC, of="facts").plan(sample("Ada wrote."))
+    next(plan)
+    with pytest.raises(StopIteration) as end:
+        plan.send([Generation(text, finish)])
+    assert end.value.value is None
 
 
 def test_each_fact_is_checked_against_its_passages_of_the_topic_s_article(tmp_path: Path) -> None:

@@ -10,11 +10,17 @@ from winnow.errors import LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Decoding
-from winnow.requests import Generation, Message, ToolCall
+from winnow.requests import Generate, Generation, Message, ToolCall, TooLong
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.sweeps.replay import format_message, format_reply, replay_plan
+from winnow.sweeps.replay import (
+    Call,
+    count_usage,
+    format_message,
+    format_reply,
+    replay_plan,
+)
 from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt(
@@ -62,6 +68,13 @@ def test_a_shortened_prompt_is_found_as_it_was_sent(tmp_path: Path) -> None:
     ((call,),) = played.rounds
     assert call.dropped == 1
     assert "[3]" not in call.request.messages[0].content  # type: ignore[union-attr]
+
+
+def test_no_model_read_a_prompt_that_was_too_long() -> None:
+    """It is not a call, as in the driver's counts."""
+    request = Generate((Message("user", "x"),), Decoding())
+    calls = [Call(b"k", request, result) for result in (TooLong("9 tokens"), Generation("a"))]
+    assert [count_usage(call).calls for call in calls] == [0, 1]
 
 
 def test_a_missing_call_is_named(tmp_path: Path) -> None:

@@ -204,8 +204,33 @@ def _load_predictions(folder: Path) -> "pd.DataFrame":
     passages = _read_passages(
         folder, inputs, sorted({passage for row in frame["passage_ids"] for passage in row})
     )
-    frame["contexts"] = [[passages[passage] for passage in row] for row in frame["passage_ids"]]
+    changed = _read_changed(folder)
+    frame["contexts"] = [
+        [changed.get((question_id, passage)) or passages[passage] for passage in row]
+        for question_id, row in zip(frame["question_id"], frame["passage_ids"], strict=True)
+    ]
     return frame
+
+
+def _read_changed(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """Read the passages that prompts showed with another text than the rankings have, such as a
+    counterfactual one, by the ids of question and passage.
+    """
+    if not has_steps(folder):
+        return {}
+    names = ("passage_id", "title", "text")
+    by_number = {
+        row["number"]: {name: row[name] for name in names}
+        for row in parquet.read_table(folder / PASSAGES_FILE).to_pylist()
+        if row["text"] is not None
+    }
+    changed: dict[tuple[str, str], dict[str, str]] = {}
+    for row in parquet.read_table(folder / STEPS_FILE).to_pylist() if by_number else ():
+        for number in (number for step in row["steps"] for number in step["passages"]):
+            if number in by_number:
+                passage = by_number[number]
+                changed.setdefault((row["question_id"], passage["passage_id"]), passage)
+    return changed
 
 
 def _read_passages(

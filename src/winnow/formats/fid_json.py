@@ -92,7 +92,7 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
         yield parsed
     if num_incomplete:
         _log.warning(
-            "%s: the passages of %d of %d questions lack titles that support the answer. Recall is "
+            "%s: the passages of %d of %d questions lack some that support the answer. Recall is "
             "of the supporting passages that the file has; `breakdown=metadata "
             "breakdown.field=%s` shows the others apart.",
             path,
@@ -192,19 +192,25 @@ def _parse_score(value: Any, place: Place, index: int) -> float | None:
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
     """Write questions with their contexts as a FiD JSON list, and return the number of
     questions.
+
+    The format has no place for gold passages that are not among the contexts. Their number is in
+    the metadata, of which `read_fid` warns.
     """
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write("[")
         for question, contexts in rows:
-            gold_ids = set(question.gold_passage_ids)
+            gold_ids, meta = set(question.gold_passage_ids), json.loads(question.meta)
+            formatted = [_format_context(context, gold_ids) for context in contexts]
+            if num_missing := len(gold_ids.difference(context["id"] for context in formatted)):
+                meta |= {MISSING: num_missing}
             row = {
                 "id": question.question_id,
                 "question": question.text,
                 "answers": list(question.answers),
                 **({"target": question.target} if question.target else {}),
-                **({} if question.meta == "{}" else {"meta": json.loads(question.meta)}),
-                "ctxs": [_format_context(context, gold_ids) for context in contexts],
+                **({"meta": meta} if meta else {}),
+                "ctxs": formatted,
             }
             stream.write(",\n" if count else "\n")
             json.dump(row, stream, ensure_ascii=False)

@@ -13,8 +13,8 @@ from typing import Any
 from winnow.formats.fields import parse_flag
 
 MISSING = "missing_titles"
-"""Field of the metadata with the number of titles that support the answer and are not among the
-passages of the question.
+"""Field of the metadata with the number of titles that support the answer, or of annotated gold
+passages, which are not among the passages of the question.
 """
 _UNANSWERABLE = "#unanswerable"
 """End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and

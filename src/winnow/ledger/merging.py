@@ -23,6 +23,7 @@ from winnow.ledger.rows import (
 )
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server
+from winnow.requests import Generation
 
 EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float),
@@ -47,7 +48,8 @@ class Conflict:
         key: Key of the call.
         kind: Kind of the request.
         engine: Identity of the engine.
-        kept_other: Whether the result of the other ledger was stored first, and is kept.
+        kept_other: Whether the result of the other ledger is kept: it was stored first, or this
+            ledger's is an empty reply.
 
     """
 
@@ -82,7 +84,7 @@ class Merge:
         )
         head = (
             f"{self.added} calls added. {len(self.conflicts)} calls have other results in the two "
-            "ledgers. The result that was stored first is kept:"
+            "ledgers. The result that was stored first is kept, or the one with text:"
         )
         return "\n".join([head, *listed, *more])
 
@@ -144,7 +146,7 @@ def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]
     """Insert the rows whose keys the ledger lacks, and keep one of two results of a call.
 
     It is the one that was stored first, or the first one in alphabetical order if both were stored
-    at the same time.
+    at the same time. A reply with text is kept in place of an empty one: it was requested again.
     """
     merge = Merge()
     if isinstance(ledger, PostgresStore):
@@ -196,9 +198,10 @@ def _add_batch(
             continue
         kept_value, kept_created = best[key]
         if _is_other_result(kept_value, value):
-            is_earlier = (created, value) < (kept_created, kept_value)
-            merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_earlier))
-            if is_earlier:
+            rank = (_is_empty(value), created, value)
+            is_better = rank < (_is_empty(kept_value), kept_created, kept_value)
+            merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_better))
+            if is_better:
                 new[key], best[key] = row, (value, created)
     delete([key for key in new if key in own])
     insert(list(new.values()))
@@ -210,6 +213,12 @@ def _is_other_result(own: str, other: str) -> bool:
     what computed them.
     """
     return bool(_strip(own) != _strip(other))
+
+
+def _is_empty(value: str) -> bool:
+    """Return whether an encoded result is a reply without text and without a call of a tool."""
+    result = decode_result(value.encode())
+    return isinstance(result, Generation) and result.is_empty
 
 
 def _strip(value: str) -> Any:

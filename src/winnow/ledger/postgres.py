@@ -38,7 +38,8 @@ T = TypeVar("T")
 _PRUNE = r"""
 DELETE FROM calls
 WHERE (cardinality(%s::text[]) = 0 OR engine = ANY(%s)) AND (%s::float8 IS NULL OR created < %s)
-AND (NOT %s OR value LIKE '{"failed":%%') AND (NOT %s OR value ~ '^\{"text":"( |\\[tnr])*",')
+AND (NOT %s OR value LIKE '{"failed":%%')
+AND (NOT %s OR value ~ '^\{"text":"( |\\[tnr])*",' AND value NOT LIKE '%%"tool_calls":%%')
 """
 _HAS_TABLES = "SELECT to_regclass('calls_by_engine') IS NOT NULL"
 _TABLES = """

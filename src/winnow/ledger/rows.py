@@ -175,7 +175,9 @@ def encode_result(result: Result) -> str:
                 }
             if result.reasoning:
                 body["reasoning"] = result.reasoning
-            if result.usage.tokens_reasoning:
+            if result.usage.tokens_reasoning or compute_reasoning_share(
+                result.text, result.reasoning
+            ):  # without a number, it is estimated when the row is read
                 body["reasoning_tokens"] = result.usage.tokens_reasoning
             if result.tool_calls:
                 body["tool_calls"] = list(map(structs.astuple, result.tool_calls))

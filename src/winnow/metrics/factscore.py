@@ -18,7 +18,7 @@ from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.predictions import Prediction
 from winnow.records import Decoding, Passage, Question
-from winnow.requests import Generate, Message, Plan
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.abbreviations import NOT_AN_END
 from winnow.text.final import extract_final_text
 
@@ -42,8 +42,8 @@ class FactScore(JudgedMetric):
     sentence for which the judge lists no facts is one fact.
 
     The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it
-    next to %Unk, which counts them. It is undefined, too, if the judge was cut while it reasoned,
-    and for a topic without an article.
+    next to %Unk, which counts them. It is undefined, too, if a list of facts was cut, if a reply of
+    the judge is missing or was cut while it reasoned, and for a topic without an article.
 
     Args:
         split_template: Template of the prompt for the facts, with the field {sentence}. The reply
@@ -102,6 +102,8 @@ class FactScore(JudgedMetric):
             self._build_request(self.split_template.format(sentence=text), self.max_new_tokens)
             for text in sentences
         ]
+        if any(reply.finish == "length" or _is_missing(reply) for reply in replies):
+            return None  # a list that was cut is not the whole
         facts = [
             fact
             for text, reply in zip(sentences, replies, strict=True)
@@ -121,11 +123,8 @@ class FactScore(JudgedMetric):
             )
             for fact, passages in zip(facts, knowledge, strict=True)
         ]
-        if any(
-            verdict.text.strip() and not extract_final_text(verdict.text).strip()
-            for verdict in verdicts
-        ):
-            return None  # the judge was cut while it reasoned
+        if any(map(_is_missing, verdicts)):
+            return None
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
     def _select_passages(self, sample: Sample, topic: str, fact: str) -> Sequence[Passage] | None:
@@ -150,6 +149,15 @@ class FactScore(JudgedMetric):
             Decoding(max_new_tokens=max_new_tokens),
             role="judge",
         )
+
+
+def _is_missing(reply: Generation) -> bool:
+    """Return whether the judge was cut while it reasoned, or a filter or the server left no text.
+
+    An empty reply that the judge ended itself is one, as published.
+    """
+    is_empty = not extract_final_text(reply.text).strip()
+    return is_empty and (reply.finish != "stop" or bool(reply.text.strip()))
 
 
 def _find_topic(question: Question) -> str:

@@ -121,7 +121,7 @@ def _deliver(call: Call) -> Result | TooLong:
 
 def count_usage(call: Call) -> RoleUsage:
     """Return what a call used, and whether its reply was cut or empty; failed calls and searches
-    used no tokens.
+    used no tokens, and no model read a prompt that was too long.
     """
     result = call.result
     used = result.usage if isinstance(result, Generation | Score) else NO_USAGE
@@ -138,7 +138,7 @@ def count_usage(call: Call) -> RoleUsage:
         int(is_empty),
         used.tokens_reasoning,
     )
-    return RoleUsage(call.request.role, 1, *amounts)
+    return RoleUsage(call.request.role, int(not isinstance(result, TooLong)), *amounts)
 
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
