@@ -31,6 +31,15 @@ from winnow.records import Context, Question
 
 Order = Literal["retrieved", "reversed", "first", "last", "random", "shuffled"] | int
 Gold = Literal["keep", "insert", "insert_all", "remove"]
+_WORDS = {
+    "retrieved": "as retrieved",
+    "reversed": "in reverse order",
+    "shuffled": "in random order",
+    "first": "first",
+    "last": "last",
+    "random": "at a random position",
+}
+"""Each named order in words."""
 _BY_RANK = ("retrieved", "reversed")
 """Orders that move no single passage."""
 _OF_ALL = ("retrieved", "reversed", "shuffled")
@@ -64,11 +73,10 @@ class Placement:
                 f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received "
                 f"{self.gold!r}."
             )
-        is_named = self.order in ("retrieved", "reversed", "first", "last", "random", "shuffled")
-        if not is_named and not (isinstance(self.order, int) and self.order >= 1):
+        if self.order not in _WORDS and not (isinstance(self.order, int) and self.order >= 1):
             raise ConfigError(
-                "placement.rule.order must be retrieved, reversed, first, last, random, shuffled "
-                f"or a position from 1; received {self.order!r}."
+                f"placement.rule.order must be {', '.join(_WORDS)} or a position from 1; received "
+                f"{self.order!r}."
             )
 
     @property
@@ -81,19 +89,8 @@ class Placement:
     @property
     def words(self) -> str:
         """Return the rules in words, which follow those for the passages of a prompt."""
-        match self.order:
-            case "retrieved":
-                order = "as retrieved" if self.gold == "keep" else ""
-            case "shuffled":
-                order = "in random order"
-            case "reversed":
-                order = "in reverse order"
-            case "first" | "last":
-                order = self.order
-            case "random":
-                order = "at a random position"
-            case position:
-                order = f"at position {position}"
+        order = _WORDS.get(str(self.order), f"at position {self.order}")
+        moves_all = self.order in ("reversed", "shuffled")
         if self.gold == "keep":
             return (
                 order
@@ -101,13 +98,11 @@ class Placement:
                 else f"with the gold passage {order} if it was retrieved"
             )
         if self.gold == "remove":
-            return f"without the gold passage{f', {order}' if self.order in _OF_ALL[1:] else ''}"
+            return f"without the gold passage{f', {order}' if moves_all else ''}"
         which = "all gold passages" if self.gold == "insert_all" else "the gold passage"
-        return (
-            f"{order} with {which} among them"
-            if self.order in _OF_ALL[1:]
-            else f"with {which} {order or 'inserted'}"
-        )
+        if moves_all:
+            return f"{order} with {which} among them"
+        return f"with {which} {'inserted' if self.order == 'retrieved' else order}"
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and put them in
@@ -133,9 +128,8 @@ class Placement:
         gold_context = _find_gold(ranked) or _find_gold(contexts)
         provenance = determine_provenance(question, contexts)
         if self.gold == "insert_all":
-            return PlacedContexts(
-                tuple(self._place_all(question, contexts, k)), 0, provenance
-            ).with_gold_position()
+            placed = self._place_all(question, contexts, k)
+            return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
         if self.gold == "remove":
             ranked = [context for context in ranked if not context.is_gold]
         elif self.order not in _BY_RANK:
@@ -145,11 +139,11 @@ class Placement:
         top = ranked[:k]
         if self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
             others = top[: k - 1]
-            index = _create_rng(self.seed, question, "insert").randint(0, len(others))
-            top = _insert_context(others, gold_context, index)
-        return PlacedContexts(
-            tuple(self._arrange(question, top)), 0, provenance
-        ).with_gold_position()
+            index = self._draw_index(question, "insert", len(others))
+            top = [*others[:index], gold_context, *others[index:]]
+        moved = [context for context in top if context is _find_gold(top)]
+        placed = self._arrange(question, top, moved)
+        return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
 
     def _place_all(self, question: Question, contexts: Sequence[Context], k: int) -> list[Context]:
         """Select all gold passages and the best-ranked other contexts, and put them in order."""
@@ -159,69 +153,52 @@ class Placement:
                 f"placement.rule.gold=insert_all: question {question.question_id!r} has "
                 f"{len(gold)} gold passages, and k={k}. Raise k."
             )
-        others = [context for context in contexts if context.rank > 0 and not context.is_gold][
-            : k - len(gold)
-        ]
+        others = [context for context in contexts if context.rank > 0 and not context.is_gold]
+        selected = [*gold, *others[: k - len(gold)]]
+        if self.order in _BY_RANK:
+            selected = self._sort(question, selected)
+        return self._arrange(question, selected, gold)
+
+    def _sort(self, question: Question, contexts: Sequence[Context]) -> list[Context]:
+        """Put contexts in the retrieved order; others are at random positions."""
+        placed = sorted((one for one in contexts if one.rank > 0), key=lambda one: one.rank)
+        for number, context in enumerate(one for one in contexts if one.rank == 0):
+            placed.insert(self._draw_index(question, f"insert {number}", len(placed)), context)
+        return placed
+
+    def _arrange(
+        self, question: Question, contexts: list[Context], moved: Sequence[Context]
+    ) -> list[Context]:
+        """Put contexts in the order of `order`, for which some are moved together."""
         match self.order:
-            case "retrieved" | "reversed":
-                retrieved = sorted(
-                    [*others, *(c for c in gold if c.rank > 0)], key=lambda context: context.rank
-                )
-                for number, context in enumerate(context for context in gold if context.rank == 0):
-                    index = _create_rng(self.seed, question, f"insert {number}").randint(
-                        0, len(retrieved)
-                    )
-                    retrieved.insert(index, context)
-                return retrieved if self.order == "retrieved" else retrieved[::-1]
+            case "retrieved":
+                return contexts
+            case "reversed":
+                return contexts[::-1]
             case "shuffled":
-                return _create_rng(self.seed, question, "shuffle").sample(
-                    [*gold, *others], len(gold) + len(others)
-                )
-            case _:
-                index = self._find_index(question, len(others))
-                return [*others[:index], *gold, *others[index:]]
-
-    def _arrange(self, question: Question, contexts: list[Context]) -> list[Context]:
-        """Move the gold passage, if there is one, to the position that `order` requires, or shuffle
-        the contexts.
-        """
-        if self.order == "shuffled":
-            return _create_rng(self.seed, question, "shuffle").sample(contexts, len(contexts))
-        if self.order == "reversed":
-            return contexts[::-1]
-        gold_context = _find_gold(contexts)
-        if gold_context is None or self.order == "retrieved":
-            return contexts
-        others = [context for context in contexts if context is not gold_context]
-        return _insert_context(others, gold_context, self._find_index(question, len(others)))
-
-    def _find_index(self, question: Question, num_others: int) -> int:
-        """Return the index among the other contexts at which `order` puts the gold passage, or all
-        of them together.
-        """
+                return self._create_rng(question, "shuffle").sample(contexts, len(contexts))
+        others = [context for context in contexts if not any(context is one for one in moved)]
         match self.order:
             case "first":
-                return 0
+                index = 0
             case "last":
-                return num_others
+                index = len(others)
             case "random":
-                return _create_rng(self.seed, question, "order").randint(0, num_others)
-            case "retrieved" | "reversed" | "shuffled":
-                raise AssertionError(self.order)
+                index = self._draw_index(question, "order", len(others))
             case position:
-                return min(position - 1, num_others)
+                index = position - 1
+        return [*others[:index], *moved, *others[index:]]
+
+    def _draw_index(self, question: Question, purpose: str, num_others: int) -> int:
+        """Draw a position among other contexts."""
+        return self._create_rng(question, purpose).randint(0, num_others)
+
+    def _create_rng(self, question: Question, purpose: str) -> random.Random:
+        """Create a random number generator that depends on the seed, the question and the purpose
+        of its numbers.
+        """
+        return random.Random(f"{self.seed}/{purpose}/{question.question_id}")
 
 
 def _find_gold(contexts: Sequence[Context]) -> Context | None:
     return next((context for context in contexts if context.is_gold), None)
-
-
-def _insert_context(contexts: Sequence[Context], inserted: Context, index: int) -> list[Context]:
-    return [*contexts[:index], inserted, *contexts[index:]]
-
-
-def _create_rng(seed: int, question: Question, purpose: str) -> random.Random:
-    """Create a random number generator that depends on the seed, the question and the purpose of
-    its numbers.
-    """
-    return random.Random(f"{seed}/{purpose}/{question.question_id}")
