@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError, InputError, Place
-from winnow.formats.fields import read_title, require_text
-from winnow.formats.text import find_id_column, read_columns
+from winnow.formats.columns import choose_id_column, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
@@ -47,20 +46,16 @@ class JsonlCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        id_column = (
-            find_id_column(path, _ID_COLUMNS, "corpus.parser.id") if self.id is None else self.id
-        )
-        optional_columns = {
-            name: column for name, column in (("title", self.title), ("id", id_column)) if column
+        columns = {
+            "id": choose_id_column(path, self.id, _ID_COLUMNS, "corpus.parser.id"),
+            "title": self.title,
+            "text": self.text,
         }
-        for place, row in read_columns(
-            path, {"text": self.text} | optional_columns, "corpus.parser"
-        ):
-            passage_id = require_text(row.get("id", place.number), place, id_column or "id")
-            title = read_title(row.get("title"), place, column=self.title)
-            text = require_text(row["text"], place, self.text)
+        for row in read_columns(path, columns, "corpus.parser", optional=("id", "title")):
+            passage_id = row.read_text("id", default=str(row.place.number))
+            title, text = row.read_title("title"), row.read_text("text")
             if self.title_line:
-                title, text = _divide(text, place)
+                title, text = _divide(text, row.place)
             yield Passage(passage_id, title, text)
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.fields import format_meta, parse_answers, parse_ids, parse_list, require_text
-from winnow.formats.text import find_id_column, read_columns
+from winnow.formats.columns import choose_id_column, read_columns
+from winnow.formats.fields import format_meta
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 _ID_COLUMNS = ("id", "_id", "qid", "question_id")
+_OPTIONAL = ("id", "gold", "split")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +46,22 @@ class JsonlQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        id_column = (
-            find_id_column(path, _ID_COLUMNS, "dataset.parser.id") if self.id is None else self.id
-        )
-        optional = {
-            name: column
-            for name, column in (("id", id_column), ("gold", self.gold), ("split", self.split))
-            if column
+        columns = {
+            "id": choose_id_column(path, self.id, _ID_COLUMNS, "dataset.parser.id"),
+            "question": self.question,
+            "answers": self.answers,
+            "gold": self.gold,
+            "split": self.split,
+            **{f"meta[{index}]": column for index, column in enumerate(self.meta)},
         }
-        columns = {"question": self.question, "answers": self.answers, **optional}
-        columns |= {f"meta[{index}]": column for index, column in enumerate(self.meta)}
-        for place, row in read_columns(path, columns, "dataset.parser"):
-            values = parse_list(row["answers"], place)
-            question_id = require_text(row.get("id", place.number), place, id_column or "id")
-            text = require_text(row["question"], place, self.question)
+        for row in read_columns(path, columns, "dataset.parser", optional=_OPTIONAL):
             yield Question(
-                question_id,
-                text,
-                parse_answers(values, place),
-                parse_ids(row.get("gold"), place, self.gold),
-                require_text(row["split"], place, self.split) if self.split else "",
+                question_id=row.read_text("id", default=str(row.place.number)),
+                text=row.read_text("question"),
+                answers=row.read_answers("answers"),
+                gold_passage_ids=row.read_ids("gold"),
+                split=row.read_text("split"),
                 meta=format_meta(
-                    {column: row[f"meta[{index}]"] for index, column in enumerate(self.meta)}
+                    {column: row.values[f"meta[{n}]"] for n, column in enumerate(self.meta)}
                 ),
             )

@@ -5,17 +5,15 @@ line number.
 import gzip
 import io
 import json
-import logging
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, Place
 
-_LOGGER = logging.getLogger(__name__)
 _READ_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
 """Errors of files that are truncated, corrupt or not UTF-8."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -133,55 +131,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object per line; the file appears when it is complete."""
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
-
-
-def read_columns(
-    path: Path, columns: Mapping[str, str], setting: str
-) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield the place and the configured columns of each JSON line, by the names that the
-    parser gives them.
-
-    Args:
-        path: File of JSON lines.
-        columns: Name of the column in the file, by the name of the parser's setting.
-        setting: Dotted name of the parser's settings, for the error message.
-
-    Raises:
-        InputError: If a line is not a JSON object, or if it lacks a column. The message lists the
-            columns that it has.
-
-    """
-    for place, row in read_json_lines(path, {}):
-        for name, column in columns.items():
-            if column not in row:
-                raise InputError(
-                    f"{place} has no column {column!r}. Its columns are "
-                    f"{', '.join(map(repr, row))}. Set {setting}.{name} to the right one, or "
-                    "correct the line."
-                )
-        yield place, {name: row[column] for name, column in columns.items()}
-
-
-def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
-    """Return the first of these columns that the first JSON line has, and log which it is; "" if it
-    has none.
-
-    Args:
-        path: File of JSON lines.
-        names: Usual names of columns with ids.
-        setting: Dotted name of the setting that chooses another column, for the message.
-
-    """
-    first: Mapping[str, Any] = next((row for _, row in read_json_lines(path, {})), {})
-    column = next((name for name in names if name in first), "")
-    if column:
-        _LOGGER.info(
-            "%s: ids are from the column %r. With %s='' they are the numbers of the lines.",
-            path,
-            column,
-            setting,
-        )
-    return column
 
 
 def read_tsv(

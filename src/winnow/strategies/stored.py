@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError
-from winnow.formats.fields import require_text
-from winnow.formats.text import read_columns
+from winnow.formats.columns import read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
@@ -64,21 +63,17 @@ class StoredAnswers:
         path = Path(self.path)
         columns = {"id": self.id, "answer": self.answer, "reply": self.reply or self.answer}
         replies: dict[str, tuple[str, str]] = {}
-        for place, row in read_columns(path, columns, "strategy.plan"):
-            question_id = require_text(row["id"], place, self.id)
+        for row in read_columns(path, columns, "strategy.plan"):
+            question_id = row.read_text("id")
             if question_id in replies:
                 raise InputError.at(
-                    place,
+                    row.place,
                     received=question_id,
                     expected="a question that no line before answers",
                 )
-            texts = [
-                (
-                    ""
-                    if row[name] in (None, "")
-                    else extract_final_text(require_text(row[name], place, columns[name]))
-                )
+            answer, reply = (
+                "" if row.values[name] in (None, "") else extract_final_text(row.read_text(name))
                 for name in ("answer", "reply")
-            ]
-            replies[question_id] = (texts[0], texts[1])
+            )
+            replies[question_id] = (answer, reply)
         return replies
