@@ -6,7 +6,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +39,31 @@ def make_main(stage: Stage) -> Callable[[], None]:
     return main
 
 
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The words of a command line.
+
+    Attributes:
+        words: The words but --track, with which the command is recorded.
+        target: Folder after --track, or "".
+        params: File after --params, or "".
+        rest: The other words: overrides and flags of Hydra.
+
+    """
+
+    words: Sequence[str]
+    target: str
+    params: str
+    rest: Sequence[str]
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> "CommandLine":
+        """Take the flags of Winnow out of the words; raise ConfigError if one has no value."""
+        target, own = take_value(words, "--track", "a folder, for example --track tracked/index")
+        params, rest = take_value(own, "--params", "a file, for example --params params.yaml")
+        return cls(own, target, params, rest)
+
+
 def run_command(stage: Stage, words: Sequence[str]) -> None:
     """Run a stage with the words of its command line, and print its summary."""
     check_secrets((word.partition("=")[0], word) for word in words)
@@ -46,25 +71,17 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         chosen = [word for word in words if "=" in word and word.partition("=")[0] in list_groups()]
         print(format_choices(chosen) or format_help(stage.name, stage.description))
         return
-    if stage.last_sweep == "used":
-        words = recall_sweep(words)
-    target, untracked = take_value(words, "--track", "a folder, for example --track tracked/index")
-    if target:
-        check_target(Path(target))
-    params, rest = take_value(untracked, "--params", "a file, for example --params params.yaml")
+    line = CommandLine.parse(recall_sweep(words) if stage.last_sweep == "used" else words)
+    if line.target:
+        check_target(Path(line.target))
 
     def run_jobs(composed: Sequence[Composed]) -> None:
-        jobs = open_jobs(stage, composed, words)
-        if stage.last_sweep == "set":
-            remember_sweep(untracked, jobs)
-        is_skipped = params and stage.is_optional and not is_needed(stage, jobs)
-        chosen = replace(stage, run=_skip, run_shard=None, shards="") if is_skipped else stage
-        run_flow(partial(execute, chosen, target=target), stage.name, jobs).show()
+        _run_jobs(stage, line, composed).show()
 
-    if params:
-        run_jobs([load_params(Path(params), rest, grid=stage.grid)])
+    if line.params:
+        run_jobs([load_params(Path(line.params), line.rest, grid=stage.grid)])
         return
-    completed = complete_words(rest, grid=stage.grid)
+    completed = complete_words(line.rest, grid=stage.grid)
     composed = compose_jobs(completed)
     if composed is None:
         composed = run_hydra(completed, run_jobs)
@@ -90,10 +107,26 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
             f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, and launchers other "
             "than runner=shared need the command line."
         )
-    jobs = open_jobs(stage, composed, overrides)
+    return _run_jobs(stage, CommandLine(overrides, "", "", overrides), composed)
+
+
+def _run_jobs(stage: Stage, line: CommandLine, composed: Sequence[Composed]) -> Summary:
+    """Run a stage with composed settings, under Prefect if it is used.
+
+    With --params, an optional stage does nothing if no cell reads its results.
+    """
+    jobs = open_jobs(stage, composed, line.words)
     if stage.last_sweep == "set":
-        remember_sweep(overrides, jobs)
-    return run_flow(partial(execute, stage), stage.name, jobs)
+        remember_sweep(line.words, jobs)
+    is_skipped = line.params and stage.is_optional and not is_needed(stage, jobs)
+    if is_skipped and not jobs[0].dry_run:
+        if line.target:
+            track_artifacts(Path(line.target), [])
+        return Summary(
+            "No cell of these settings reads the results of this stage; without --params it runs "
+            "in any case."
+        )
+    return run_flow(partial(execute, stage, target=line.target), stage.name, jobs)
 
 
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
@@ -104,7 +137,7 @@ def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:
-        if not summary.artifacts and stage.run is not _skip and jobs[0].shard is None:
+        if not summary.artifacts and jobs[0].shard is None:
             _check_nothing_made(stage, jobs)
         track_artifacts(Path(target), summary.artifacts)
     return summary
@@ -123,13 +156,6 @@ def _check_nothing_made(stage: Stage, jobs: Sequence[Settings]) -> None:
 def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:
     """Return whether a cell of the settings reads what a stage before the sweep makes."""
     return any(stage.name in list_needed("sweep", cell) for job in jobs for cell in job.cells)
-
-
-def _skip(_: Sequence[Settings]) -> Summary:
-    return Summary(
-        "No cell of these settings reads the results of this stage; without --params it runs in "
-        "any case."
-    )
 
 
 def open_jobs(
