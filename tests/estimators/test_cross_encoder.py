@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import BertTokenizer, RobertaTokenizer
 
 from winnow.errors import ConfigError, ModelError
-from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.estimators.cross_encoder import CrossEncoder, _read_middle
 from winnow.modeling.pair_inputs import PairTemplate
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder
@@ -78,6 +79,16 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
     assert np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
     estimator.separate_layers -= 1
     assert not np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
+
+
+def test_separators_are_those_of_the_model() -> None:
+    """RoBERTa has two between question and passage, BERT one."""
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    assert _read_middle(RobertaTokenizer(vocab=vocabulary, merges=[]), 2) == [2, 2]
+    names = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", "a", "b"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    assert _read_middle(BertTokenizer(vocab=vocabulary), 2) == [2]
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

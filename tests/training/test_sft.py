@@ -125,6 +125,11 @@ def test_killed_and_resumed_ends_with_the_same_weights(tmp_path: Path) -> None:
         load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken")
     )
     assert all(torch.equal(whole[k], broken[k]) for k in whole)
+    reports = [
+        json.loads((tmp_path / name / "training.json").read_text()) for name in ("whole", "broken")
+    ]
+    losses = [report["loss"] for report in reports]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 @pytest.mark.slow

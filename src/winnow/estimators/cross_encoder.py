@@ -20,6 +20,7 @@ from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -46,7 +47,7 @@ class CrossEncoder(PairEstimator):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: PairTemplate = field(
         default_factory=lambda: PairTemplate("{question}", "{title}. {text}")
@@ -106,7 +107,8 @@ class CrossEncoder(PairEstimator):
 
     def build_pair_tokenizer(self) -> PairTokenizer:
         """Create a tokenizer for the input [CLS] question [SEP] passage [SEP], or the two texts in
-        the reverse order.
+        the reverse order. Between the texts is what the model's tokenizer puts there, which are two
+        separators for RoBERTa and XLM-RoBERTa.
         """
         tokenizer = self.lm.tokenizer
         cls_id = (
@@ -122,7 +124,7 @@ class CrossEncoder(PairEstimator):
             )
         start, end = int(cls_id), int(sep_id)
         middle = (
-            [end, start] if self.separate_layers else [end]
+            [end, start] if self.separate_layers else _read_middle(tokenizer, end)
         )  # a passage that is encoded separately has a start token
         return PairTokenizer(tokenizer, self.template, self.max_length, [start], middle, [end])
 
@@ -235,3 +237,12 @@ def _compute_masked_mean(hidden_BTD: torch.Tensor, mask_BT: torch.Tensor) -> tor
     """Compute the mean vector (B, D) of the tokens that the mask selects."""
     weights = mask_BT.unsqueeze(-1).float()
     return (hidden_BTD * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
+
+
+def _read_middle(tokenizer: PreTrainedTokenizerBase, end: int) -> list[int]:
+    """Return the token ids that a tokenizer puts between two texts."""
+    first, second = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in "ab")
+    pair = tokenizer("a", "b")["input_ids"]
+    middle = pair[1 + len(first) : len(pair) - len(second) - 1]
+    is_whole = pair[1:-1] == [*first, *middle, *second]
+    return list(middle) if is_whole and middle else [end]

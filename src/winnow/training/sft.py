@@ -26,6 +26,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
@@ -60,9 +61,9 @@ class SftReport:
 
     Attributes:
         steps: Number of optimizer steps.
-        loss: Mean training loss in nats.
-        seconds: Training time in seconds.
-        tokens_per_second: Training throughput in tokens, without padding.
+        loss: Mean training loss of all steps in nats.
+        seconds: Training time in seconds, since it was last resumed.
+        tokens_per_second: Training throughput in tokens, without padding, since then.
         peak_memory: Peak memory in bytes.
         skipped: Number of examples that were skipped because they exceed the maximum length.
 
@@ -144,16 +145,18 @@ def fine_tune(
         train_dataset=usable,
         data_collator=LeftPaddingCollator(int(lm.tokenizer.pad_token_id)),
     )
+    last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
+    trainer.losses = _LossTotal(last_checkpoint)
+    trainer.add_callback(trainer.losses)
     trainer.add_callback(_MetricsLogger(trainer, log))
     start_time = time.monotonic()
-    last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
     output = trainer.train(resume_from_checkpoint=last_checkpoint)
     seconds = time.monotonic() - start_time
     tokens_per_second = trainer.tokens_seen / seconds
     skipped = len(rows) - len(usable)
     report = SftReport(
         output.global_step,
-        output.training_loss,
+        float(trainer.losses.total) / output.global_step,
         seconds,
         tokens_per_second,
         measure_peak_memory(),
@@ -165,6 +168,24 @@ def fine_tune(
     return report
 
 
+class _LossTotal(TrainerCallback, ExportableState):
+    """The sum of the losses of all steps, which checkpoints keep.
+
+    The mean that transformers returns leaves out the steps before a training was resumed.
+    """
+
+    def __init__(self, checkpoint: str | None) -> None:
+        self.total: torch.Tensor | float = 0.0
+        if checkpoint is not None:
+            states = json.loads(Path(checkpoint, "trainer_state.json").read_text())
+            own = states["stateful_callbacks"][type(self).__name__]
+            self.total = own["attributes"]["total"]
+
+    def state(self) -> dict[str, Any]:
+        """Return the sum as a checkpoint stores it."""
+        return {"args": {}, "attributes": {"total": float(self.total)}}
+
+
 class ReplyTrainer(Trainer):
     """A Trainer that computes logits only for the tokens of the replies.
 
@@ -172,16 +193,26 @@ class ReplyTrainer(Trainer):
 
     Attributes:
         tokens_seen: Number of tokens that this process has trained on, without padding.
+        losses: Sum of the losses of all steps.
 
     """
 
     tokens_seen = 0
+    losses: _LossTotal
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthGroupedSampler:
         examples: Any = self.train_dataset if train_dataset is None else train_dataset
         return LengthGroupedSampler(
             [len(row["input_ids"]) for row in examples], self.args.train_batch_size, self.args.seed
         )
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        """Compute the gradients of one micro-batch, and add its loss, over all processes, to
+        `losses`.
+        """
+        loss = super().training_step(*arguments, **options)
+        self.losses.total += self.accelerator.reduce(loss.detach(), "mean")
+        return loss
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None

@@ -53,6 +53,7 @@ def test_the_most_likely_label_decides(
         ("C", "C"),
         ("The letter is b.", "B"),
         ("<think>A?</think>C", "C"),
+        ("This is a multi-hop question: C", "C"),
         ("No idea", "B"),
         ("", "B"),
     ],

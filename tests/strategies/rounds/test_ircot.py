@@ -156,6 +156,20 @@ def test_a_chain_without_end_is_bounded_and_passages_are_not_shown_twice() -> No
     assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1, 2] + [3] * 9
 
 
+def test_parts_of_one_passage_are_all_shown() -> None:
+    """Several placed contexts may have its id, as sentences of it have."""
+    parts = [
+        replace(make_context(n, f"sentence {n}"), passage=Passage("p", "T", f"s {n}"))
+        for n in (1, 2, 3)
+    ]
+    replies = iter(["So the answer is: Danube.", "Danube"])
+    _, requests = play(
+        Ircot(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, parts),
+        lambda _: Generation(next(replies)),
+    )
+    assert [len(one.passages) for one in requests] == [3, 3]
+
+
 def test_a_chain_that_is_too_long_ends() -> None:
     """The reader answers from what was found until then."""
     replies = iter([Generation("X is old."), TooLong("long"), Generation("Danube")])

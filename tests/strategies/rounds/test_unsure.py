@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.plans import PROMPT, play
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ReaderError
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation
 from winnow.strategies.rounds.unsure import Unsure
@@ -41,6 +41,12 @@ def test_an_unknown_or_unsure_answer_is_asked_for_again(
         assert [passage.text for passage in prompts[1].passages] == ["placed"]
         assert answer.trace[1] == f"without passages: {reply}"
         assert not prompts[1].decoding.logprobs
+
+
+def test_a_reader_without_probabilities_is_refused() -> None:
+    """It would be asked again for every question, without a word."""
+    with pytest.raises(ReaderError, match="reports no log-probabilities"):
+        play(Unsure(PROMPT, Decoding()).plan(QUESTION, PLACED), lambda _: Generation("Austen"))
 
 
 def test_settings_without_a_meaning_are_refused() -> None:

@@ -46,7 +46,7 @@ class Adaptive:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -108,7 +108,7 @@ class Adaptive:
             Generate(messages, Decoding(max_new_tokens=_REPLY_TOKENS), role=self.classifier)
         ]
         names = "|".join(map(re.escape, self.labels))
-        match = re.search(
-            rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text), re.IGNORECASE
-        )
+        label, text = rf"(?<!\w)(?:{names})(?!\w)", extract_final_text(reply.text)
+        # as it is written first: the article "a" is not the label A
+        match = re.search(label, text) or re.search(label, text, re.IGNORECASE)
         return [label.lower() for label in self.labels].index(match[0].lower()) if match else 1

@@ -57,7 +57,7 @@ class Ircot:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -96,7 +96,7 @@ class Ircot:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
         shown: tuple[Passage, ...] = ()
-        known = {context.passage.passage_id: context for context in contexts}
+        known = list(contexts)
         decoding = replace(
             self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",)
         )
@@ -109,7 +109,7 @@ class Ircot:
                 self.prompt,
                 self.template,
                 question,
-                list(known.values()),
+                known,
                 " ".join(chain),
                 decoding,
             )
@@ -129,7 +129,7 @@ class Ircot:
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
-            question, list(known.values())
+            question, known
         )
         return replace(
             answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop
@@ -143,15 +143,15 @@ class Ircot:
             return "answer"
         return "max rounds" if num_sentences == self.max_sentences else ""
 
-    def _add(self, known: dict[str, Context], passages: Sequence[Passage]) -> None:
+    def _add(self, known: list[Context], passages: Sequence[Passage]) -> None:
         """Add passages that are new, as far as there is room, ranked behind those that
-        are known.
+        are known. Several placed contexts may be parts of one passage.
         """
-        new = [passage for passage in passages if passage.passage_id not in known][
-            : max(0, self.max_passages - len(known))
-        ]
-        last = max([len(known), *(context.rank for context in known.values())])
-        known |= {context.passage.passage_id: context for context in build_contexts(new, last + 1)}
+        ids = {context.passage.passage_id for context in known}
+        new = {one.passage_id: one for one in passages if one.passage_id not in ids}
+        room = max(0, self.max_passages - len(known))
+        last = max([len(known), *(context.rank for context in known)])
+        known += build_contexts(list(new.values())[:room], last + 1)
 
     def _answer_by_chain(
         self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str

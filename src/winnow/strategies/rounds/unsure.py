@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ReaderError
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
@@ -33,7 +33,7 @@ class Unsure:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -54,6 +54,11 @@ class Unsure:
         (reply,) = yield [
             build_request(self.prompt, question, (), replace(self.decoding, logprobs=True))
         ]
+        if reply.text.strip() and reply.logprobs is None:
+            raise ReaderError(
+                "The reader reports no log-probabilities, by which strategy=unsure decides. Use a "
+                "reader that does (docs/readers.md)."
+            )
         text = extract_final_text(reply.text)
         first = Vote().choose(question, PromptReplies((extract_answer(text),), (text,)))
         sureness = math.exp(min(reply.logprobs)) if reply.logprobs else 0.0
