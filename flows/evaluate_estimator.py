@@ -143,7 +143,7 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
 
 def _compute_exact_matches(project: Project) -> dict[str, float]:
     """Return the exact match of each question in the sweep with these settings, or nothing if it is
-    not finished.
+    not finished, or does not show the estimator's own first contexts.
     """
     settings = project.settings
     if (settings.rank_by, settings.k) != (
@@ -151,7 +151,10 @@ def _compute_exact_matches(project: Project) -> dict[str, float]:
         settings.evaluate_estimator.k,
     ) or not resolve_cell_artifact(project).is_finished:
         return {}
-    samples = SampleReader().read(resolve_cell(settings))
+    spec = resolve_cell(settings)
+    if spec.labels.uses_gold:
+        return {}
+    samples = SampleReader().read(spec)
     return {
         sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers)
         for sample in samples

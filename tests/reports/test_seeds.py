@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from winnow.metrics.intervals import UNDEFINED
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.family import Family
@@ -44,6 +45,23 @@ def test_the_spread_is_on_common_questions() -> None:
     table = build_seeds_table([CELLS[0], fewer], 0)
     assert table is not None
     assert table.rows[0][3:6] == ["1, 2", "3", "50.0 ± 23.6 [33.3, 66.7]"]
+
+
+def test_a_metric_is_spread_over_the_questions_where_all_have_it() -> None:
+    """Verdicts 1, 1, 0, 0 and 1, 1, none, none: no spread on the two common ones."""
+    metric = JudgedAccuracy("j", "judged", template="{question} {answers} {answer}")
+    rows = ([1.0, 1.0, 0.0, 0.0], [1.0, 1.0, None, None])
+    cells = [
+        replace(
+            cell(seed, "a", [1, 1, 0, 0]),
+            metrics=(metric,),
+            judged={"j": [None if value is None else {"j": value} for value in own]},
+        )
+        for seed, own in zip("12", rows, strict=True)
+    ]
+    table = build_seeds_table(cells, 0)
+    assert table is not None
+    assert table.rows[0][4:] == ["4", "100.0 ± 0.0 [100.0, 100.0] (n 2)"]
 
 
 def test_a_cell_that_rests_on_no_training_is_compared_with_every_seed() -> None:

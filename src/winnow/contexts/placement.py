@@ -87,6 +87,11 @@ class Placement:
         )  # a moved gold passage is the only one that is kept
 
     @property
+    def moves_gold(self) -> bool:
+        """Return whether the position of the gold passage says nothing of its rank."""
+        return self.gold != "remove" and self.order not in _BY_RANK
+
+    @property
     def words(self) -> str:
         """Return the rules in words, which follow those for the passages of a prompt."""
         order = _WORDS.get(str(self.order), f"at position {self.order}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from winnow.metrics.base import MeanMetric
 from winnow.metrics.comparisons import (
     Comparison,
     adjust_p_values,
@@ -17,6 +18,7 @@ from winnow.metrics.comparisons import (
 )
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale
+from winnow.reports.comparisons import describe_difference
 from winnow.reports.reported import PaperPart, ReportedDifference, has_labels
 from winnow.reports.tables import TableView
 
@@ -33,9 +35,10 @@ class Difference:
             is a comparison.
         comparison: Our comparison of the two cells.
         num_needed_questions: Number of questions that show the paper's difference with 80 % power,
-            or None if the paper reports only its sign.
+            or None if the paper reports only its sign, or if A - B is another difference.
         shared_labels: Strategy, seed and other settings of both cells if the paper's difference
             applies to several pairs, else empty.
+        definition: What A - B is for a metric whose value is not a mean over questions, else empty.
 
     """
 
@@ -46,6 +49,7 @@ class Difference:
     comparison: Comparison | None = None
     num_needed_questions: int | None = None
     shared_labels: str = ""
+    definition: str = ""
 
 
 def compute_differences(
@@ -125,12 +129,21 @@ def _compute_difference(
         ]
         num_needed = (
             compute_questions_needed(question_differences, reported.value / scale)
-            if reported.value
+            if reported.value and isinstance(metric, MeanMetric)
             else None
         )
         comparison = compare(*values, seed=seed)
         differences.append(
-            Difference(reported, title, scale, "", comparison, num_needed, shared_labels)
+            Difference(
+                reported,
+                title,
+                scale,
+                "",
+                comparison,
+                num_needed,
+                shared_labels,
+                describe_difference(metric),
+            )
         )
     return differences
 
@@ -172,6 +185,7 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
         "interval is a bootstrap. The column 'needed' is the number of questions that show the "
         "paper's difference with 80 % power."
     )
+    caption += "".join(dict.fromkeys(difference.definition for difference in differences))
     columns = [
         "metric",
         "A",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from winnow.artifacts.provenance import find_changed_modules, get_git_revision
 from winnow.identity.code import compute_module_digests
+from winnow.metrics.base import MeanMetric
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
@@ -109,7 +110,7 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
             )
             if (
                 interval
-                and interval.counts is None
+                and isinstance(metric, MeanMetric)
                 and metric.unit == "percent"
                 and 0 < interval.n < cell.num_questions
             ):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, get_unit_scale
 from winnow.reports.tables import TableView
@@ -40,16 +41,19 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
         seeds = ", ".join(cell.labels.seed for cell in group)
         row = [labels.line, str(labels.k), labels.gold, seeds, str(group[0].num_questions)]
         for metric in metrics:
-            intervals = [cell.compute_interval(metric.name, seed) for cell in group]
+            defined = _select_defined_questions(group, metric)
+            intervals = [cell.compute_interval(metric.name, seed) for cell in defined]
             values = get_unit_scale(metric) * np.array(
                 [interval.mean for interval in intervals if interval.n]
             )
-            row.append(_format_spread(values) if len(values) == len(group) else UNDEFINED)
+            is_whole = intervals[0].n == group[0].num_questions
+            number = "" if is_whole else f" (n {intervals[0].n})"
+            row.append(_format_spread(values) + number if len(values) == len(group) else UNDEFINED)
         rows.append(row)
     caption = (
         "Mean, standard deviation and range over the models that were trained with different "
-        "seeds. All models of a row are evaluated on the same questions; a metric that is "
-        "undefined for one of them has no spread. The intervals of the other tables are over "
+        "seeds. All models of a row are evaluated on the same questions, and a metric on those "
+        "for which it is defined for all of them. The intervals of the other tables are over "
         "questions, for one model each."
     )
     columns = [
@@ -69,6 +73,17 @@ def _select_common_questions(cells: Sequence[CellResult]) -> list[CellResult]:
     The questions can differ because the closed-book filter depends on the trained reader.
     """
     common_ids = set.intersection(*(set(cell.columns.question_ids) for cell in cells))
+    return [cell.select_questions(common_ids) for cell in cells]
+
+
+def _select_defined_questions(cells: Sequence[CellResult], metric: Metric) -> Sequence[CellResult]:
+    """Restrict cells with the same questions to those for which a mean is defined in all."""
+    if not isinstance(metric, MeanMetric):
+        return cells
+    values = np.array([cell.compute_values(metric.name) for cell in cells])
+    is_defined = ~np.isnan(values).any(axis=0)
+    ids = cells[0].columns.question_ids
+    common_ids = {id_ for id_, has_value in zip(ids, is_defined.tolist(), strict=True) if has_value}
     return [cell.select_questions(common_ids) for cell in cells]
 
 

@@ -52,6 +52,8 @@ class CellLabels:
         varying: `setting` as pairs of a name and a value.
         uses_gold: Whether the gold labels decide which contexts the prompts have or in which order,
             as no one can who only has the question.
+        moves_gold: Whether the placement moves the gold passage, so that its position says nothing
+            of its rank.
         placed: Where the passages of the prompts come from, such as "with the gold passage first";
             empty without any.
 
@@ -70,6 +72,7 @@ class CellLabels:
     code: str = ""
     varying: tuple[tuple[str, str], ...] = ()
     uses_gold: bool = False
+    moves_gold: bool = False
     placed: str = ""
 
     @property

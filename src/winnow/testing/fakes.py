@@ -261,6 +261,7 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
 
     """
     samples = []
+    moves_gold = bool(k) and gold.startswith("gold_")
     for number, em in enumerate(ems):
         candidate = "x" if em else "y"
         candidates = (candidate,) if strategy == "post_fusion" else ()
@@ -274,7 +275,7 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
         answer = "x" if em else "unknown"
         samples.append(make_sample(answer, number, tokens_in=100 + number, calls=k or 1, **fields))
     return CellResult(
-        CellLabels(strategy, k, gold, uses_gold=bool(k) and gold.startswith("gold_")),
+        CellLabels(strategy, k, gold, uses_gold=moves_gold, moves_gold=moves_gold),
         samples,
         METRICS,
     )

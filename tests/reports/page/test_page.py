@@ -270,6 +270,40 @@ def test_cells_are_paired_by_question(tmp_path: Path) -> None:
 
 
 @needs_chromium
+def test_questions_without_answers_are_neither_right_nor_wrong(tmp_path: Path) -> None:
+    """They are in no group, and in no test."""
+    cells = [
+        replace(
+            cell,
+            samples=[
+                replace(one, question=replace(one.question, answers=())) if n < 2 else one
+                for n, one in enumerate(cell.samples)
+            ],
+        )
+        for cell in CELLS[:2]
+    ]
+    file = tmp_path / "index.html"
+    file.write_text(replace(build_page(cells), cases={}).render(), encoding="utf-8")
+    text = read_text(open_page(file, view="compare", a=A, b=B))
+    assert "of 4 questions" in text
+    assert sum(map(int, re.findall(r"(\d) (?:both|only) ", text))) == 4
+
+
+@needs_chromium
+def test_numbers_are_rounded_as_in_the_tables(tmp_path: Path) -> None:
+    """An exact half to the even digit, as Python does: 1 of 16 is 6.25 %."""
+    cells = [
+        make_cell_result("a", 1, "retrieved", [1.0] + [0.0] * 15),
+        make_cell_result("b", 1, "retrieved", [1.0] * 2 + [0.0] * 14),
+    ]
+    file = tmp_path / "index.html"
+    file.write_text(replace(build_page(cells), cases={}).render(), encoding="utf-8")
+    text = read_text(open_page(file, view="compare"))
+    assert "EM: +6.2 [" in text
+    assert " = +6.2 points" in text
+
+
+@needs_chromium
 def test_cells_of_other_questions_are_not_compared(tmp_path: Path) -> None:
     """The page says so, and computes no test."""
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))

@@ -6,13 +6,14 @@ const findCompared = (state) => [state.a, state.b, state.c].map(findCell).filter
 
 // The common questions of the cells by the letters of those that are right, such as "AB", "A", "B" and "none".
 function groupRows(compared) {
-  const right = data.outcomes.findIndex((outcome) => outcome.name === "right");
+  const [right, none] = ["right", "no_answers"].map((name) => data.outcomes.findIndex((outcome) => outcome.name === name));
   const places = compared.map((cell) => new Map(cell.questions.map((question, index) => [question, index])));
   const letters = LETTERS.slice(0, compared.length), most = 2 ** compared.length - 1;
   const groups = Object.fromEntries(Array.from({ length: most + 1 }, (_, n) => [letters.filter((_, at) => (most - n) & (1 << (letters.length - 1 - at))).join("") || "none", []]));
   for (const question of compared[0].questions) {
     if (!places.every((place) => place.has(question))) continue;
     const indices = places.map((place) => place.get(question));
+    if (compared[0].outcomes[indices[0]] === none) continue;  // nothing is right or wrong
     const found = letters.filter((_, n) => compared[n].outcomes[indices[n]] === right).join("") || "none";
     const [id, text, accepted] = data.questions[question];
     groups[found].push({ question, index: indices[0], id, text, accepted, indices });
@@ -33,11 +34,10 @@ function listGroup(compared, state) {
 const findGroup = (compared, question) =>
   Object.entries(groupRows(compared)).find(([, rows]) => rows.some((row) => row.question === question))?.[0];
 
-// The difference of two cells: exact match with a test of these alone, and the first metric as the page tests it.
-function describePair(first, second, letters, groups) {
-  const sum = (test) => Object.entries(groups).filter(([group]) => test(group)).reduce((all, [, rows]) => all + rows.length, 0);
-  const wins = (one, other) => sum((group) => group !== "none" && group.includes(one) && !group.includes(other));
-  const [won, lost] = [wins(letters[0], letters[1]), wins(letters[1], letters[0])], total = sum(() => true);
+// The difference of two cells over their common questions: exact match with a test of these alone, and the first metric as the page tests it.
+function describePair(first, second, letters) {
+  const groups = groupRows([first, second]), [won, lost] = [groups.A.length, groups.B.length];
+  const total = Object.values(groups).reduce((all, rows) => all + rows.length, 0);
   const difference = findDifference(first, second), metric = data.metrics[0];
   const alone = `${letters[0]} − ${letters[1]} = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points of exact match: ${won} won and ${lost} lost of ${total} questions, ${formatP(testMcNemar(won, lost))} for these two cells alone (McNemar's exact test)`;
   if (first.first === second.first) return h("p", {}, `${alone}. `, h("b", {}, "Both gave the same answers."));
@@ -69,7 +69,7 @@ function showCompare(state) {
   const mixed = Object.keys(groups).filter((group) => group !== "none" && group.length < compared.length);
   const chosen = groups[state.group] ? state.group : mixed.reduce((most, group) => (groups[group].length > groups[most].length ? group : most));
   const rows = groups[chosen], most = Number(state.more) || ROWS;
-  return [controls, describePair(first, second, "AB", groups), third && [describePair(first, third, "AC", groups), describePair(second, third, "BC", groups)],
+  return [controls, describePair(first, second, "AB"), third && [describePair(first, third, "AC"), describePair(second, third, "BC")],
     h("div", { class: "flow" }, Object.entries(groups).map(([group, own]) => h("a", { href: link({ view: "compare", ...names, group }), "aria-current": group === chosen ? "true" : null },
       h("b", {}, own.length), nameGroup(group, compared.length)))),
     h("h2", {}, `${nameGroup(chosen, compared.length)}: ${count(rows.length, "question")}`),

@@ -29,16 +29,17 @@ const shareMetric = (metric) => (metric.unit === "percent" ? metric : data.metri
 
 function buildCurvePoint(point, sum, n, rest) {
   const mean = sum / n, [low, high] = computeWilson(mean, n);
-  return { ...point, ...rest, n, mean: 100 * mean, from: 100 * low, to: 100 * high, text: `${(100 * mean).toFixed(1)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]` };
+  return { ...point, ...rest, n, mean: 100 * mean, from: 100 * low, to: 100 * high, text: `${fixed(100 * mean, 1)} [${fixed(100 * low, 1)}, ${fixed(100 * high, 1)}]` };
 }
 
-// The error of the answers whose confidence is at least a threshold, by the share of the questions that they answer.
+// The error of the answers whose confidence is at least a threshold, by the share that they answer of the questions for which the metric is defined.
 function listCoverage(point, metric) {
   const cell = findCell(point.cell), ranked = listConfident(cell, metric), curve = [];
+  const numDefined = cell.values[metric.name].filter((value) => value !== null).length;
   ranked.reduce((sum, [confidence, value], index) => {
     const total = sum + (metric.lower ? value : 1 - value);
     const isLast = index + 1 === ranked.length || ranked[index + 1][0] !== confidence;  // equal confidence is one point
-    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / cell.questions.length, confidence: (100 * confidence).toFixed(0), range: `${100 * confidence}-100` }));
+    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / numDefined, confidence: (100 * confidence).toFixed(0), range: `${100 * confidence}-100` }));
     return total;
   }, 0);
   return curve;
@@ -79,9 +80,9 @@ function buildCurves(choice, points, width) {
 function buildHistograms(choice, points, width) {
   const metric = shareMetric(choice.metric), most = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
   const columns = Math.min(3, most.length) || 1;
+  const right = metric.lower ? [`${metric.title} below 50`, "higher"] : [`${metric.title} at least 50`, "lower"];
   const panels = most.map((point) => ({ ...point, words: wrap(point.words, width / columns / 7) }));
-  const values = panels.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: point.words, cell: point.cell, confidence: 100 * confidence, range: nameBin(binOf(confidence)), right: (metric.lower ? value < 0.5 : value >= 0.5) ? `${metric.title} at least 50` : "lower" })));
-  const right = [`${metric.title} at least 50`, "lower"];
+  const values = panels.flatMap((point) => listConfident(findCell(point.cell), metric).map(([confidence, value]) => ({ words: point.words, cell: point.cell, confidence: 100 * confidence, range: nameBin(binOf(confidence)), right: right[(value < 0.5) === Boolean(metric.lower) ? 0 : 1] })));
   return { data: { values }, facet: { field: "words", type: "nominal", sort: panels.map((point) => point.words), title: null, header: { labelFontSize: 11 } }, columns,
     spec: { width: Math.max(150, width / columns - 70), height: 150, mark: { type: "bar", cursor: "pointer" }, encoding: {
       x: { field: "confidence", type: "quantitative", bin: { step: 100 / BINS, extent: [0, 100] }, title: "confidence, %" }, y: { aggregate: "count", type: "quantitative", title: "answers" },

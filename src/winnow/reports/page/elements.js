@@ -53,9 +53,16 @@ const findCell = (name) => cells.find((cell) => cell.name === name);
 const cellOptions = () => cells.map((cell) => [cell.name, cell.name]);
 const getMetric = (name) => data.metrics.find((metric) => metric.name === name) || data.metrics[0];
 
+// A number as Python formats it: an exact half is rounded to the even digit, which toFixed rounds up.
+function fixed(value, digits) {
+  const scaled = Math.abs(value) * 10 ** digits, isHalf = Number.isInteger(value * 2 ** (digits + 1)) && scaled % 1 === 0.5;
+  if (!isHalf) return value.toFixed(digits);
+  return (Math.sign(value) * 2 * Math.round(scaled / 2) / 10 ** digits).toFixed(digits);
+}
+
 function formatValue(metric, value) {
   if (value === null || value === undefined) return "–";
-  return metric.unit === "percent" ? (100 * value).toFixed(1) : value.toFixed(metric.digits);
+  return metric.unit === "percent" ? fixed(100 * value, 1) : fixed(value, metric.digits);
 }
 
 function formatInterval(metric, interval) {
@@ -63,11 +70,11 @@ function formatInterval(metric, interval) {
   return `${formatValue(metric, interval[0])} [${formatValue(metric, interval[1])}, ${formatValue(metric, interval[2])}]`;
 }
 
-const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(p < 0.05 && p.toFixed(3) === "0.050" ? 4 : 3)}`);
+const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${fixed(p, p < 0.05 && fixed(p, 3) === "0.050" ? 4 : 3)}`);
 
 // A text with its commands as code, and with intervals that no line breaks.
 const describe = (text) => text.replace(/\[[^\]]*\]/g, (interval) => interval.replaceAll(" ", "\u00a0")).split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
-const formatSigned = (value, metric) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(metric && metric.unit !== "percent" ? metric.digits : 1);
+const formatSigned = (value, metric) => (value > 0 ? "+" : value < 0 ? "−" : "±") + fixed(Math.abs(value), metric && metric.unit !== "percent" ? metric.digits : 1);
 const formatDifference = (difference, metric) => `${formatSigned(difference[0], metric)} [${formatSigned(difference[1], metric)}, ${formatSigned(difference[2], metric)}]`;
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 

@@ -303,10 +303,11 @@ function heatCell(metric, value, scale, title, below) {
 }
 
 function showPositions(metric, held) {
+  if (!metric.mean) return null;  // its value is not a mean over questions
   const groups = new Map();
   let most = 0;
   for (const cell of cells) {
-    if (!cell.k || !cell.oracle || !isHeld(cell, held)) continue;
+    if (!cell.k || !cell.moves || !isHeld(cell, held)) continue;
     const values = cell.values[metric.name];
     values.forEach((value, index) => {
       const position = cell.positions[index];
@@ -329,5 +330,5 @@ function showPositions(metric, held) {
     return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), `n=${entry.size}`) : heatCell(metric, null);
   })]);
   return [h("h2", {}, `${metric.title} by the gold passage's position in the prompt`),
-    table(["strategy", ...positions.map((position) => `position ${position}`)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];
+    table(["strategy", ...positions.map((position) => `position ${position}`)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. Placements in retrieved order are left out, because there an early position means that the question is an easy one to retrieve for.")];
 }

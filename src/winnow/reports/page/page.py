@@ -20,8 +20,8 @@ import orjson
 from winnow.artifacts.curves import Curves
 from winnow.artifacts.files import write_texts
 from winnow.metrics.answer import exact_match
-from winnow.metrics.base import Metric
-from winnow.metrics.selective import Confidence, compute_confidence
+from winnow.metrics.base import MeanMetric, Metric
+from winnow.metrics.selective import REPLIES, Confidence, compute_confidence
 from winnow.reports.cells import CellResult, get_unit_scale, name_cells
 from winnow.reports.family import Family
 from winnow.reports.frontier import find_frontier
@@ -110,6 +110,7 @@ class Page:
     def _build_data(self) -> dict[str, Any]:
         """Build what the script reads. Questions and answers are referred to by their numbers."""
         cells, report = self.family.cells, self.report
+        most = max(cells, key=lambda cell: cell.num_questions)
         names, metrics = name_cells(cells), self._list_metrics(cells[0])
         questions = {
             (cell.labels.questions, s.question.question_id): s.question
@@ -131,10 +132,8 @@ class Page:
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
             "curves": self.curves,
-            "numGold": max(
-                sum(one != "none" for one in cell.columns.provenances) for cell in cells
-            ),
-            "numQuestions": max(cell.num_questions for cell in cells),
+            "numGold": sum(one != "none" for one in most.columns.provenances),
+            "numQuestions": most.num_questions,
             "numTests": self.family.num_tests,
             "selection": self.selection,
             "notes": list(report.notes),
@@ -167,6 +166,7 @@ class Page:
                     "unit": m.unit,
                     "digits": m.digits,
                     "lower": m.lower_is_better,
+                    "mean": isinstance(m, MeanMetric),
                 }
                 for m in metrics
             ],
@@ -207,7 +207,11 @@ class Page:
                 for one in (name, self.cost)
             )
         ]
-        costs = [cell.compute_interval(self.cost, seed).mean for cell in cells]
+        costs = [
+            get_unit_scale(metric) * cell.compute_interval(self.cost, seed).mean
+            for cell in cells
+            if (metric := cell.find_metric(self.cost)) is not None
+        ]
         frontier = None if name == self.cost else find_frontier(cells, name, costs, seed)
         if frontier is None:
             return []
@@ -252,6 +256,7 @@ class Page:
             "k": labels.k,
             "gold": labels.gold,
             "oracle": labels.uses_gold,
+            "moves": labels.moves_gold,
             "closed": not labels.shows_passages,
             "fields": {
                 **({"strategy and settings": labels.line} if labels.varying else {}),
@@ -304,7 +309,7 @@ def _list_confidences(cell: CellResult) -> list[float | None]:
     """
     for by in get_args(Confidence):
         is_single = [
-            by == "agreement" and one.prediction.calls < 2 for one in cell.samples
+            by == "agreement" and f"{REPLIES}1" in one.prediction.trace for one in cell.samples
         ]  # which agrees with itself
         values = [
             None if one.prediction.unknown or is_alone else compute_confidence(one, by)

@@ -117,6 +117,10 @@ def _get_mean(family: Family, index: int) -> float:
     return family.cells[index].compute_interval(family.metric.name, family.seed).mean
 
 
+def _count_defined(family: Family, index: int) -> int:
+    return family.cells[index].compute_interval(family.metric.name, family.seed).n
+
+
 def _get_cost(family: Family, index: int, cost: str) -> float | None:
     """Return the mean cost of a cell, or None if it is undefined."""
     cell = family.cells[index]
@@ -215,6 +219,11 @@ def _format_headline(
     if len({other.labels.questions for other in family.cells}) > 1:
         text += (
             " Some cells answer other questions; it is compared with those that answer the same."
+        )
+    elif len({_count_defined(family, index) for index in range(len(family.cells))}) > 1:
+        text += (
+            " Its value is over the questions for which it is defined, which are not the same in "
+            "all cells; comparisons are over common questions."
         )
     if not best.is_deployable:
         text += " All settings use gold labels, which nobody has for a new question."
