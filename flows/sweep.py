@@ -56,7 +56,7 @@ from winnow.sweeps.run import (
     write_cells,
 )
 from winnow.sweeps.spec import CellSpec
-from winnow.tracking import open_ahead
+from winnow.tracking.stores import open_ahead
 
 _FILTER_PENDING_NOTE = (
     "The closed-book filter has not run yet, so the first questions of the split are counted "

@@ -30,7 +30,7 @@ from winnow.reports.page.page import choose_questions
 from winnow.reports.traces import build_trace
 from winnow.reports.tracing import Trace, log_traces
 from winnow.sweeps.run import LoadedCell, load_cells
-from winnow.tracking import Tracker
+from winnow.tracking.runs import Tracker
 
 
 def traces(jobs: Sequence[Settings]) -> Summary:

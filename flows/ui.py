@@ -23,7 +23,7 @@ from flows.tools.page_server import serve_pages
 from flows.tools.servers import is_port_free, run_server
 from flows.tools.start_page import MLFLOW_PORT, write_start_page
 from winnow.errors import ConfigError, WinnowError
-from winnow.tracking import find_cell_run, find_views
+from winnow.tracking.stores import find_cell_run, find_views
 
 _LOG = Path(".mlflow/server.log")
 

@@ -20,7 +20,8 @@ from winnow.artifacts.provenance import (
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import CellSpec
-from winnow.tracking import DatasetRef, Run, Tracker, is_logged, mark_logged
+from winnow.tracking.runs import DatasetRef, Run, Tracker
+from winnow.tracking.stores import is_logged, mark_logged
 
 _MOST_ANSWERS = 1000
 """Number of answers of a cell in MLflow's table; all are in predictions.parquet."""

@@ -14,7 +14,7 @@ import pytest
 from stage_process import run_stage
 
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
-from winnow.tracking import open_store
+from winnow.tracking.stores import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 TOWNS = [

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from winnow.metrics.answer_source import AnswerSource
+from winnow.metrics.cost import Cost
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
-from winnow.predictions import RoleUsage
+from winnow.predictions import Price, RoleUsage
+from winnow.records import Role
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import (
     build_code_notes,
@@ -20,6 +22,7 @@ from winnow.reports.notes import (
     build_partial_notes,
     build_reply_notes,
     build_short_context_notes,
+    build_unpriced_notes,
 )
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import make_cell_result, make_sample
@@ -147,6 +150,24 @@ def test_a_value_over_a_part_of_the_questions_is_bounded() -> None:
     assert "no verdict on any question in 1 of 2 cells" in note
     assert build_no_verdict_notes([judged]) == []
     assert replace(judged, judged={"j": rows}).format_metric("j", 0) == "100.0 [72.2, 100.0] (n 10)"
+
+
+def test_roles_without_a_price_are_named() -> None:
+    """Where another role has one, so that there is a cost; it would count as free."""
+    cell = replace(make_cell_result("a", 1, "g", [1.0, 0.0]), metrics=(Cost("c", "cost"),))
+    usage = (RoleUsage("reader", 1, 9, 1), RoleUsage("rewriter", 1, 9, 1))
+
+    def priced(prices: dict[Role, Price]) -> CellResult:
+        samples = [
+            replace(one, prices=prices, prediction=replace(one.prediction, usage=usage))
+            for one in cell.samples
+        ]
+        return replace(cell, samples=samples)
+
+    (note,) = build_unpriced_notes([priced({"reader": Price(1, 1)})])
+    assert "rewriter (in 1 cells)" in note
+    both = priced({"reader": Price(1, 1), "rewriter": Price(1, 1)})
+    assert build_unpriced_notes([priced({}), both]) == []
 
 
 def test_several_models_of_one_role_are_noted() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from winnow.reports.tracing import Span, Trace, log_traces
-from winnow.tracking import Tracker
+from winnow.tracking.runs import Tracker
 
 MODEL = Span("reader", "CHAT_MODEL", {"prompt": "Q"}, {"reply": "Oslo"}, 0.5, (7, 1))
 ROUND = Span("round 1", "CHAIN", {}, {}, 0.0, None, [MODEL, MODEL])

@@ -7,6 +7,7 @@ from pathlib import Path
 from winnow.artifacts.provenance import find_changed_modules, get_git_revision
 from winnow.identity.code import compute_module_digests
 from winnow.metrics.base import MeanMetric
+from winnow.metrics.cost import Cost
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
@@ -15,6 +16,8 @@ TOLERATED_SHARE = 0.02
 """Share of such replies in a cell above which the report has a note."""
 _MOST_NAMES = 4
 """Number of names that a note lists."""
+_MOST_SAMPLES = 50
+"""Number of questions of a cell whose roles are looked at."""
 INCIDENTS = {
     "a passage without an evaluation": "evaluation failed",
     "a failed search": "search failed",
@@ -127,6 +130,30 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
                 f"{100 * high / number:.1f}."
             )
     return notes
+
+
+def build_unpriced_notes(cells: Sequence[CellResult]) -> list[str]:
+    """Return a note if the cost of a cell leaves out roles whose models have no price."""
+    unpriced: dict[str, int] = {}
+    for cell in cells:
+        if not any(isinstance(metric, Cost) for metric in (*cell.metrics, *cell.hidden)):
+            continue
+        samples = [sample for sample in cell.samples[:_MOST_SAMPLES] if sample.prices]
+        roles = {
+            usage.role
+            for sample in samples
+            for usage in sample.prediction.usage
+            if usage.tokens_in and usage.role not in sample.prices
+        }
+        for role in sorted(roles):
+            unpriced[role] = unpriced.get(role, 0) + 1
+    if not unpriced:
+        return []
+    listed = ", ".join(f"{role} (in {number} cells)" for role, number in unpriced.items())
+    return [
+        f"The cost leaves out roles whose models have no price: {listed}. That is right for models "
+        "on this machine; add the price of any other to conf/prices."
+    ]
 
 
 def build_no_verdict_notes(cells: Sequence[CellResult]) -> list[str]:

@@ -15,7 +15,7 @@ from winnow.errors import WinnowError
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-    from winnow.tracking import Tracker
+    from winnow.tracking.runs import Tracker
 
 Verdict = Literal["right", "wrong", "unknown"]
 

@@ -2,17 +2,16 @@
 
 import json
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
-from winnow.tracking import DatasetRef, Tracker, find_views, open_ahead
+from winnow.tracking.runs import DatasetRef, Tracker
+from winnow.tracking.stores import find_views
 
 
 def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
 OPEN = """
 import sys
 from pathlib import Path
-from winnow.tracking import Tracker
+from winnow.tracking.runs import Tracker
 tracker = Tracker(sys.argv[1], "winnow", Path(sys.argv[2]))
 if "run" in sys.argv:
     tracker.start_run("r", params={}, tags={}).end()
@@ -77,17 +76,6 @@ def test_a_new_store_is_created_by_one_process_at_a_time(tmp_path: Path) -> None
     client = MlflowClient(uri)
     (experiment,) = client.search_experiments(filter_string="name = 'winnow'")
     assert len(client.search_runs([experiment.experiment_id])) == 3
-
-
-def test_what_is_not_a_store_is_left_as_it_is(tmp_path: Path) -> None:
-    """The error says what to do; no run is lost by it."""
-    path = tmp_path / "mlflow.db"
-    path.write_bytes(b"garbage" * 1000)
-    with pytest.raises(
-        ConfigError, match=r"MLflow store .* cannot be used: .*not a database.*move the file away"
-    ):
-        Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
-    assert path.read_bytes() == b"garbage" * 1000
 
 
 def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(
@@ -120,22 +108,6 @@ def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(
     assert find_views(f"sqlite:///{copy}/mlflow.db", "cells") == {}
     tracker.save_view("cells", metrics=["em"], params=["k"], search="tags.stage = 'sweep'")
     assert find_views(f"sqlite:///{copy}/mlflow.db", "cells") == {"here": tracker.experiment_id}
-
-
-def test_a_store_of_another_version_is_named_with_the_command_that_mends_it(
-    tmp_path: Path,
-) -> None:
-    """The store is left as it is."""
-    path = tmp_path / "mlflow.db"
-    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
-    other = Path(
-        shutil.copy(path, tmp_path / "other.db")
-    )  # MLflow checks each address once a process
-    with pytest.raises(ConfigError, match="mlflow db upgrade sqlite:///"):
-        Tracker(f"sqlite:///{other}", "winnow", tmp_path / "artifacts")
-    assert other.read_bytes() == path.read_bytes()
 
 
 def test_a_run_has_the_times_of_its_work(tmp_path: Path) -> None:
@@ -173,14 +145,3 @@ def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
     )
     assert table == {"columns": ["question", "em"], "data": [["Où?", 0.0], ["Who?", None]]}
     assert run.get_tag("mlflow.loggedArtifacts") == '[{"path": "answers.json", "type": "table"}]'
-
-
-def test_a_store_is_opened_while_something_else_runs(tmp_path: Path) -> None:
-    """It exists when the block ends; one that cannot be opened is named where it is used."""
-    new, wrong = tmp_path / "mlflow.db", tmp_path / "text.db"
-    wrong.write_text("not a store")
-    with open_ahead([f"sqlite:///{wrong}", f"sqlite:///{new}"]):
-        pass
-    assert new.is_file()
-    with pytest.raises(ConfigError, match="cannot be used"):
-        Tracker(f"sqlite:///{wrong}", "one", tmp_path)

@@ -1,32 +1,24 @@
-"""Logging of runs to MLflow, which no other module imports. Runs are not nested, and are compared
-by name in MLflow.
-"""
+"""Logging of runs to MLflow. Runs are not nested, and are compared by name in MLflow."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from winnow.artifacts.files import atomic_write
 from winnow.artifacts.parquet import batched
 from winnow.artifacts.provenance import flatten
-from winnow.errors import ConfigError
+from winnow.tracking.stores import VIEW_TAG, get_store_path, open_store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
 _log = logging.getLogger(__name__)
-_VIEW_TAG = "mlflow.sharedViewState."
-"""Start of the name of the tags in which MLflow's page stores shared views as JSON."""
 _FOLDER_TAG = "winnow.folder"
 """Tag of an experiment with the folder of its store, by which an experiment of a moved store is
 recognized.
@@ -66,7 +58,7 @@ class Tracker:
 
         self.uri = uri
         self.client = open_store(uri)
-        store, location = _get_store_path(uri), artifacts.resolve().as_uri()
+        store, location = get_store_path(uri), artifacts.resolve().as_uri()
         folder = str(store.resolve().parent) if store else ""
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:
@@ -115,7 +107,7 @@ class Tracker:
             f"params.`{param}`" for param in params
         ]
         state = {"searchFilter": search, "selectedColumns": columns, "groupBy": None}
-        tag, text = _VIEW_TAG + name, json.dumps(state)
+        tag, text = VIEW_TAG + name, json.dumps(state)
         if self.client.get_experiment(self.experiment_id).tags.get(tag) == text:
             return
         try:
@@ -173,138 +165,6 @@ class Tracker:
         if inputs:
             self.client.log_inputs(run_id, inputs)
         return Run(self.client, run_id)
-
-
-def find_views(uri: str, name: str) -> dict[str, str]:
-    """Return the names and ids of the experiments that have a saved view of this name, the latest
-    one first.
-    """
-    experiments = open_store(uri).search_experiments(order_by=["last_update_time DESC"])
-    return {one.name: one.experiment_id for one in experiments if _VIEW_TAG + name in one.tags}
-
-
-def find_cell_run(uri: str, key: str) -> tuple[str, str] | None:
-    """Return the ids of the experiment and the run of a cell, by the key of the cell; the latest,
-    or None.
-    """
-    store = open_store(uri)
-    experiments = [one.experiment_id for one in store.search_experiments()]
-    condition = f"tags.config_hash = '{key}' and tags.stage = 'sweep'"
-    runs = store.search_runs(
-        experiments, condition, max_results=1, order_by=["attributes.start_time DESC"]
-    )
-    return (runs[0].info.experiment_id, runs[0].info.run_id) if runs else None
-
-
-def open_store(uri: str) -> MlflowClient:
-    """Open an MLflow store. A store in a file is created if needed.
-
-    Raises:
-        ConfigError: If the store was written by another version of MLflow, or cannot be used.
-
-    """
-    from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    store = _get_store_path(uri)
-    if store:
-        _create_store(store)
-    try:
-        client = MlflowClient(uri)
-        client.search_experiments(max_results=1)
-    except (MlflowException, SQLAlchemyError) as error:
-        if "out-of-date" not in str(error):
-            problem = str(error).partition("\n")[0].rstrip(".")
-            raise ConfigError(
-                f"The MLflow store {uri} cannot be used: {problem}. Correct tracking.uri, start "
-                "its server, or move the file away: the runs of finished cells are then logged "
-                "again from their artifacts."
-            ) from error
-        raise ConfigError(
-            f"The MLflow store {uri} was written by another version of MLflow. Copy it, and run "
-            f"`mlflow db upgrade {uri}`; a store of a newer version needs that version."
-        ) from error
-    return client
-
-
-@contextmanager
-def open_ahead(uris: Iterable[str]) -> Iterator[None]:
-    """Open MLflow stores in a thread while the block runs, because the first one takes seconds.
-
-    What fails there fails again, with its message, where the store is used.
-    """
-    wanted = set(uris)
-
-    def open_all() -> None:
-        for uri in wanted:
-            with suppress(Exception):
-                open_store(uri)
-
-    thread = Thread(target=open_all, name="MLflow")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-
-def is_logged(uri: str, digest: str) -> bool:
-    """Return whether a store in a file is as it was when `mark_logged` was called for the same
-    digest; imports no MLflow.
-    """
-    store = _get_store_path(uri)
-    try:
-        return store is not None and _get_mark(store).read_text(encoding="utf-8") == _describe_mark(
-            store, digest
-        )
-    except OSError:
-        return False
-
-
-def mark_logged(uri: str, digest: str) -> None:
-    """Record in a file next to the store that it has what the digest describes, until something
-    else is written to it.
-    """
-    store = _get_store_path(uri)
-    if store is not None:
-        with atomic_write(_get_mark(store)) as partial:
-            partial.write_text(_describe_mark(store, digest), encoding="utf-8")
-
-
-def _get_mark(store: Path) -> Path:
-    return store.with_name(f"{store.name}.logged")
-
-
-def _describe_mark(store: Path, digest: str) -> str:
-    stat = store.stat()
-    return f"{digest} {store.resolve()} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}\n"
-
-
-def _get_store_path(uri: str) -> Path | None:
-    """Return the file of a store in SQLite, or None for another store."""
-    scheme, _, path = uri.partition("sqlite:///")
-    return Path(path) if path and not scheme else None
-
-
-def _create_store(path: Path) -> None:
-    """Create an SQLite store unless it exists, under a lock and another name.
-
-    MLflow cannot create a store in two processes at once, and cannot open one whose creation was
-    interrupted.
-    """
-    from mlflow import MlflowClient
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():
-            return
-        logging.getLogger("mlflow.store.db.utils").setLevel(
-            logging.WARNING
-        )  # it announces each table that it creates
-        with atomic_write(path) as partial:
-            MlflowClient(f"sqlite:///{partial.resolve()}").search_experiments()
 
 
 class Run:

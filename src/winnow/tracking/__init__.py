@@ -1,0 +1,1 @@
+"""Runs in MLflow, and the stores that keep them."""
