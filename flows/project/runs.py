@@ -44,7 +44,7 @@ def iter_outcomes(
         stats: Counts of calls to update, if the caller needs them.
 
     """
-    driver = Driver(engines, ledger)
+    driver = Driver(engines, ledger, stats=stats)
     # A batch fills only if as many plans are active.
     driver.max_active = max(MAX_ACTIVE, *(engine.capacity for engine in driver.engines))
     with progress(label, total) as advance, show_blocks(label, total) as count:
@@ -59,8 +59,6 @@ def iter_outcomes(
             num_finished = counts.plans
 
         driver.on_progress = show_counts
-        if stats is not None:
-            driver.stats = stats
         try:
             for outcome in driver.run(jobs):
                 yield outcome

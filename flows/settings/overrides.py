@@ -308,7 +308,8 @@ def _iter_grids(
     """Yield the grid and the chosen options of every combination of the chosen experiments and the
     overrides of the grid.
 
-    Other options are the first that are chosen, as in the jobs, so that Hydra composes them once.
+    Other options are the first that are chosen, as in the jobs, so that Hydra composes them once;
+    but for options within other settings (prompt@reader.trained_on), which the check is about.
     """
     words: list[list[str]] = []
     has_grid = False
@@ -317,7 +318,7 @@ def _iter_grids(
         if group == "grid" or (group == "experiment" and option):
             words.append(list_words(override))
             has_grid = True
-        elif option:
+        elif option and override.package is None:
             words.append([option])
     for combination in itertools.product(*words) if has_grid else ():
         cfg, options = compose_with_choices(combination)

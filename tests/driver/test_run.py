@@ -12,6 +12,7 @@ from tests.plans import PROMPT, ask, run
 from winnow.driver.jobs import Job
 from winnow.driver.open_calls import OpenCalls
 from winnow.driver.run import Driver
+from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError, LedgerError, PromptTooLongError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -49,6 +50,15 @@ def test_equal_requests_are_made_once(tmp_path: Path) -> None:
         driver.stats.merged,
         driver.stats.shared,
     ) == (20, 2, 18, 0.9)
+
+
+def test_a_run_adds_to_the_counts_of_others(tmp_path: Path) -> None:
+    """Which a sweep of several sets of models passes on."""
+    stats = RunStats(plans=2, requests=5, executed=5)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        driver = Driver(build_engine_map(ScriptedReader()), ledger, stats=stats)
+        assert len(list(driver.run([Job(1, ask(["a"])), Job(2, ask(["a"]))]))) == 2
+    assert (stats.plans, stats.requests, stats.executed, stats.merged) == (4, 7, 6, 1)
 
 
 def test_a_second_run_asks_nothing(tmp_path: Path) -> None:

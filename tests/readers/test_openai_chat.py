@@ -251,11 +251,11 @@ def test_log_probabilities_are_kept(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Likelihoods need a local reader; server, model and extra fields are the identity; a missing
-    key is told first.
+    """Likelihoods need a local reader; server, model, extra fields and a set context length are
+    the identity; a missing key is told first.
     """
     reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"top_k": 1}, context_length=50)
-    assert reader.identity == "http://127.0.0.1:1/v1#m+[('top_k', 1)]"
+    assert reader.identity == "http://127.0.0.1:1/v1#m+[('top_k', 1)]/context 50"
     assert OpenAIReader("m", "m", server="openai").identity == "openai#m"
     assert reader.fits(request("x"))
     assert not reader.fits(request("x" * 400))

@@ -57,6 +57,7 @@ class Driver:
         *,
         max_active: int = MAX_ACTIVE,
         on_progress: ProgressCallback | None = None,
+        stats: RunStats | None = None,
     ) -> None:
         """Create a driver.
 
@@ -67,11 +68,12 @@ class Driver:
             max_active: Maximum number of plans in memory at once.
             on_progress: Function that is called with the counts of the run after each finished plan
                 and call.
+            stats: Counts to which this run adds its own; by default new ones.
 
         """
         self.ledger, self.max_active = ledger, max_active
         self.on_progress = on_progress or (lambda _: None)
-        self.stats = RunStats()
+        self.stats = RunStats() if stats is None else stats
         self._plans = ActivePlans(self.stats)
         self._open_calls = OpenCalls()
         self._queues = EngineQueues(engines)
