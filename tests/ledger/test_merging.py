@@ -74,9 +74,11 @@ def test_a_reply_with_text_replaces_an_empty_one(
     tmp_path: Path, times: tuple[float, float]
 ) -> None:
     """Whichever is older: a shard requested it again (`retry_empty`)."""
-    key = put(tmp_path / "empty.sqlite", Generation(" "), times[0])
-    put(tmp_path / "text.sqlite", Generation("Paris"), times[1])
     for own, other in (("empty", "text"), ("text", "empty")):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        key = put(tmp_path / "empty.sqlite", Generation(" "), times[0])
+        put(tmp_path / "text.sqlite", Generation("Paris"), times[1])
         with SqliteStore(tmp_path / f"{own}.sqlite") as ledger:
             merging.merge_ledger(ledger, tmp_path / f"{other}.sqlite")
             assert ledger.get([key])[key].text == "Paris"  # type: ignore[union-attr]
