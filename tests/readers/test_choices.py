@@ -191,6 +191,8 @@ def test_what_follows_a_stop_string_has_no_log_probabilities() -> None:
     assert reply.logprobs == (0.0, -1.0, -2.0)
     assert reply.tokens == ("Pa", "ris", "\n")
     assert len(reply.top_logprobs) == 3
+    (reply,) = parse_choices([choice("Paris\n", logprobs={"content": entries})], 1, decoding)
+    assert reply.logprobs == (0.0, -1.0, -2.0)
     odd = [{**entry, "token": "?"} for entry in entries]
     (reply,) = parse_choices([choice(text, logprobs={"content": odd})], 1, decoding)
     assert (reply.text, reply.logprobs, reply.tokens) == ("Paris", None, ())

@@ -315,7 +315,7 @@ class BatchQueue:
         stops.
         """
         self._delivered.append(batch)
-        found: Results = []
+        delivered: Results = []
         for key in batch.requests:
             result, pending = results.get(key), self._pending.get(key)
             if pending is not None and pending.reserved is not None:
@@ -323,7 +323,7 @@ class BatchQueue:
                 self.spending.commit(pending.reserved, usage)
                 pending.reserved = None
             if result is not None and (request := self._get_request(batch, key)) is not None:
-                found.append((request, result))
+                delivered.append((request, result))
                 self._pending.pop(key, None)
             elif pending is not None and pending.attempts >= _MAX_ATTEMPTS and self._error is None:
                 self._error = ReaderError(
@@ -331,7 +331,7 @@ class BatchQueue:
                     "Finished calls are in the ledger. Run the command again to send the request "
                     "again."
                 )
-        return found
+        return delivered
 
     def _get_request(self, batch: SentBatch, key: str) -> Generate | None:
         """Return the request of a key, or None if the state file does not hold the whole request of

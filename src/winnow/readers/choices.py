@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from winnow.readers.stops import end_reply
+from winnow.readers.stops import end_reply, find_stop
 from winnow.records import Decoding
 from winnow.requests import Generation, ToolCall
 
@@ -129,7 +129,7 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
     if finish != FAILED:
         text, finish = end_reply(content, finish, decoding.stop)
     reported = choice.get("logprobs")
-    if len(text) < len(content.strip()):
+    if any(one in content for one in decoding.stop):
         reported = _cut_logprobs(reported, decoding.stop)
     logprobs = _parse_logprobs(reported, text)
     tokens, top = _parse_tokens(reported, decoding.top_logprobs) if logprobs else ((), ())
@@ -150,12 +150,10 @@ def _cut_logprobs(reported: Any, stop: Sequence[str]) -> Any:
     """
     if not isinstance(reported, Mapping) or not isinstance(reported.get("content"), list):
         return reported
-    entries, text = reported["content"], ""
-    for number, entry in enumerate(entries, start=1):
-        text += str(entry.get("token", "")) if isinstance(entry, Mapping) else ""
-        if any(one in text for one in stop):
-            return {**reported, "content": entries[:number]}
-    return None
+    entries = reported["content"]
+    tokens = [str(one.get("token", "")) if isinstance(one, Mapping) else "" for one in entries]
+    number = find_stop("".join, tokens, stop)
+    return None if number is None else {**reported, "content": entries[:number]}
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
@@ -21,21 +24,21 @@ def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
 
 
 def find_stop(
-    decode: Callable[[Sequence[int]], str], ids: Sequence[int], stop: Sequence[str]
+    decode: Callable[[Sequence[T]], str], tokens: Sequence[T], stop: Sequence[str]
 ) -> int | None:
     """Return the number of tokens up to the end of the first stop string, or None without one.
 
     Args:
         decode: Function that decodes tokens.
-        ids: Generated token ids.
+        tokens: Generated tokens: ids, or texts.
         stop: Stop strings.
 
     """
 
     def is_reached(number: int) -> bool:
-        text = decode(ids[:number])
+        text = decode(tokens[:number])
         return any(one in text for one in stop)
 
-    if not stop or not is_reached(len(ids)):
+    if not stop or not is_reached(len(tokens)):
         return None
-    return bisect_left(range(1, len(ids)), x=True, key=is_reached) + 1
+    return bisect_left(range(1, len(tokens)), x=True, key=is_reached) + 1
