@@ -37,9 +37,15 @@ from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.steps import count_control_tokens, count_models
+from winnow.metrics.cost import Cost
 from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.family import Family
-from winnow.reports.notes import build_code_notes, build_control_token_notes, build_model_notes
+from winnow.reports.notes import (
+    build_code_notes,
+    build_control_token_notes,
+    build_model_notes,
+    build_unpriced_notes,
+)
 from winnow.reports.page.cases import Texts
 from winnow.reports.page.page import Page, choose_questions
 from winnow.reports.question_values import write_question_values
@@ -132,18 +138,21 @@ def _build_notes(
     code that was changed.
     """
     filters = list_filters(specs)
+    counts = [count_models(spec.folder) for spec in specs]
     models = [
         {
-            **({} if _allows_changes(spec, "reader") else count_models(spec.folder)),
+            **({} if _allows_changes(spec, "reader") else count),
             **({} if _allows_changes(spec, "judge") else result.judges),
         }
-        for spec, result in zip(specs, results, strict=True)
+        for spec, result, count in zip(specs, results, counts, strict=True)
     ]
+    has_cost = any(isinstance(metric, Cost) for metric in (*results[0].metrics, *results[0].hidden))
     names = [*name_cells(results), *(f"closed-book filter {folder.name}" for folder in filters)]
     return [
         *build_model_notes(names, [*models, *map(count_models, filters)]),
         *build_control_token_notes([count_control_tokens(spec.folder) for spec in specs]),
         *build_code_notes(made_of),
+        *(build_unpriced_notes([spec.prices for spec in specs], counts) if has_cost else []),
     ]
 
 

@@ -81,7 +81,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         seed=", ".join(str(seed) for seed in settings.seeds or ()),
         uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold))
         or is_damaged,
-        moves_gold=bool(settings.k) and getattr(placement, "moves_gold", False),
+        moves_gold=bool(settings.k) and placement.moves_gold,
         placed=placed if settings.k else "on passages of its own searches" if searches else "",
     )
 

@@ -119,6 +119,8 @@ def test_rules_are_described_and_checked() -> None:
     rule = Counterfactual("last")
     assert rule.words == "with the gold passage last, with a false answer in it"
     assert rule.uses_gold
+    assert rule.moves_gold
+    assert not Counterfactual("retrieved").moves_gold
     with pytest.raises(ConfigError, match=r"placement\.rule\.order"):
         Counterfactual("middle")  # type: ignore[arg-type]
 

@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from winnow.metrics.answer_source import AnswerSource
-from winnow.metrics.cost import Cost
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
-from winnow.predictions import Price, RoleUsage
-from winnow.records import Role
+from winnow.predictions import RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import (
     build_code_notes,
@@ -153,21 +151,11 @@ def test_a_value_over_a_part_of_the_questions_is_bounded() -> None:
 
 
 def test_roles_without_a_price_are_named() -> None:
-    """Where another role has one, so that there is a cost; it would count as free."""
-    cell = replace(make_cell_result("a", 1, "g", [1.0, 0.0]), metrics=(Cost("c", "cost"),))
-    usage = (RoleUsage("reader", 1, 9, 1), RoleUsage("rewriter", 1, 9, 1))
-
-    def priced(prices: dict[Role, Price]) -> CellResult:
-        samples = [
-            replace(one, prices=prices, prediction=replace(one.prediction, usage=usage))
-            for one in cell.samples
-        ]
-        return replace(cell, samples=samples)
-
-    (note,) = build_unpriced_notes([priced({"reader": Price(1, 1)})])
+    """Where another role has one, so that there is a cost; they would count as free."""
+    models = [{("reader", "m"): 2, ("rewriter", "n"): 1}] * 3
+    (note,) = build_unpriced_notes([["reader"], ["reader", "rewriter"], []], models)
     assert "rewriter (in 1 cells)" in note
-    both = priced({"reader": Price(1, 1), "rewriter": Price(1, 1)})
-    assert build_unpriced_notes([priced({}), both]) == []
+    assert build_unpriced_notes([["reader", "rewriter"], [], []], models) == []
 
 
 def test_several_models_of_one_role_are_noted() -> None:

@@ -61,6 +61,11 @@ class Counterfactual:
         return True
 
     @property
+    def moves_gold(self) -> bool:
+        """Return whether the position of the gold passage says nothing of its rank."""
+        return self._placement.moves_gold
+
+    @property
     def words(self) -> str:
         """Return the rule in words, which follow those for the passages of a prompt."""
         return f"{self._placement.words}, with a false answer in it"

@@ -31,6 +31,11 @@ class PlacementRule(Protocol):
     """
 
     @property
+    def moves_gold(self) -> bool:
+        """Return whether the position of the gold passage says nothing of its rank."""
+        ...
+
+    @property
     def uses_gold(self) -> bool:
         """Return whether the contexts or their order depend on which of them are gold passages."""
         ...

@@ -1,13 +1,12 @@
 """Notes above the tables of a report, which warn of replies that may distort all of its numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from winnow.artifacts.provenance import find_changed_modules, get_git_revision
 from winnow.identity.code import compute_module_digests
 from winnow.metrics.base import MeanMetric
-from winnow.metrics.cost import Cost
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
@@ -16,8 +15,6 @@ TOLERATED_SHARE = 0.02
 """Share of such replies in a cell above which the report has a note."""
 _MOST_NAMES = 4
 """Number of names that a note lists."""
-_MOST_SAMPLES = 50
-"""Number of questions of a cell whose roles are looked at."""
 INCIDENTS = {
     "a passage without an evaluation": "evaluation failed",
     "a failed search": "search failed",
@@ -132,20 +129,19 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
     return notes
 
 
-def build_unpriced_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note if the cost of a cell leaves out roles whose models have no price."""
+def build_unpriced_notes(
+    prices: Sequence[Collection[str]], models: Sequence[Mapping[tuple[str, str], int]]
+) -> list[str]:
+    """Return a note if the cost of a cell leaves out roles whose models have no price.
+
+    Args:
+        prices: Roles of each cell that have a price; a cell without any has no cost.
+        models: Number of replies of each cell by role and model.
+
+    """
     unpriced: dict[str, int] = {}
-    for cell in cells:
-        if not any(isinstance(metric, Cost) for metric in (*cell.metrics, *cell.hidden)):
-            continue
-        samples = [sample for sample in cell.samples[:_MOST_SAMPLES] if sample.prices]
-        roles = {
-            usage.role
-            for sample in samples
-            for usage in sample.prediction.usage
-            if usage.tokens_in and usage.role not in sample.prices
-        }
-        for role in sorted(roles):
+    for priced, counts in zip(prices, models, strict=True):
+        for role in sorted({role for role, _ in counts}.difference(priced)) if priced else ():
             unpriced[role] = unpriced.get(role, 0) + 1
     if not unpriced:
         return []

@@ -21,7 +21,6 @@ from winnow.reports.notes import (
     build_partial_notes,
     build_reply_notes,
     build_short_context_notes,
-    build_unpriced_notes,
 )
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples
@@ -169,7 +168,6 @@ def build_report(
         *build_incident_notes(cells),
         *build_partial_notes(cells, seed),
         *build_no_verdict_notes(cells),
-        *build_unpriced_notes(cells),
         *more_notes,
     ]
     if part:
