@@ -65,13 +65,14 @@ def parse_text(path: Path, *, compiles: bool) -> ParsedText:
     """
     text = path.read_bytes()
     key = f"{_identify_parser()}-{hashlib.sha256(text).hexdigest()}"
-    kept = Path(cache_from_source(str(path))).with_suffix(f".{'code' if compiles else 'tree'}.json")
+    bytecode = Path(cache_from_source(str(path)))
+    cache_file = bytecode.with_suffix(f".{'code' if compiles else 'tree'}.json")
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return _read_kept(kept, key)
+        return _read_parsed(cache_file, key)
     parsed = _parse(text, compiles=compiles)
     if not sys.dont_write_bytecode:
         with suppress(OSError):  # where Python cannot keep its bytecode either
-            _keep(kept, key, parsed)
+            _keep(cache_file, key, parsed)
     return parsed
 
 
@@ -82,9 +83,9 @@ def _identify_parser() -> str:
     return hashlib.sha256(code).hexdigest()[:12]
 
 
-def _read_kept(kept: Path, key: str) -> ParsedText:
+def _read_parsed(file: Path, key: str) -> ParsedText:
     """Read what was kept under a key; raise KeyError if it was of another text or parser."""
-    digest, runs, revisions = json.loads(kept.read_text(encoding="utf-8"))[key]
+    digest, runs, revisions = json.loads(file.read_text(encoding="utf-8"))[key]
     return ParsedText(
         digest,
         tuple(
@@ -98,12 +99,12 @@ def _read_kept(kept: Path, key: str) -> ParsedText:
     )
 
 
-def _keep(kept: Path, key: str, parsed: ParsedText) -> None:
+def _keep(file: Path, key: str, parsed: ParsedText) -> None:
     """Replace what is kept of a file."""
-    partial = kept.with_suffix(f".{os.getpid()}.partial")
-    kept.parent.mkdir(exist_ok=True)
+    partial = file.with_suffix(f".{os.getpid()}.partial")
+    file.parent.mkdir(exist_ok=True)
     partial.write_text(json.dumps({key: astuple(parsed)}), encoding="utf-8")
-    partial.replace(kept)
+    partial.replace(file)
 
 
 def _parse(text: bytes, *, compiles: bool) -> ParsedText:

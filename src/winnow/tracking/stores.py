@@ -80,10 +80,10 @@ def open_ahead(uris: Iterable[str]) -> Iterator[None]:
 
     What fails there fails again, with its message, where the store is used.
     """
-    wanted = set(uris)
+    distinct_uris = set(uris)
 
     def open_all() -> None:
-        for uri in wanted:
+        for uri in distinct_uris:
             with suppress(Exception):
                 open_store(uri)
 

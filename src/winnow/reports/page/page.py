@@ -110,7 +110,7 @@ class Page:
     def _build_data(self) -> dict[str, Any]:
         """Build what the script reads. Questions and answers are referred to by their numbers."""
         cells, report = self.family.cells, self.report
-        most = max(cells, key=lambda cell: cell.num_questions)
+        largest = max(cells, key=lambda cell: cell.num_questions)
         names, metrics = name_cells(cells), self._list_metrics(cells[0])
         questions = {
             (cell.labels.questions, s.question.question_id): s.question
@@ -132,8 +132,8 @@ class Page:
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
             "curves": self.curves,
-            "numGold": sum(one != "none" for one in most.columns.provenances),
-            "numQuestions": most.num_questions,
+            "numGold": sum(one != "none" for one in largest.columns.provenances),
+            "numQuestions": largest.num_questions,
             "numTests": self.family.num_tests,
             "selection": self.selection,
             "notes": list(report.notes),
