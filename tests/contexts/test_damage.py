@@ -82,3 +82,4 @@ def test_damage_rests_on_labels_unless_nothing_is_replaced() -> None:
         "with 50 % of the relevant ones replaced",
     )
     assert (Damage(0.0).uses_gold, Damage(0.0).words) == (False, "as retrieved")
+    assert not Damage(0.5).moves_gold

@@ -49,6 +49,11 @@ class Damage:
         return self.share > 0
 
     @property
+    def moves_gold(self) -> bool:
+        """Return False: a gold passage that stays keeps its rank."""
+        return False
+
+    @property
     def words(self) -> str:
         """Return the rule in words, which follow those for the passages of a prompt."""
         return (
