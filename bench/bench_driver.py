@@ -46,7 +46,7 @@ def load(name: str) -> dict[str, Any]:
 
 PROMPT: Prompt = Component(load("prompt/post_fusion.yaml")).build()
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
-STRATEGIES = [
+STRATEGIES: list[Strategy] = [
     Component(load(f"strategy/{name}.yaml")["plan"]).build(prompt=PROMPT, decoding=Decoding())
     for name in NAMES
 ]

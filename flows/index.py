@@ -38,7 +38,7 @@ def index(jobs: Sequence[Settings]) -> Summary:
             if is_new:
                 built = retriever.build()
                 with _show_progress(f"indexing {artifact.folder.name}", built, passages):
-                    built.build(lambda path=passages: read_passages(path), artifact.folder)
+                    built.build(partial(read_passages, passages), artifact.folder)
                 artifact.finish(0)
             num_bytes = sum(
                 file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()

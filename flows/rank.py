@@ -41,7 +41,7 @@ from winnow.driver.jobs import Job
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, format_p
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.predictions import RoleUsage
-from winnow.protocols import MODEL_ROLES, RetrievalPlan
+from winnow.protocols import MODEL_ROLES
 from winnow.records import Hit, Question, Role
 from winnow.retrievers.stored import StoredRankings
 from winnow.steps import Outcome
@@ -154,7 +154,7 @@ def _run_plans(project: Project, questions: Sequence[Question]) -> Iterator[Outc
 
 def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job[list[Hit]]]:
     rankings = read_rankings(project.rankings.require(), questions)
-    plan: RetrievalPlan = project.settings.retriever.plan.build()
+    plan = project.settings.retriever.plan.build()
     for question in questions:
         retrieved = [
             context for context in build_ranked_contexts(rankings, question) if context.rank

@@ -26,6 +26,7 @@ from flows.stages.hits import (
 from flows.stages.registry import Stage
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals, progress
+from winnow import protocols
 from winnow.artifacts.rankings import Rankings, read_rankings, read_unranked
 from winnow.artifacts.tables import read_questions
 from winnow.formats.scripts import count_unspaced
@@ -108,7 +109,7 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
 def _retrieve(
     project: Project,
-    retriever: Component,
+    retriever: Component[protocols.Retriever],
     artifact: Artifact,
     questions: Sequence[Question],
     name: str,

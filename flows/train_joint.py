@@ -28,8 +28,8 @@ from flows.project.models import is_trained, list_readers, list_teachers, resolv
 from flows.project.prompts import open_prompt
 from flows.project.runs import collect_results
 from flows.project.shards import divide_limits
-from flows.settings import sections
-from flows.settings.sections import Joint
+from flows.settings.trainings import Joint
+from flows.settings.trainings import Teacher as TeacherSettings
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -201,7 +201,7 @@ def _load_groups(
 
 
 def _add_teacher_outputs(
-    project: Project, taught_by: sections.Teacher, train: Sequence[Any], dev: Sequence[Any]
+    project: Project, taught_by: TeacherSettings, train: Sequence[Any], dev: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Add the teacher's likelihoods of the answers to the training groups, and its replies to the
     development groups.

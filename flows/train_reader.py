@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.checks import check_ahead
@@ -30,7 +30,8 @@ from flows.project.models import (
 )
 from flows.project.prompts import open_prompt
 from flows.project.runs import collect_results, iter_outcomes
-from flows.settings.sections import Teacher, Training
+from flows.settings.components import Component, check_component
+from flows.settings.trainings import Teacher, Training
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -47,8 +48,12 @@ from winnow.predictions import Price
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Context, Question
 from winnow.strategies.prompt import Prompt
-from winnow.training.citing import list_citable
+from winnow.training.citing import CitationPrompts, SyntheticCitations, list_citable
 from winnow.training.evaluation import evaluate_answers, evaluate_citations
+from winnow.training.examples import ExampleMix
+from winnow.training.settings import LoopSettings, SftSettings
+
+T = TypeVar("T")
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
@@ -137,18 +142,30 @@ def _train_on_replies(
     """Fine-tune on replies; return the number of examples and the report."""
     from winnow.training.sft import fine_tune
 
+    settings = _build(training, "settings", SftSettings)
+    kind: type[Any] = ExampleMix if training.teacher is None else SyntheticCitations
+    mix = _build(training, "mix", kind)
     ranked = _load_ranked_questions(project, training, training.split)
-    mix: Any = training.mix.build()
     if training.teacher is not None:
         mix = replace(
             mix, replies=_ask_teacher(project, training, training.teacher, mix, ranked, prompt)
         )
     examples = mix.build_examples(ranked, prompt, training.seed)
-    report = fine_tune(base, examples, training.settings.build(), out, log, mix.new_tokens)
+    report = fine_tune(base, examples, settings, out, log, mix.new_tokens)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
-    number = _format_number(len(examples), "examples", list_citable(ranked) if mix.cites else None)
+    citable = list_citable(ranked) if isinstance(mix, CitationPrompts) else None
+    number = _format_number(len(examples), "examples", citable)
     return len(examples), {**values, "text": f"{number}, {speed}, {report.skipped} pairs too long"}
+
+
+def _build(training: Training, name: str, kind: type[T]) -> T:
+    """Build a component of a training that must be of one kind; raise ConfigError if it is of
+    another.
+    """
+    component: Component[T] = getattr(training, name)
+    check_component(f"training.{name}", component, kind)
+    return component.build()
 
 
 def _format_number(number: int, unit: str, citable: Sequence[Any] | None) -> str:
@@ -164,7 +181,7 @@ def _ask_teacher(
     project: Project,
     training: Training,
     teacher: Teacher,
-    mix: Any,
+    mix: CitationPrompts,
     ranked: Sequence[tuple[Question, Sequence[Context]]],
     prompt: Prompt,
 ) -> dict[str, str]:
@@ -196,7 +213,8 @@ def _train_on_rewards(
     from winnow.training.rollouts import RewardedTask
     from winnow.training.trl_methods import TrlMethod
 
-    mix: Any = training.mix.build()
+    settings = _build(training, "settings", LoopSettings)
+    mix = _build(training, "mix", CitationPrompts)
     decoding = training.decoding.build()
     metrics = [node.build() for node in training.metrics]
     task = RewardedTask(mix.build_strategy(prompt, decoding), training.reward.build(), metrics)
@@ -207,7 +225,6 @@ def _train_on_rewards(
     train, dev = (
         _build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out)
     )
-    settings = training.settings.build()
     method = training.method.build(
         base=base, task=task, decoding=decoding, device=str(settings.device)
     )
@@ -230,7 +247,7 @@ def _train_on_rewards(
 
 
 def _build_groups(
-    ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any, seed: int, task: Any
+    ranked: Sequence[tuple[Question, Sequence[Context]]], mix: CitationPrompts, seed: int, task: Any
 ) -> list[Any]:
     """Build the prompts of a mix as groups, without those for whose replies no reward
     is defined.
@@ -261,10 +278,12 @@ def _evaluate(
 ) -> list[dict[str, Any]]:
     """Evaluate a reader before and after its training on held-out questions."""
     ranked = _load_ranked_questions(project, training, training.evaluation.split)
-    mix: Any = training.mix.build()
-    evaluate = evaluate_citations if mix.cites else evaluate_answers
-    strategy, cases, compute_metrics = evaluate(
-        ranked, mix, prompt, project.settings.decoding.build(), training.evaluation.limit
+    mix, decoding = training.mix.build(), project.settings.decoding.build()
+    limit = training.evaluation.limit
+    strategy, cases, compute_metrics = (
+        evaluate_citations(ranked, mix, prompt, decoding, limit)
+        if isinstance(mix, CitationPrompts)
+        else evaluate_answers(ranked, prompt, decoding, limit)
     )
     rows = []
     for model, path in (("base", base), ("tuned", trained)):
@@ -294,7 +313,7 @@ def _resolve(project: Project) -> Iterator[Artifact]:
         for reader in list_readers(settings)
         if is_trained(settings, reader) and not reader.joint
     ]
-    for reader in readers or ([settings.reader] if settings.training.mix is not None else []):
+    for reader in readers or ([settings.reader] if settings.training.mix else []):
         for training in reversed(list_trainings(settings)):
             yield resolve_trained_reader(project, reader, settings.prompt, training)
 

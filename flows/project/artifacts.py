@@ -24,6 +24,7 @@ from winnow.artifacts.provenance import (
     write_manifest,
 )
 from winnow.errors import MissingArtifactError
+from winnow.protocols import Retriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class Project:
         corpus = self.settings.corpus
         return self.resolve_artifact("corpus", "corpus", corpus.name, {"parser": corpus.parser})
 
-    def resolve_index(self, retriever: Component | None = None) -> Artifact:
+    def resolve_index(self, retriever: Component[Retriever] | None = None) -> Artifact:
         """Return the index of the corpus for a retriever, by default for the configured one."""
         node = retriever or self.settings.retriever.engine
         name = node.target.rpartition(".")[2].lower()
@@ -154,7 +155,7 @@ class Project:
             "index", "index", name, {"corpus": self.corpus.identity, "retriever": built}
         )
 
-    def _identify_search(self, retriever: Component | None) -> dict[str, Any]:
+    def _identify_search(self, retriever: Component[Retriever] | None) -> dict[str, Any]:
         """Return the inputs that name a search: its index, and the settings that only searches use,
         if there are any.
         """
@@ -196,7 +197,7 @@ class Project:
         """
         return self.questions.require() / "questions.parquet"
 
-    def resolve_retrieval(self, retriever: Component | None = None) -> Artifact:
+    def resolve_retrieval(self, retriever: Component[Retriever] | None = None) -> Artifact:
         """Return the rankings of a retriever with the texts of their passages, by default of the
         configured retriever.
         """

@@ -290,7 +290,7 @@ def build_placement(settings: Settings, questions: Path) -> PlacementRule:
     """Build the placement of a cell; one that needs answers of other questions gets those of the
     questions artifact.
     """
-    rule: PlacementRule = settings.placement.rule.build()
+    rule = settings.placement.rule.build()
     if isinstance(rule, Counterfactual) and not rule.answers:
         return replace(
             rule,
@@ -303,7 +303,5 @@ def build_placement(settings: Settings, questions: Path) -> PlacementRule:
 
 def build_strategy(settings: Settings, prompt: Prompt) -> Strategy:
     """Build the strategy of the one cell that a configuration describes."""
-    strategy: Strategy = settings.strategy.plan.build(
-        prompt=prompt, decoding=settings.decoding.build()
-    )
+    strategy = settings.strategy.plan.build(prompt=prompt, decoding=settings.decoding.build())
     return strategy

@@ -19,7 +19,7 @@ from flows.project.models import is_trained, list_trainings, resolve_trained_rea
 from flows.settings.commits import PLACEHOLDER
 from flows.settings.components import iter_components
 from flows.settings.door import list_cells
-from flows.settings.sections import Teacher, Training
+from flows.settings.trainings import Teacher, Training
 from flows.settings.typed import Settings
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten

@@ -5,7 +5,6 @@ A role is the part that an engine plays in a strategy, such as reader, judge, es
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from flows.project.artifacts import Project
 from flows.project.models import (
@@ -28,8 +27,9 @@ from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
 from winnow.protocols import MODEL_ROLES, Engine, Engines, Estimator, build_engine_map
-from winnow.readers.budget import Budget, Spending
+from winnow.readers.budget import Budget, PaidEngine, Spending
 from winnow.records import Role
+from winnow.strategies.prompt import Prompt
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import EngineSpec
 
@@ -90,7 +90,7 @@ def _resolve_nli_spec(project: Project) -> EngineSpec:
 
 
 def resolve_reader_spec(
-    project: Project, reader: Reader, prompt: Component, role: Role = "reader"
+    project: Project, reader: Reader, prompt: Component[Prompt], role: Role = "reader"
 ) -> EngineSpec:
     """Resolve how to open the language model of a role."""
     key = compute_key(
@@ -122,18 +122,18 @@ def open_reader(
 
     """
     priced = {"price": price} if "budget" in reader.engine else {}
-    engine: Any = reader.engine.build(path=path, name=name or reader.name, **priced)
+    engine = reader.engine.build(path=path, name=name or reader.name, **priced)
     if not is_in_winnow(reader.engine.target):
         weights = compute_weights_digest(path) if path else ""
         declare_settings(
             engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights)
         )
-    if priced:
-        engine.spending = _spending(engine.identity, engine.budget, engine.price)
+    if isinstance(engine, PaidEngine):
+        paid = engine.spending
+        engine.spending = _spending(engine.identity, paid.budget, paid.price)
     if check:
         engine.check()
-    opened: Engine = engine
-    return opened
+    return engine
 
 
 @cache
@@ -170,8 +170,7 @@ def open_estimator(project: Project) -> Estimator:
     """
     settings = project.settings.estimator
     paths = {"path": resolve_estimator_path(project)} if settings.base is not None else {}
-    estimator: Estimator = settings.engine.build(**paths)
-    return estimator
+    return settings.engine.build(**paths)
 
 
 def _open_estimator_engine(estimator: Estimator, identity: str) -> Engine:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from flows.project.artifacts import Project
 from flows.settings.composition import list_options, load_option
 from flows.settings.typed import Settings
-from winnow.records import Decoding
 from winnow.sweeps.labels import SAMPLES, CellLabels
 from winnow.sweeps.spec import CellSpec
 
@@ -95,7 +94,7 @@ def _name_selection(settings: Settings) -> tuple[str, str]:
 
 def describe_settings(settings: Settings) -> dict[str, str]:
     """Return the settings that the tables show as text if cells differ in them."""
-    decoding: Decoding = settings.decoding.build()
+    decoding = settings.decoding.build()
     sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
     by = (settings.rank_by, settings.weighting.build().by)
     ranking, weighting = (

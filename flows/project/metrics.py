@@ -41,7 +41,7 @@ def build_metrics(settings: Settings) -> list[Metric]:
 
 def build_breakdown(settings: Settings) -> Breakdown | None:
     """Build the breakdown of the settings, or return None if there is none."""
-    breakdown: Breakdown | None = settings.breakdown.build() if settings.breakdown else None
+    breakdown = settings.breakdown.build() if settings.breakdown else None
     return breakdown
 
 

@@ -9,10 +9,12 @@ from flows.project.artifacts import Artifact, Project
 from flows.settings.commits import is_remote
 from flows.settings.components import Component
 from flows.settings.composition import list_options, load_option
-from flows.settings.sections import Joint, Reader, Teacher, Training
+from flows.settings.sections import Reader
+from flows.settings.trainings import Joint, Teacher, Training
 from flows.settings.typed import Settings
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import MODEL_ROLES
+from winnow.strategies.prompt import Prompt
 
 _SCORING_ONLY = ("dtype", "runtime")
 """Settings of an estimator that matter only for scoring: training always uses float32 and PyTorch.
@@ -141,7 +143,7 @@ def list_trainings(settings: Settings) -> list[Training]:
 
 
 def resolve_trained_reader(
-    project: Project, reader: Reader, prompt: Component, training: Training | None = None
+    project: Project, reader: Reader, prompt: Component[Prompt], training: Training | None = None
 ) -> Artifact:
     """Return the artifact of a fine-tuned reader.
 
@@ -186,7 +188,9 @@ def resolve_trained_reader(
     return project.resolve_artifact("train_reader", "reader", reader.name, inputs, root="models")
 
 
-def _identify_start(project: Project, reader: Reader, prompt: Component, training: Training) -> str:
+def _identify_start(
+    project: Project, reader: Reader, prompt: Component[Prompt], training: Training
+) -> str:
     """Return the identity of the weights with which a training starts."""
     if training.start is not None:
         return resolve_trained_reader(project, reader, prompt, training.start).identity
@@ -213,7 +217,7 @@ def check_training_split(settings: Settings, reader: Reader) -> None:
         )
 
 
-def identify_reader_weights(project: Project, reader: Reader, prompt: Component) -> str:
+def identify_reader_weights(project: Project, reader: Reader, prompt: Component[Prompt]) -> str:
     """Return the identity of a reader's weights: that of its training, or its asset, digest or name
     on a server.
     """
@@ -236,7 +240,7 @@ def identify_reader_weights(project: Project, reader: Reader, prompt: Component)
     )
 
 
-def resolve_reader_path(project: Project, reader: Reader, prompt: Component) -> str:
+def resolve_reader_path(project: Project, reader: Reader, prompt: Component[Prompt]) -> str:
     """Return the path of a reader's weights; raises MissingArtifactError if its training has not
     finished.
     """
@@ -260,7 +264,7 @@ def resolve_reader_path(project: Project, reader: Reader, prompt: Component) -> 
     return find_weights(artifact.require(), project.settings.training)
 
 
-def _list_finished(project: Project, reader: Reader, prompt: Component) -> list[str]:
+def _list_finished(project: Project, reader: Reader, prompt: Component[Prompt]) -> list[str]:
     """Return the names of the prompts in conf/prompt with which the training of a reader is
     finished.
     """

@@ -14,14 +14,16 @@ from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt
 
 
-def open_prompt(project: Project, node: Component) -> Prompt:
+def open_prompt(project: Project, node: Component[Prompt]) -> Prompt:
     """Build a prompt. Demonstrations are drawn from the questions of their split and the passages
     retrieved for them.
     """
     return build_prompt(node, lambda: (project.questions_file, project.rankings.require()))
 
 
-def build_prompt(node: Component, find_artifacts: Callable[[], tuple[Path, Path]]) -> Prompt:
+def build_prompt(
+    node: Component[Prompt], find_artifacts: Callable[[], tuple[Path, Path]]
+) -> Prompt:
     """Build a prompt.
 
     Args:
@@ -30,7 +32,7 @@ def build_prompt(node: Component, find_artifacts: Callable[[], tuple[Path, Path]
             rankings of demonstrations; it is called for a prompt with demonstrations alone.
 
     """
-    prompt: Prompt = node.build()
+    prompt = node.build()
     if prompt.shots is None:
         return prompt
     return replace(prompt, demonstrations=_draw_demonstrations(*find_artifacts(), prompt.shots))

@@ -11,7 +11,6 @@ from flows.settings.composition import describe_option
 from flows.settings.typed import Settings
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.artifacts.steps import count_models
-from winnow.records import Decoding
 from winnow.reports.cells import CellResult
 from winnow.sweeps.spec import CellSpec
 
@@ -166,7 +165,7 @@ def _describe_other_models(
 
 
 def _describe_decoding(cell: Settings) -> str:
-    decoding: Decoding = cell.decoding.build()
+    decoding = cell.decoding.build()
     kind = f"temperature {decoding.temperature}" if decoding.temperature else "greedy"
     samples = f", {decoding.samples} samples" if decoding.samples > 1 else ""
     return f"{kind}, at most {decoding.max_new_tokens} new tokens{samples}"

@@ -11,18 +11,18 @@ from flows.project.models import is_trained, list_trainings
 from flows.settings.components import NOTHING, Component
 from flows.settings.identity import divide_search_settings
 from flows.settings.typed import Settings
+from winnow import protocols
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.errors import ConfigError
 from winnow.protocols import Engine
 from winnow.records import Passage, Question, Role
-from winnow.searchers.damage import SearchDamage
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
 from winnow.sweeps.spec import EngineSpec
 
-_RETRIEVER = Component({"_target_": f"{LocalSearch.__module__}.{LocalSearch.__name__}"})
+_RETRIEVER = Component[Engine]({"_target_": f"{LocalSearch.__module__}.{LocalSearch.__name__}"})
 """The engine of search=local, as which the retriever serves the role "corpus"."""
 
 
@@ -52,7 +52,7 @@ def list_projects(settings: Settings) -> list[Project]:
     )
 
 
-def list_retrievers(project: Project) -> list[Component]:
+def list_retrievers(project: Project) -> list[Component[protocols.Retriever]]:
     """Return the retrievers whose rankings a configuration needs: that of the contexts and those of
     trainings.
     """
@@ -63,7 +63,7 @@ def list_retrievers(project: Project) -> list[Component]:
     return _remove_equal(project, nodes)
 
 
-def list_indexed_retrievers(project: Project) -> list[Component]:
+def list_indexed_retrievers(project: Project) -> list[Component[protocols.Retriever]]:
     """Return the retrievers whose indexes a configuration needs: also the one that labels
     questions, if there are labels.
     """
@@ -109,7 +109,7 @@ def resolve_corpus_spec(project: Project) -> EngineSpec:
 
 
 def _resolve_local_spec(
-    project: Project, searched: Project, role: Role, name: str, node: Component
+    project: Project, searched: Project, role: Role, name: str, node: Component[Engine]
 ) -> EngineSpec:
     """Resolve how to open an engine that searches the corpus of a project with its retriever."""
     index, corpus = searched.resolve_index(), searched.corpus
@@ -155,7 +155,7 @@ def _resolve_local_spec(
             )
 
         retriever = searched.settings.retriever.engine
-        engine: Engine = node.build(
+        engine = node.build(
             searcher=lambda: retriever.build().open(index.require()),
             passages=read,
             identity=identity,
@@ -183,18 +183,20 @@ def _change_passages(
         ]
         for passage_id in dict.fromkeys([*question.gold_passage_ids, *answering]):
             relevant.setdefault(passage_id, []).append(question)
-    damage: SearchDamage = project.settings.search.damage.build()
+    damage = project.settings.search.damage.build()
     return damage.change(relevant, passages, questions)
 
 
-def _open_web_search(node: Component, identity: str, *, check: bool) -> Engine:
-    engine: Engine = node.build(identity=identity)
+def _open_web_search(node: Component[Engine], identity: str, *, check: bool) -> Engine:
+    engine = node.build(identity=identity)
     if check:
         engine.check()
     return engine
 
 
-def _remove_equal(project: Project, nodes: Sequence[Component]) -> list[Component]:
+def _remove_equal(
+    project: Project, nodes: Sequence[Component[protocols.Retriever]]
+) -> list[Component[protocols.Retriever]]:
     return list(
         {
             (project.resolve_index(node).key, str(divide_search_settings(node)[1])): node

@@ -144,7 +144,7 @@ def is_remote(reader: Reader) -> bool:
     return _is_served(reader.engine)
 
 
-def _is_served(engine: Component) -> bool:
+def _is_served(engine: Component[Any]) -> bool:
     return _waits_for_server(engine.component_class) and not engine.get("start")
 
 

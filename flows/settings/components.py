@@ -1,5 +1,8 @@
 """Components: classes that settings name by a `_target_`, with the check of their settings and
 their construction.
+
+A section of the settings declares the interface of each of its components, such as
+`Component[Strategy]`: the class is checked against it, and `build` returns it.
 """
 
 import math
@@ -7,27 +10,36 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args
 
 from hydra.utils import get_class
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, core_schema
 
+from flows.settings.interfaces import explain_mismatch
 from winnow.errors import ConfigError, WinnowError, suggest_name
 from winnow.identity.markers import read_annotations
 
+T = TypeVar("T")
 
-class Component(Mapping[str, Any]):
+
+class Component(Mapping[str, Any], Generic[T]):
     """Settings of a class, of which `build` makes an object: a read-only mapping with the class's
     name as `_target_`.
+
+    Args:
+        plain: The plain settings.
+        interface: Class or protocol of the object, or Any.
+
     """
 
-    __slots__ = ("plain",)
+    __slots__ = ("interface", "plain")
 
-    def __init__(self, plain: dict[str, Any]) -> None:
-        """Keep the plain settings."""
+    def __init__(self, plain: dict[str, Any], interface: Any = Any) -> None:
+        """Keep the settings."""
         self.plain = plain
+        self.interface = interface
 
     def __getitem__(self, name: str) -> Any:
         return self.plain[name]
@@ -50,11 +62,11 @@ class Component(Mapping[str, Any]):
         return str(self.plain["_target_"])
 
     @property
-    def component_class(self) -> type:
+    def component_class(self) -> type[T]:
         """Import and return the class; raise ConfigError if there is none."""
         return import_component_class(self.target)
 
-    def build(self, **objects: Any) -> Any:
+    def build(self, **objects: Any) -> T:
         """Build the object.
 
         Nested components are built first. Hydra's `instantiate` would read a text with "${" as a
@@ -79,22 +91,23 @@ class Component(Mapping[str, Any]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(cls._parse)
+        (interface,) = get_args(source) or (Any,)
 
-    @classmethod
-    def _parse(cls, value: Any) -> Self:
-        if isinstance(value, cls):
-            return value
-        if not isinstance(value, dict) or "_target_" not in value:
-            raise ValueError("the settings of a class, with its name as _target_")
-        return cls(value)
+        def parse(value: Any) -> "Component[Any]":
+            if isinstance(value, Component):
+                return value
+            if not isinstance(value, dict) or "_target_" not in value:
+                raise ValueError("the settings of a class, with its name as _target_")
+            return cls(value, interface)
+
+        return core_schema.no_info_plain_validator_function(parse)
 
 
-MaybeComponent = Annotated[
-    Component, BeforeValidator(lambda value: Component({}) if value is None else value)
+NOTHING: Component[Any] = Component({})
+MaybeComponent: TypeAlias = Annotated[
+    Component[T], BeforeValidator(lambda value: NOTHING if value is None else value)
 ]
 """A component, or null, which is an empty one."""
-NOTHING = Component({})
 
 
 def _build(value: Any) -> Any:
@@ -119,7 +132,7 @@ def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, dict[str, An
                 yield from iter_mappings(inner, f"{name}.{key}" if name else str(key))
 
 
-def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, Component]]:
+def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, Component[Any]]]:
     """Yield the dotted name and the settings of every component, at any depth."""
     return (
         (key, Component(settings))
@@ -164,19 +177,25 @@ def _explain_import_error(module: str) -> str:
     return ""
 
 
-def check_component(key: str, node: Mapping[str, Any]) -> None:
-    """Check the settings of a component against the annotations of its class.
+def check_component(key: str, node: Mapping[str, Any], interface: Any = Any) -> None:
+    """Check the settings of a component, and of those inside it, against the annotations of their
+    classes.
 
     Args:
         key: Dotted name of the component, for messages.
         node: Settings of the component.
+        interface: Class or protocol that the class must implement.
 
     Raises:
-        ConfigError: If there is no such class or setting, or if a value has the wrong type or is
-            out of range.
+        ConfigError: If there is no such class or setting, if a class does not implement its
+            interface, or if a value has the wrong type or is out of range.
 
     """
-    check_parameters(key, node, import_component_class(str(node["_target_"]), f"{key}._target_"))
+    target = str(node["_target_"])
+    component = import_component_class(target, f"{key}._target_")
+    if reason := explain_mismatch(component, interface):
+        raise ConfigError(f"{key}._target_={target!r}: the class {reason}.")
+    check_parameters(key, node, component)
 
 
 def check_parameters(key: str, node: Mapping[str, Any], component: type) -> None:
@@ -190,14 +209,28 @@ def check_parameters(key: str, node: Mapping[str, Any], component: type) -> None
                 f"{key}.{name}: {component.__name__} has no such setting."
                 + suggest_name(name, annotations)
             )
-        if not _contains_component(value):
+        if _contains_component(value):
+            _check_inner(f"{key}.{name}", value, annotations[name])
+        else:
             _check_value(f"{key}.{name}", value, annotations[name])
+
+
+def _check_inner(key: str, value: Any, annotation: Any) -> None:
+    """Check the components in a value, of which a list or mapping may have several."""
+    if isinstance(value, Mapping) and "_target_" in value:
+        check_component(key, value, annotation)
+        return
+    inner = (get_args(annotation) or (None,))[-1]
+    if isinstance(value, Mapping | list):
+        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for name, part in parts:
+            _check_inner(f"{key}.{name}", part, inner)
 
 
 def _contains_component(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return "_target_" in value or any(_contains_component(inner) for inner in value.values())
-    return isinstance(value, list) and any(_contains_component(inner) for inner in value)
+        return "_target_" in value or any(map(_contains_component, value.values()))
+    return isinstance(value, list) and any(map(_contains_component, value))
 
 
 def _check_value(key: str, value: Any, annotation: Any) -> None:

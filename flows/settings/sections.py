@@ -1,11 +1,11 @@
 """Sections of the settings, one class for each group and each key of conf/config.yaml that has
 settings below it.
 
-A class that a `_target_` names is a `Component`. Unknown names, wrong types and values out of range
-are refused.
+A class that a `_target_` names is a `Component` of the interface that it implements. Unknown names,
+wrong types and values out of range are refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge
@@ -19,6 +19,14 @@ from pydantic import (
 )
 
 from flows.settings.components import NOTHING, Component, MaybeComponent
+from winnow import protocols
+from winnow.contexts.distractors import Distractors as DistractorRule
+from winnow.contexts.placed import PlacementRule
+from winnow.datasets.split import Split
+from winnow.records import Decoding
+from winnow.searchers.damage import SearchDamage
+from winnow.strategies.prompt import Prompt
+from winnow.sweeps.searches import SearchRules
 
 Count = Annotated[int, Ge(1)]
 CountOrNull = Count | None
@@ -46,6 +54,24 @@ class Section(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Return the settings as plain values, without the defaults that were left out."""
         return self._plain
+
+    def iter_components(self, name: str = "") -> Iterator[tuple[str, Component[Any]]]:
+        """Yield the dotted name and the settings of each component of the section and of those in
+        it, without the components inside components.
+        """
+        for field, value in self:
+            yield from _iter_components(value, f"{name}.{field}" if name else field)
+
+
+def _iter_components(value: Any, name: str) -> Iterator[tuple[str, Component[Any]]]:
+    if isinstance(value, Component):
+        if value:
+            yield name, value
+    elif isinstance(value, Section):
+        yield from value.iter_components(name)
+    elif isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _iter_components(part, f"{name}.{key}")
 
 
 def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -82,26 +108,30 @@ class Source(Section):
     asset: _Asset
 
 
-class Corpus(Section):
-    """A corpus and how it is read."""
-
+class _Parsed(Section):
     name: str
-    parser: Component
     asset: _Asset | None = None
     sources: dict[str, Source] = {}
 
 
-class Dataset(Corpus):
+class Corpus(_Parsed):
+    """A corpus and how it is read."""
+
+    parser: Component[protocols.CorpusParser]
+
+
+class Dataset(_Parsed):
     """Questions, which are read as a corpus is, and how they are split."""
 
-    split: Component
+    parser: Component[protocols.DatasetParser]
+    split: Component[Split]
 
 
 class Encoder(Section):
     """An encoder of texts."""
 
     name: str
-    model: Component
+    model: Component[Any]
     asset: _Asset | None = None
 
 
@@ -111,15 +141,15 @@ class Retriever(Section):
     """
 
     name: str
-    engine: Component
-    plan: MaybeComponent = NOTHING
+    engine: Component[protocols.Retriever]
+    plan: MaybeComponent[protocols.RetrievalPlan] = NOTHING
     engines: list[str] = []
 
 
 class Answerable(Section):
     """Which questions count as answerable, and which splits keep only these."""
 
-    retriever: Component
+    retriever: Component[protocols.Retriever]
     depth: Count
     min_answer_chars: NonNegative
     required: list[str]
@@ -129,7 +159,7 @@ class Estimator(Section):
     """A relevance estimator; one without `base` has no weights of its own."""
 
     name: str
-    engine: Component
+    engine: Component[protocols.Estimator]
     trained: bool = False
     base: str | None = None
     relevance_scale: Literal["tanh", "none"] = "tanh"
@@ -144,12 +174,12 @@ class Reader(Section):
     name: str
     tuned: bool
     base: str
-    engine: Component
+    engine: Component[protocols.Engine]
     joint: bool = False
     price_factor: PositiveFloat = 1.0
     program: str = ""
     asset: _Asset | None = None
-    trained_on: Component | None = None
+    trained_on: Component[Prompt] | None = None
 
     @model_validator(mode="after")
     def _check_training(self) -> Self:
@@ -162,12 +192,12 @@ class Search(Section):
     """The engine of the role "search", and the corpus that it searches if that is another one."""
 
     name: str
-    engine: Component
+    engine: Component[protocols.Engine]
     at: str = ""
-    damage: MaybeComponent = NOTHING
+    damage: MaybeComponent[SearchDamage] = NOTHING
     corpus: Corpus | None = None
     retriever: Retriever | None = None
-    rules: Component
+    rules: Component[SearchRules]
 
 
 class PriceRow(Section):
@@ -201,17 +231,24 @@ class Strategy(Section):
     """A strategy, the roles that it asks, and what it needs."""
 
     name: str
-    plan: Component
+    plan: Component[protocols.Strategy]
     engines: list[str] = ["reader"]
     uses_passages: bool = True
     uses_reader: bool = True
 
 
-class Rule(Section):
-    """A placement, or distractors."""
+class Placement(Section):
+    """Which contexts a prompt contains, and in which order."""
 
     name: str
-    rule: Component
+    rule: Component[PlacementRule]
+
+
+class Distractors(Section):
+    """The passages of a prompt next to the gold passage."""
+
+    name: str
+    rule: Component[DistractorRule]
 
 
 class ContextProcessing(Section):
@@ -219,85 +256,7 @@ class ContextProcessing(Section):
 
     name: str
     engines: list[str] = []
-    plan: MaybeComponent = NOTHING
-
-
-class Teacher(Section):
-    """A model whose replies or likelihoods train another one."""
-
-    reader: Reader
-    decoding: Component
-    prompt: MaybeComponent = NOTHING
-
-
-class HeldOut(Section):
-    """The questions by which a training is evaluated."""
-
-    split: str
-    limit: CountOrNull
-
-
-class Training(Section):
-    """A training of a reader on replies or, with `method`, on rewards; without `mix`
-    there is none.
-    """
-
-    name: str
-    mix: MaybeComponent
-    start: "Training | None"
-    teacher: Teacher | None
-    retriever: Component
-    split: str = ""
-    seed: NonNegative = 0
-    settings: MaybeComponent = NOTHING
-    evaluation: HeldOut = HeldOut(split="", limit=None)
-    rankings: Retriever | None = None
-    method: MaybeComponent = NOTHING
-    reward: MaybeComponent = NOTHING
-    metrics: list[Component] = []
-    decoding: MaybeComponent = NOTHING
-
-    @model_validator(mode="after")
-    def _check_completeness(self) -> Self:
-        needed = ["split", "seed", "settings", "evaluation"] if self.mix else []
-        needed += ["reward", "decoding"] if self.method else []
-        if missing := [name for name in needed if name not in self.model_fields_set]:
-            raise ValueError(f"also {', '.join(missing)}, which a training needs")
-        return self
-
-
-class JointData(Section):
-    """The questions and contexts of a joint training; null means all."""
-
-    split: str
-    questions: CountOrNull
-    contexts: CountOrNull
-    dev: str
-    dev_questions: CountOrNull
-    dev_contexts: CountOrNull
-    pairs: MaybeComponent = NOTHING
-
-
-class Joint(Section):
-    """A training of an estimator, a generator or both."""
-
-    name: str
-    trainable: list[str]
-    teacher: Teacher | None
-    method: Component
-    data: JointData
-    settings: Component
-    generator: MaybeComponent = NOTHING
-
-
-class Facts(Section):
-    """A synthetic world of facts."""
-
-    out: str
-    clozes: Count
-    world: Component
-    size: Component
-    warm_up: Component
+    plan: MaybeComponent[protocols.ContextProcessor] = NOTHING
 
 
 class Tracking(Section):
@@ -327,7 +286,7 @@ class ClosedBook(Section):
 
     split: str
     limit: CountOrNull
-    decoding: Component
+    decoding: Component[Decoding]
     reader: Reader | None = None
 
 

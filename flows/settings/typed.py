@@ -38,19 +38,18 @@ from flows.settings.sections import (
     Corpus,
     Count,
     Dataset,
+    Distractors,
     Encoder,
     Estimator,
-    Facts,
-    Joint,
     NonNegative,
     Paths,
     Pipeline,
+    Placement,
     Prices,
     Rank,
     Reader,
     Retriever,
     Rewriting,
-    Rule,
     Score,
     Search,
     Section,
@@ -59,11 +58,17 @@ from flows.settings.sections import (
     Sweep,
     Thresholds,
     Tracking,
-    Training,
 )
+from flows.settings.trainings import Facts, Joint, Training
 from winnow.assets import Asset
 from winnow.contexts.build import RankBy
+from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError, suggest_name
+from winnow.metrics.base import Metric
+from winnow.metrics.breakdowns import Breakdown
+from winnow.records import Decoding
+from winnow.strategies.corrective.evaluators import Evaluator
+from winnow.strategies.prompt import Prompt
 
 
 class Settings(Section):
@@ -71,7 +76,7 @@ class Settings(Section):
 
     k: NonNegative
     rank_by: RankBy
-    weighting: Component
+    weighting: Component[ContextWeighting]
     depth: Count
     rank: Rank
     score: Score
@@ -103,20 +108,20 @@ class Settings(Section):
     reader: Reader
     search: Search
     prices: Prices
-    prompt: Component
-    decoding: Component
+    prompt: Component[Prompt]
+    decoding: Component[Decoding]
     thresholds: Thresholds
     rewriting: Rewriting
     strategy: Strategy
-    placement: Rule
-    distractors: Rule
+    placement: Placement
+    distractors: Distractors
     context: ContextProcessing
     training: Training
-    method: Component
+    method: Component[Any]
     joint: Joint
     facts: Facts
-    metric: dict[str, Component]
-    evaluator: dict[str, Component]
+    metric: dict[str, Component[Metric]]
+    evaluator: dict[str, Component[Evaluator]]
     tracking: Tracking
     rewriter: Reader | None = None
     reranker: Reader | None = None
@@ -124,7 +129,7 @@ class Settings(Section):
     verifier: Reader | None = None
     nli: Estimator | None = None
     generator: Joint | None = None
-    breakdown: MaybeComponent = NOTHING
+    breakdown: MaybeComponent[Breakdown] = NOTHING
     _words: Sequence[str] = PrivateAttr(default=())
     _list_cells: "Callable[[], list[Settings]]" = PrivateAttr()
     _source: Any = PrivateAttr(default=None)
@@ -156,10 +161,10 @@ class Settings(Section):
             settings = cls.model_validate(plain)
         except ValidationError as error:
             raise ConfigError(_describe_error(plain, error)) from None
+        for name, component in settings.iter_components():
+            check_component(name, component, component.interface)
         for name, node in iter_mappings(plain):
-            if "_target_" in node:
-                check_component(name, node)
-            elif name.endswith(".asset"):
+            if name.endswith(".asset"):
                 check_parameters(name, node, Asset)
         settings._words = tuple(words)
         settings._list_cells = list_cells or (lambda: [settings])

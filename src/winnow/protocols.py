@@ -2,9 +2,11 @@
 without a base class.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from typing_extensions import get_protocol_members
 
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Hit, Passage, Question, Role
@@ -213,6 +215,11 @@ class PromptRenderer(Protocol):
         ...
 
 
+def list_missing_members(protocol: type, known: Collection[str]) -> list[str]:
+    """Return the members of a protocol, in order of their names, that are not among those known."""
+    return sorted(get_protocol_members(protocol) - set(known))
+
+
 Engines = Mapping[tuple[type, Role], Engine]
 """The engines of a run, keyed by kind of request and role."""
 
@@ -228,10 +235,7 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
 
     """
     known = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
-    missing = sorted(
-        name for name in vars(Engine) if not name.startswith("_") and name not in known
-    )
-    if missing:
+    if missing := list_missing_members(Engine, known):
         raise ConfigError(
             f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks "
             f"{', '.join(missing)}. See winnow.protocols.Engine; a member that is spelled "

@@ -5,7 +5,7 @@ spent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from winnow.errors import BudgetError, ConfigError
 from winnow.predictions import Price
@@ -101,3 +101,11 @@ class Spending:
             f"spent{cost}. Finished calls are in the ledger. To continue, raise "
             "reader.engine.budget and run the command again."
         )
+
+
+@runtime_checkable
+class PaidEngine(Protocol):
+    """An engine whose calls cost something."""
+
+    spending: Spending
+    """What the run has spent, which engines of one budget share."""

@@ -37,6 +37,9 @@ def list_citable(
 class CitationPrompts:
     """Prompts of reinforcement learning, on whose replies a metric of citations is the reward.
 
+    A reader that is trained on them, or on examples of a derived class, is evaluated by its
+    citations.
+
     Attributes:
         examples: Maximum number of prompts.
         max_words: Number of words to which passages are cut, as in `Cite`.
@@ -45,7 +48,6 @@ class CitationPrompts:
 
     revision: ClassVar[int] = 1
     new_tokens: ClassVar[tuple[str, ...]] = ()
-    cites: ClassVar[bool] = True
 
     examples: int = 10347
     max_words: int | None = None

@@ -12,7 +12,6 @@ from winnow.steps import Outcome
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.training.citing import CitationPrompts, list_citable
-from winnow.training.examples import ExampleMix
 from winnow.training.rollouts import build_sample
 
 RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
@@ -28,7 +27,6 @@ from its outcomes.
 
 def evaluate_answers(
     questions: RankedQuestions,
-    mix: ExampleMix,  # noqa: ARG001 (one interface)
     prompt: Prompt,
     decoding: Decoding,
     limit: int | None,

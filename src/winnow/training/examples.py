@@ -62,7 +62,6 @@ class Mix:
 
     revision: ClassVar[int] = 2
     new_tokens: ClassVar[tuple[str, ...]] = ()
-    cites: ClassVar[bool] = False
 
     answered: int = 250
     unknown: int = 50
@@ -94,8 +93,6 @@ class ExampleMix(Protocol):
 
     new_tokens: ClassVar[tuple[str, ...]]
     """Special tokens that the replies need and the tokenizer of the base model may lack."""
-    cites: ClassVar[bool]
-    """Whether replies cite passages, so that the trained reader is evaluated by its citations."""
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int

@@ -39,7 +39,6 @@ class ReflectionMix:
     """
 
     new_tokens: ClassVar[tuple[str, ...]] = TOKENS
-    cites: ClassVar[bool] = False
 
     relevant: int = 160
     irrelevant: int = 160
