@@ -114,7 +114,7 @@ def measure_reader(folder: Path, vllm: str) -> None:
     path = make_llama(folder / "llama")
     reader = LocalReader(path, "llama", device=DEVICE, batch_tokens=16384, batch_size=64)
     wide = LocalReader(path, "llama", device=DEVICE)
-    wide._lm = reader.lm
+    wide.batches._lm = reader.lm
     functions: dict[str, Callable[[Sequence[Any]], Any]] = {
         "plain generate, batches of 64 in file order": partial(generate_in_file_order, reader),
         "ours, batches of 64": serve_with_driver(reader),

@@ -33,8 +33,8 @@ from winnow.modeling.devices import resolve_dtype
 from winnow.modeling.loading import load_causal_lm
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties
 from winnow.modeling.openvino_export import convert_causal_lm
-from winnow.readers.batching import require_text_request
 from winnow.readers.local import LocalReader
+from winnow.readers.local_engine import require_text_request
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 
 

@@ -28,7 +28,7 @@ from winnow.identity.markers import get_input_file_settings
 from winnow.modeling.devices import pick_device
 from winnow.modeling.weights import count_weight_bytes
 from winnow.protocols import MODEL_ROLES, Engine
-from winnow.readers.batching import LocalEngine
+from winnow.readers.local_engine import LocalEngine
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.records import Role
 from winnow.reports.reported import load_paper_part

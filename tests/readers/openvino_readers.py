@@ -24,8 +24,8 @@ def open_reader(
 
 def get_runtime(reader: LocalReader) -> OpenVinoRuntime:
     """Return what OpenVINO runs for a reader."""
-    assert reader._openvino is not None
-    return reader._openvino
+    assert isinstance(reader.model_runtime, OpenVinoRuntime)
+    return reader.model_runtime
 
 
 def serve(reader: LocalReader, requests: Sequence[Request]) -> dict[Request, Result]:

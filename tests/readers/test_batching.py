@@ -1,50 +1,75 @@
-"""What local readers share: sizes, windows, groups of one batch."""
+"""Batches that PyTorch runs: which requests share one, in which order, and what is kept."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
-from winnow.errors import ConfigError, ModelError
-from winnow.readers.local import LocalReader
+from winnow.modeling.loading import LanguageModel
+from winnow.readers.batching import Batches
+from winnow.readers.runtime import TokenizedRequest
 from winnow.records import Decoding
-from winnow.requests import Generate, Likelihood, Message, Search
-from winnow.testing import make_tiny_causal_lm
+from winnow.requests import Generate, Generation, Likelihood, Message, Score, Usage
+
+MESSAGES = (Message("user", "a"),)
 
 
-def test_a_batch_holds_requests_that_can_share_one(tmp_path: Path) -> None:
-    """Same reply length; likelihoods by themselves; the longest prompt decides which group goes
-    first.
-    """
-    reader = LocalReader(
-        str(make_tiny_causal_lm(tmp_path, ["a b c"])), "t", "float32", batch_size=8
-    )
-    short, long = (Message("user", "a " * n) for n in (3, 30))
-    reader.submit(
-        [
-            Generate((short,), Decoding(2)),
-            Likelihood((short,), "b"),
-            Generate((long,), Decoding(4)),
-        ]
-    )
-    reader.submit([Generate((short,), Decoding(4))])
-    batches = []
-    while batch := reader.collect(5.0):
-        batches.append([type(q).__name__ for q, _ in batch])
-    assert batches == [["Generate", "Generate"], ["Likelihood"], ["Generate"]]
+def _load() -> LanguageModel:
+    pytest.fail("No batch needs the weights here.")
 
 
-def test_likelihoods_have_a_window_too(tmp_path: Path) -> None:
-    """Prompt and continuation together."""
-    reader = LocalReader(
-        str(make_tiny_causal_lm(tmp_path, ["a b c"], context_length=100)), "t", "float32"
-    )
-    assert reader.fits(Likelihood((Message("user", "a"),), "b"))
-    assert not reader.fits(Likelihood((Message("user", "a"),), "x y z " * 60))
+def _generate(batch: Sequence[TokenizedRequest]) -> list[Generation]:
+    return [Generation("", usage=Usage(item.length, len(batch))) for item in batch]
 
 
-def test_what_no_reader_serves_and_what_cannot_work(tmp_path: Path) -> None:
-    """Searches; folders without a model, before anything is loaded."""
-    with pytest.raises(ConfigError, match="serves Generate and Likelihood"):
-        LocalReader("x", "t").submit([Search("q", 1)])
-    with pytest.raises(ModelError, match=r"no config\.json"):
-        LocalReader(str(tmp_path), "t").check()
+def _score(batch: Sequence[TokenizedRequest]) -> list[Score]:
+    return [Score(-1.0, Usage(item.length)) for item in batch]
+
+
+def _open(max_tokens: int = 100, max_rows: int = 3) -> Batches:
+    return Batches(_load, _generate, _score, max_tokens, max_rows)
+
+
+def _item(length: int, request: Generate | Likelihood) -> TokenizedRequest:
+    return TokenizedRequest(request, range(length))
+
+
+def _collect(batches: Batches) -> list[list[int]]:
+    """The lengths of the items of each batch."""
+    lengths = []
+    while results := batches.collect():
+        lengths.append([result.usage.tokens_in for _, result in results])
+    return lengths
+
+
+def test_the_longest_items_come_first() -> None:
+    """As many as rows and padded tokens allow; one item is always run."""
+    batches = _open(max_tokens=40)
+    for length in (5, 20, 30, 6, 7, 70):
+        batches.add(_item(length, Generate(MESSAGES, Decoding(4))))
+    assert _collect(batches) == [[70], [30], [7, 20], [5, 6]]
+    assert _collect(batches) == []
+
+
+def test_a_batch_has_requests_of_one_kind() -> None:
+    """Replies of equal length, likelihoods by themselves."""
+    batches = _open()
+    for length, request in (
+        (3, Generate(MESSAGES, Decoding(2))),
+        (5, Likelihood(MESSAGES, "b")),
+        (9, Generate(MESSAGES, Decoding(4))),
+        (4, Generate(MESSAGES, Decoding(2))),
+        (8, Likelihood(MESSAGES, "c")),
+    ):
+        batches.add(_item(length, request))
+    assert _collect(batches) == [[9], [5, 8], [3, 4]]
+
+
+def test_closing_drops_what_waits() -> None:
+    """And PyTorch adds nothing to an identity."""
+    batches = _open()
+    batches.add(_item(3, Generate(MESSAGES, Decoding(2))))
+    batches.close()
+    assert _collect(batches) == []
+    assert (batches.identity, batches.reuses_prefixes) == ("", False)
+    assert batches.software.startswith("torch 2")
+    assert batches.explain_refusal(Likelihood(MESSAGES, "a", per_token=True)) is None

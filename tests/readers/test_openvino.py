@@ -20,9 +20,9 @@ from tests.readers.test_openvino_conversions import raise_error
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling import openvino_export
 from winnow.readers import openvino
-from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino import ContinuousBatch
+from winnow.readers.runtime import TokenizedRequest
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.testing import make_tiny_causal_lm

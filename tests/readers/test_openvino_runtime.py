@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.readers.openvino_readers import CONTINUATIONS, TEXTS, get_runtime, open_reader, prompts
-from winnow.readers.openvino_runtime import explain_refusal
+from winnow.readers.openvino_runtime import OpenVinoRuntime
 from winnow.records import Decoding
 from winnow.requests import Generate, Likelihood, Message
 from winnow.testing import make_tiny_causal_lm
@@ -28,10 +28,21 @@ MESSAGES = (Message("user", TEXTS[0]),)
 )
 def test_what_it_does_not_serve(request_: Generate | Likelihood, reason: str | None) -> None:
     """Log-probabilities that OpenVINO GenAI does not have, each with its reason."""
+    runtime = OpenVinoRuntime("lm", Path("converted"), "full", "float32", 1, 8, 64, None)
+    refusal = runtime.explain_refusal(request_)
     if reason is None:
-        assert explain_refusal(request_) is None
+        assert refusal is None
     else:
-        assert f"log-probabilities {reason}. Use runtime=torch." in str(explain_refusal(request_))
+        assert f"log-probabilities {reason}. Use runtime=torch." in str(refusal)
+
+
+def test_it_is_named_with_the_precision_of_its_weights() -> None:
+    """Full ones have no word of their own."""
+    identities = [
+        OpenVinoRuntime("lm", Path("converted"), weights, "float32", 1, 8, 64, None).identity
+        for weights in ("full", "int8")
+    ]
+    assert identities == ["/openvino-2", "/openvino-2/int8"]
 
 
 def test_generations_and_likelihoods_are_both_collected(tmp_path: Path) -> None:

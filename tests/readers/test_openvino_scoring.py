@@ -14,10 +14,10 @@ from tests.readers.openvino_readers import get_runtime
 from winnow.errors import ModelError
 from winnow.modeling.openvino_conversions import MODEL_FILE
 from winnow.modeling.openvino_export import convert_causal_lm
-from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
 from winnow.readers.prefix_blocks import BlockPool
+from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Likelihood, Message, Request, Score
 from winnow.testing import make_tiny_causal_lm
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.readers import openvino_scoring, prefix_blocks
-from winnow.readers.batching import TokenizedRequest
 from winnow.readers.openvino import ContinuousBatch
 from winnow.readers.openvino_scoring import ContinuationScorer
 from winnow.readers.prefix_blocks import BlockPool, BlockRecord, has_nested, list_blocks
+from winnow.readers.runtime import TokenizedRequest
 from winnow.records import Decoding
 from winnow.requests import Generate, Likelihood
 

@@ -1,132 +1,51 @@
-"""Base class of readers that run a model on this machine, in batches of requests of
-similar length.
-"""
+"""Batches of requests of similar length, which PyTorch runs."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import insort
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated, Any, ClassVar
 
-from winnow.errors import ConfigError
-from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.devices import resolve_device_type, resolve_dtype
-from winnow.modeling.generation_settings import describe_generation
-from winnow.modeling.loading import (
-    LanguageModel,
-    check_model,
-    compute_weights_digest,
-    keep_freed_memory,
-)
+from winnow.modeling.loading import LanguageModel, keep_freed_memory
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.text_interface import TextInterface
+from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Request, Result, Score
-
-_TOKENS_PER_MESSAGE = 64
-"""An upper bound on the number of tokens that a chat template adds to a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizedRequest:
-    """A tokenized request.
-
-    Attributes:
-        request: Original request.
-        ids: Token ids of the prompt.
-        target: Token ids of the continuation of a Likelihood request; empty for a Generate request.
-
-    """
-
-    request: Generate | Likelihood
-    ids: Sequence[int]
-    target: Sequence[int] = ()
-
-    @property
-    def length(self) -> int:
-        """Return the total number of tokens of prompt and continuation."""
-        return len(self.ids) + len(self.target)
 
 
 @dataclass
-class LocalEngine(ABC):
-    """Base class of engines that run a model on this machine. Subclasses load the model, tokenize,
-    generate and score.
+class Batches:
+    """A runtime that runs one batch at a time, with the weights in this process.
 
     Args:
-        path: Safetensors folder, hub name or (causal models only) GGUF file.
-        name: Name of the model in the ledger and in reports.
-        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). In
-            bfloat16, a result may depend on the other requests of its batch.
-        device: "auto", "cpu" or "cuda".
-        quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
-        context_length: Maximum number of tokens of prompt and reply together; None means the
-            model's own limit.
-        batch_tokens: Maximum number of padded prompt tokens per batch; None for the number
-            in `default_batches`. It is lowered if a GPU has too little memory.
-        batch_size: Maximum number of prompts per batch; None for the number in `default_batches`.
-        capacity: Maximum number of requests in the queue.
-        deterministic: Whether to run every prompt in a batch of its own and without a shared
-            prefix. This is slower, but a reply then depends only on its request. Otherwise,
-            rounding in bfloat16 may change a reply when other requests share its batch
-            (docs/rules.md reports how often).
+        load: Function that loads the model and its tokenizer, on first use.
+        generate: Function that generates a reply to each item of a batch. Their max_new_tokens,
+            (top_)logprobs, stop and token_logprobs are equal.
+        score: Function that computes log P(continuation | prompt) for each item, in nats.
+        max_tokens: Maximum number of padded prompt tokens per batch. It is lowered if a GPU has too
+            little memory.
+        max_rows: Maximum number of prompts per batch.
 
     """
 
-    default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "cpu": (4096, 16),
-        "cuda": (65536, 256),
-    }
-    """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches
-    keep a GPU busy.
-    """
-
-    path: Annotated[str, ModelName]
-    name: str
-    dtype: str = "auto"
-    device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
-    quantize: str = "none"
-    context_length: int | None = None
-    batch_tokens: Annotated[
-        int | None,
-        SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
-    ] = None
-    batch_size: Annotated[
-        int | None,
-        SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
-    ] = None
-    capacity: Annotated[int, SpeedOnly("the length of the queue does not affect replies")] = 256
-    deterministic: bool = False
+    load: Callable[[], LanguageModel]
+    generate: Callable[[Sequence[TokenizedRequest]], list[Generation]]
+    score: Callable[[Sequence[TokenizedRequest]], list[Score]]
+    max_tokens: int
+    max_rows: int
     _lm: LanguageModel | None = field(default=None, repr=False)
-    _identity: str = field(default="", repr=False)
-    _pending: dict[Hashable, list[TokenizedRequest]] = field(default_factory=dict, repr=False)
+    _groups: dict[Hashable, list[TokenizedRequest]] = field(default_factory=dict, repr=False)
     """Queued requests, sorted by length, in one list for each group that can share a batch."""
 
-    def __post_init__(self) -> None:
-        """Raise ConfigError if a batch or queue size is below 1, or if `quantize` is unknown."""
-        if any(
-            size is not None and size < 1
-            for size in (self.batch_tokens, self.batch_size, self.capacity)
-        ):
-            raise ConfigError(
-                "reader.engine: batch_tokens, batch_size and capacity start at 1; received "
-                f"{self.batch_tokens}, {self.batch_size} and {self.capacity}."
-            )
-        if self.quantize not in ("none", "4bit"):
-            raise ConfigError(
-                f"reader.engine.quantize must be none or 4bit; received {self.quantize!r}."
-            )
-
-    @classmethod
-    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(
-            str(settings.get("dtype", "auto")), str(settings.get("device", "auto"))
-        )
-        return {**settings, "dtype": dtype}
+    @property
+    def lm(self) -> LanguageModel:
+        """Return the model with its tokenizer."""
+        if self._lm is None:
+            keep_freed_memory()
+            self._lm = self.load()
+        return self._lm
 
     @property
     def software(self) -> str:
@@ -134,9 +53,9 @@ class LocalEngine(ABC):
         return f"torch {version('torch')}"
 
     @property
-    def remote(self) -> bool:
-        """Return False, because the model runs in this process."""
-        return False
+    def identity(self) -> str:
+        """Return "", because PyTorch is what an identity means without a runtime."""
+        return ""
 
     @property
     def reuses_prefixes(self) -> bool:
@@ -144,135 +63,41 @@ class LocalEngine(ABC):
         return False
 
     @property
-    def serves(self) -> tuple[type[Request], ...]:
-        """Return the kinds of requests that a local model serves."""
-        return (Generate, Likelihood)
-
-    @property
-    def identity(self) -> str:
-        """Return the name, the digest of the weights, the precision, "deterministic", and what else
-        the replies depend on: a shorter context drops passages from prompts.
-        """
-        if not self._identity:
-            dtype = resolve_dtype(self.dtype, self.device)
-            precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
-            suffix = "/deterministic" if self.deterministic else ""
-            suffix += f"/context {self.context_length}" if self.context_length else ""
-            replies = describe_generation(self.path)
-            self._identity = (
-                f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}{replies}"
-            )
-        return self._identity
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Return the model with its tokenizer. The model is loaded on first use."""
-        if self._lm is None:
-            keep_freed_memory()
-            self._lm = self.load()
-        return self._lm
-
-    @property
     def text(self) -> TextInterface:
         """Return the tokenizer and the limits of the model."""
         return self.lm.text
-
-    @cached_property
-    def batch_limits(self) -> tuple[int, int]:
-        """Return the maximum numbers of padded prompt tokens and of prompts per batch."""
-        tokens, rows = self.default_batches.get(
-            resolve_device_type(self.device), self.default_batches["cpu"]
-        )
-        return self.batch_tokens or tokens, self.batch_size or rows
 
     @cached_property
     def _budget(self) -> MemoryBudget:
         """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
         suffice.
         """
-        return MemoryBudget(self.batch_limits[0], "reader.engine.batch_tokens")
+        return MemoryBudget(self.max_tokens, "reader.engine.batch_tokens")
 
-    @property
-    def token_limit(self) -> int:
-        """Return the maximum number of tokens of prompt and reply together."""
-        return self.context_length or self.text.context_length
-
-    def explain_refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served, or None: only models with a chat template can be
-        shown tools.
-        """
-        if isinstance(request, Generate) and request.tools:
-            return (
-                "the model has no chat template that shows tools. Use a chat model (reader=folder) "
-                "or a server."
-            )
+    def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (one interface)
+        """Return None."""
         return None
 
-    def check(self) -> None:
-        """Raise ModelError, without loading the model, if it has no tokenizer, no config or no
-        weights in a safe format.
+    def add(self, item: TokenizedRequest) -> None:
+        """Queue a request in the group of those that can share a batch, which is sorted by
+        length.
         """
-        check_model(self.path)
+        group = self._groups.setdefault(_build_batch_key(item.request), [])
+        insort(group, item, key=lambda queued: queued.length)
 
-    def close(self) -> None:
-        """Release the model weights, and drop the requests that are not finished."""
-        self._lm = None
-        self._pending.clear()
-
-    def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length. Short prompts are accepted
-        without tokenizing them.
-        """
-        text_request = require_text_request(request)
-        messages = text_request.messages
-        if isinstance(text_request, Generate):
-            max_reply_tokens = text_request.decoding.max_new_tokens
-        else:
-            max_reply_tokens = len(text_request.continuation.encode()) + 1
-        prompt_bytes = sum(
-            len(message.content.encode()) for message in messages
-        )  # a token has at least one byte
-        max_prompt_tokens = prompt_bytes + _TOKENS_PER_MESSAGE * len(messages)
-        names_tools = isinstance(text_request, Generate) and (
-            text_request.tools or any(one.tool_calls for one in messages)
-        )
-        if not names_tools and max_prompt_tokens + max_reply_tokens < self.token_limit:
-            return True
-        item = self.encode(text_request)  # includes the continuation of a Likelihood
-        tokens_to_generate = max_reply_tokens if isinstance(text_request, Generate) else 0
-        return item.length + tokens_to_generate <= self.token_limit
-
-    def count_tokens(self, request: Request) -> int:
-        """Return the length of the prompt in tokens, including the chat template."""
-        return len(self.encode(require_text_request(request)).ids)
-
-    def submit(self, requests: Sequence[Request]) -> None:
-        """Tokenize and queue requests. Requests that can share a batch form a group, which is
-        sorted by length.
-        """
-        for request in requests:
-            text_request = require_text_request(request)
-            item = self.encode(text_request)
-            group = self._pending.setdefault(_build_batch_key(text_request), [])
-            insort(group, item, key=lambda queued: queued.length)
-
-    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
+    def collect(self) -> Sequence[tuple[Request, Result]]:
         """Run one batch, which contains the longest queued request and the next shorter ones of its
         group.
         """
-        if not self._pending:
+        if not self._groups:
             return []
-        batch_key = max(self._pending, key=lambda group_key: self._pending[group_key][-1].length)
-        items = self._pending[batch_key]
-        longest_length = max(1, items[-1].length)
-        row_count = (
-            1
-            if self.deterministic
-            else min(self.batch_limits[1], max(1, self._budget.tokens // longest_length))
-        )
-        batch, self._pending[batch_key] = items[-row_count:], items[:-row_count]
-        if not self._pending[batch_key]:
-            del self._pending[batch_key]
+        key = max(self._groups, key=lambda one: self._groups[one][-1].length)
+        items = self._groups[key]
+        longest = max(1, items[-1].length)
+        rows = min(self.max_rows, max(1, self._budget.tokens // longest))
+        batch, self._groups[key] = items[-rows:], items[:-rows]
+        if not self._groups[key]:
+            del self._groups[key]
         is_generation = isinstance(batch[0].request, Generate)
 
         def compute(part: Sequence[TokenizedRequest]) -> Sequence[Result]:
@@ -285,43 +110,10 @@ class LocalEngine(ABC):
             for item, result in zip(part, results, strict=True)
         ]
 
-    def tokenize_target(self, request: Likelihood) -> list[int]:
-        """Tokenize the continuation of a request. Append the end token if the request
-        includes it.
-        """
-        tokenizer = self.text.tokenizer
-        ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
-        return [*ids, int(tokenizer.eos_token_id)] if request.include_eos else ids
-
-    @abstractmethod
-    def load(self) -> LanguageModel:
-        """Load the model and its tokenizer."""
-
-    @abstractmethod
-    def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
-        """Tokenize the prompt of a request and, for a Likelihood, its continuation."""
-
-    @abstractmethod
-    def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
-        """Generate a reply to each item. Their max_new_tokens, (top_)logprobs, stop and
-        token_logprobs are equal.
-        """
-
-    @abstractmethod
-    def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
-        """Compute log P(continuation | prompt) for each item, in nats."""
-
-
-def require_text_request(request: Request) -> Generate | Likelihood:
-    """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError
-    otherwise.
-    """
-    if not isinstance(request, Generate | Likelihood):
-        raise ConfigError(
-            "A local reader serves Generate and Likelihood requests; received "
-            f"{type(request).__name__}."
-        )
-    return request
+    def close(self) -> None:
+        """Release the weights, and drop the requests that are not finished."""
+        self._lm = None
+        self._groups.clear()
 
 
 def _build_batch_key(request: Generate | Likelihood) -> Hashable:

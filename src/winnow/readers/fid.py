@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.readers.batching import TokenizedRequest
+from winnow.readers.runtime import TokenizedRequest
 from winnow.readers.seq2seq import Seq2SeqReader
 from winnow.requests import FusedGenerate, Generate, Generation, Likelihood, Request, Score, Usage
 

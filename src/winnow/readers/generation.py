@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from winnow.modeling.loading import LanguageModel
-    from winnow.readers.batching import TokenizedRequest
+    from winnow.readers.runtime import TokenizedRequest
 
 
 _VOCABULARY_HINT = (

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -24,22 +23,19 @@ from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.modeling.devices import resolve_dtype, resolve_runtime
 from winnow.modeling.loading import LanguageModel, load_causal_lm
-from winnow.modeling.text_interface import TextInterface
 from winnow.modeling.tool_calls import encode_tools, parse_tool_calls
-from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
-from winnow.readers.openvino_runtime import OpenVinoRuntime, explain_refusal
+from winnow.readers.local_engine import LocalEngine
+from winnow.readers.openvino_runtime import OPENVINO, OpenVinoRuntime
+from winnow.readers.runtime import Runtime, TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.text.final import find_open_reasoning
 
 WEIGHTS = ("full", "int8")
-_OPENVINO = "openvino-2"
-"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the
-first let prompts run together of which one was the beginning of another."""
-_CONDITIONAL = f"{_OPENVINO}_or_torch"
+_CONDITIONAL = f"{OPENVINO}_or_torch"
 """What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not
 run.
 """
-_RESOLVED = (_OPENVINO, _CONDITIONAL, "openvino_or_torch")
+_RESOLVED = (OPENVINO, _CONDITIONAL, "openvino_or_torch")
 """Runtimes in the keys of artifacts, also of earlier versions."""
 _RESERVED_OPTIONS = frozenset(
     {"add_generation_prompt", "continue_final_message", "messages", "tokenize", "tools"}
@@ -133,7 +129,7 @@ class LocalReader(LocalEngine):
             return {**settings, "runtime": runtime}  # the key of an artifact from another machine
         resolved = resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")
         if resolved == "openvino":
-            resolved = _CONDITIONAL if runtime == "auto" else _OPENVINO
+            resolved = _CONDITIONAL if runtime == "auto" else OPENVINO
         return {**settings, "runtime": resolved}
 
     @property
@@ -146,11 +142,7 @@ class LocalReader(LocalEngine):
             if self.template_options
             else ""
         )
-        if not self._uses_openvino:
-            return super().identity + options
-        return f"{super().identity}{options}/{_OPENVINO}" + (
-            "" if self.weights == "full" else f"/{self.weights}"
-        )
+        return f"{super().identity}{options}{self.model_runtime.identity}"
 
     @cached_property
     def _uses_openvino(self) -> bool:
@@ -174,31 +166,11 @@ class LocalReader(LocalEngine):
             )
         return uses_openvino and reason is None
 
-    @property
-    def software(self) -> str:
-        """Return the library that generates, and its version."""
-        return (
-            f"openvino-genai {version('openvino-genai')}"
-            if self._uses_openvino
-            else super().software
-        )
-
-    @property
-    def reuses_prefixes(self) -> bool:
-        """Return whether the beginning that prompts share is read once if they follow each other,
-        as OpenVINO GenAI does.
-        """
-        return self._uses_openvino
-
-    def load(self) -> LanguageModel:
-        """Load the model and its tokenizer, which pads on the left."""
-        return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
-
     @cached_property
-    def _openvino(self) -> OpenVinoRuntime | None:
-        """What OpenVINO runs, or None if PyTorch runs the model."""
+    def model_runtime(self) -> Runtime:
+        """What runs the model."""
         if not self._uses_openvino:
-            return None
+            return self.batches
         return OpenVinoRuntime(
             self.path,
             Path(self.converted),
@@ -210,27 +182,20 @@ class LocalReader(LocalEngine):
             self.context_length,
         )
 
-    @property
-    def text(self) -> TextInterface:
-        """Return the tokenizer and the limits of the model."""
-        return super().text if self._openvino is None else self._openvino.text
+    def load(self) -> LanguageModel:
+        """Load the model and its tokenizer, which pads on the left."""
+        return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why OpenVINO does not serve a request, or None if it does."""
-        return explain_refusal(request) if self._uses_openvino else None
-
-    def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests, or add them to those that OpenVINO runs."""
-        if self._openvino is None:
-            super().submit(requests)
-            return
-        for request in requests:
-            self._openvino.add(self.encode(require_text_request(request)))
+        """Return why the runtime does not serve a request, or None if it does."""
+        return self.model_runtime.explain_refusal(request)
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
-        """Run one batch, or OpenVINO until at least one request is finished."""
-        results = super().collect(timeout) if self._openvino is None else self._openvino.collect()
-        return [(request, self._complete(request, result)) for request, result in results]
+        """Return the finished requests, with what a chat template adds to their replies."""
+        return [
+            (request, self._complete(request, result))
+            for request, result in super().collect(timeout)
+        ]
 
     @cached_property
     def _beginning(self) -> str:
@@ -260,12 +225,6 @@ class LocalReader(LocalEngine):
             if request.tools
             else result
         )
-
-    def close(self) -> None:
-        """Release the model weights, and drop the requests that are not finished."""
-        super().close()
-        if self._openvino is not None:
-            self._openvino.close()
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Render the messages with the model's chat template, and tokenize the resulting text."""

@@ -29,8 +29,8 @@ from winnow.modeling.openvino import (
     check_precision,
     disable_telemetry,
 )
-from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
+from winnow.readers.runtime import TokenizedRequest
 from winnow.readers.stops import end_reply
 from winnow.requests import Generate, Generation, Request, Result, Usage
 

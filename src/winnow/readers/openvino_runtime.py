@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from winnow.modeling.loading import load_text_interface
 from winnow.modeling.openvino_conversions import find_converted
 from winnow.modeling.text_interface import TextInterface
-from winnow.readers.batching import TokenizedRequest
+from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Generate, Likelihood, Request, Result, Score, Usage
 
 if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
     from winnow.readers.openvino_scoring import ContinuationScorer
+
+OPENVINO = "openvino-2"
+"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the
+first let prompts run together of which one was the beginning of another."""
 
 
 @dataclass
@@ -49,6 +54,23 @@ class OpenVinoRuntime:
     scorer: ContinuationScorer | None = field(default=None, repr=False)
     """The graph that computes likelihoods."""
 
+    @property
+    def software(self) -> str:
+        """Return OpenVINO GenAI and its version."""
+        return f"openvino-genai {version('openvino-genai')}"
+
+    @property
+    def identity(self) -> str:
+        """Return the name of OpenVINO in identities, and the precision of the weights unless it is
+        "full".
+        """
+        return f"/{OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """Return True."""
+        return True
+
     @cached_property
     def text(self) -> TextInterface:
         """The tokenizer and the limits of the model, which are stored with a converted one."""
@@ -58,6 +80,23 @@ class OpenVinoRuntime:
     def _conversion(self) -> tuple[str, Path, str, str]:
         """What a conversion depends on."""
         return self.path, self.converted, self.weights, self.dtype
+
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return why OpenVINO does not serve a request, or None if it does."""
+        missing = ""
+        if isinstance(request, Likelihood) and request.per_token:
+            missing = "no log-probabilities of the tokens of a text"
+        elif isinstance(request, Generate):
+            decoding = request.decoding
+            if decoding.top_logprobs:
+                missing = "no log-probabilities of other tokens"
+            elif request.token_logprobs:
+                missing = "no log-probabilities of named tokens"
+            elif decoding.logprobs and decoding.temperature > 0:
+                missing = "log-probabilities of greedy replies only"
+        return (
+            f"reader.engine.runtime=openvino has {missing}. Use runtime=torch." if missing else None
+        )
 
     def add(self, item: TokenizedRequest) -> None:
         """Add a request to the generations or likelihoods that run."""
@@ -114,19 +153,3 @@ class OpenVinoRuntime:
         from winnow.modeling.openvino_export import convert_causal_lm
 
         return convert_causal_lm(*self._conversion)
-
-
-def explain_refusal(request: Request) -> str | None:
-    """Return why OpenVINO does not serve a request, or None if it does."""
-    missing = ""
-    if isinstance(request, Likelihood) and request.per_token:
-        missing = "no log-probabilities of the tokens of a text"
-    elif isinstance(request, Generate):
-        decoding = request.decoding
-        if decoding.top_logprobs:
-            missing = "no log-probabilities of other tokens"
-        elif request.token_logprobs:
-            missing = "no log-probabilities of named tokens"
-        elif decoding.logprobs and decoding.temperature > 0:
-            missing = "log-probabilities of greedy replies only"
-    return f"reader.engine.runtime=openvino has {missing}. Use runtime=torch." if missing else None

@@ -29,8 +29,8 @@ from winnow.modeling.openvino import (
     disable_telemetry,
 )
 from winnow.modeling.openvino_conversions import MODEL_FILE
-from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockKey, BlockPool
+from winnow.readers.runtime import TokenizedRequest
 
 if TYPE_CHECKING:
     import openvino

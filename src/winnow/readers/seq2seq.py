@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
-from winnow.readers.batching import LocalEngine, TokenizedRequest
+from winnow.readers.local_engine import LocalEngine
+from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Score
 
 
