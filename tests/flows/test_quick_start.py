@@ -28,7 +28,7 @@ from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message
-from winnow.strategies.replies import is_unknown
+from winnow.strategies.unknown import is_unknown
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -15,7 +15,8 @@ from winnow.readers.openai_errors import RetryableError
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message
-from winnow.strategies.replies import extract_answer, extract_reasoned_answer, is_unknown
+from winnow.strategies.unknown import is_unknown
+from winnow.text.answers import extract_answer, extract_reasoned_answer
 
 CASES = int(os.environ.get("WINNOW_FUZZ", "2000"))
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1")

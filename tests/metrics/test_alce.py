@@ -104,3 +104,15 @@ def test_claims_are_entailed_by_the_answer() -> None:
         with pytest.raises(StopIteration) as end:
             next(ClaimRecall("m", "m").plan(one))
         assert end.value.value == value
+
+
+def test_all_lines_of_a_reply_are_read() -> None:
+    """Of which the prediction has the first one, without emphasis and citations."""
+    reply = "**New York** is one [1].\n\nAnother, the answer: it was in 1848 [1]."
+    made = make_sample("New York is one.", reply=reply)
+    question = Question("q", "?", ("x",), meta=json.dumps({"qa_pairs": PAIRS}))
+    assert ShortAnswerRecall("m", "m").score(Sample(question, made.prediction)) == 1.0
+    made = make_sample("Emma,", reply="Emma,\nDune [2],\nKim.")
+    question = Question("q", "?", ("x",), meta=json.dumps({"answers": ANSWERS}))
+    listed = AnswerList("m", "m", of="precision").score(Sample(question, made.prediction))
+    assert listed == 2 / 3

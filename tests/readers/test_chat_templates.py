@@ -10,8 +10,8 @@ from winnow.errors import ConfigError
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message
-from winnow.strategies.replies import extract_answer
 from winnow.testing import make_tiny_causal_lm
+from winnow.text.answers import extract_answer
 
 
 def test_options_of_the_chat_template(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.strategies.replies import is_unknown
+from winnow.strategies.unknown import is_unknown
 
 
 @pytest.mark.parametrize(

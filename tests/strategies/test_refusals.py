@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from winnow.strategies.refusals import is_refusal
-from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.unknown import is_unknown
+from winnow.text.answers import extract_answer
 
 DATA = Path(__file__).parents[1] / "data" / "replies.jsonl"
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from winnow.metrics.intervals import compute_mean_interval
-from winnow.strategies.replies import extract_answer
+from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text, has_control_tokens
 
 ROWS = [

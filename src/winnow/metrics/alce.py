@@ -37,7 +37,7 @@ class ShortAnswerRecall(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     hit: bool = False
 
@@ -46,7 +46,7 @@ class ShortAnswerRecall(MeanMetric):
         pairs = _read_list(sample, "qa_pairs")
         if not pairs:
             return None
-        text = _normalize_answer(sample)
+        text = "" if sample.prediction.unknown else normalize(_read_answer(sample))
         spellings = [
             [spelling for one in pair["short_answers"] if (spelling := normalize(one))]
             for pair in pairs
@@ -70,7 +70,7 @@ class AnswerList(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: ListMeasure = "f1"
     dialect: Literal["strict", "alce"] = "strict"
@@ -88,11 +88,7 @@ class AnswerList(MeanMetric):
         answers = [{normalize(name) for name in names} for names in _read_list(sample, "answers")]
         if not answers:
             return None
-        text = (
-            ""
-            if sample.prediction.unknown
-            else remove_citations(sample.prediction.answer).strip().rstrip(".").rstrip(",")
-        )
+        text = "" if sample.prediction.unknown else _read_answer(sample).rstrip(".").rstrip(",")
         listed = [name for part in text.split(",") if (name := normalize(part))]
         if self.of == "precision" and not listed:
             return None if self.dialect == "strict" else 0.0
@@ -117,14 +113,14 @@ class ClaimRecall(JudgedMetric):
     """
 
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request whether the answer entails each claim."""
         claims = [str(claim) for claim in _read_list(sample, "claims")]
         if not claims:
             return None
-        premise = remove_citations(sample.prediction.answer).strip()
+        premise = _read_answer(sample)
         if sample.prediction.unknown or not premise:
             return 0.0
         scores: Sequence[Score] = yield [Estimate(claim, premise, role="nli") for claim in claims]
@@ -138,7 +134,6 @@ def _read_list(sample: Sample, name: str) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _normalize_answer(sample: Sample) -> str:
-    return (
-        "" if sample.prediction.unknown else normalize(remove_citations(sample.prediction.answer))
-    )
+def _read_answer(sample: Sample) -> str:
+    """Return the whole answer without its citations."""
+    return remove_citations(sample.whole_answer).strip()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.final import extract_final_text
@@ -75,7 +74,7 @@ class AnswerRelevancy(JudgedMetric):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     encoder: QueryEncoder | None = None
     questions: Annotated[int, Ge(1)] = 3
@@ -97,9 +96,7 @@ class AnswerRelevancy(JudgedMetric):
         """Request the questions, and return the mean similarity."""
         if self.dialect == "strict" and sample.prediction.unknown:
             return 0.0
-        prompt = (
-            Message("user", self.template.format(answer=get_whole_answer(sample.prediction))),
-        )
+        prompt = (Message("user", self.template.format(answer=sample.whole_answer)),)
         decoding = Decoding(max_new_tokens=self.max_new_tokens, temperature=self.temperature)
         number = self.questions if self.temperature else 1  # greedy replies are all equal
         replies = yield [

@@ -27,6 +27,7 @@ from winnow.metrics.intervals import (
 from winnow.predictions import Prediction, Price
 from winnow.records import Context, Question, Role
 from winnow.requests import Plan
+from winnow.text.answers import extract_whole_answer
 
 Input = Literal["prediction", "placed", "shown", "ranking"]
 """Field of `Sample` that a metric or breakdown may need besides the question."""
@@ -157,6 +158,11 @@ class Sample:
     prices: Mapping[Role, Price] = field(default_factory=dict)
     ranking: Sequence[Context] = ()
     shown: Shown | None = None
+
+    @property
+    def whole_answer(self) -> str:
+        """Return the whole text of a longer answer, of which the prediction has the first line."""
+        return extract_whole_answer(self.prediction.reply, self.prediction.answer)
 
 
 @dataclass(frozen=True)

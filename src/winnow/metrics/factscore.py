@@ -16,7 +16,6 @@ from winnow.errors import ConfigError, InputError, check_fields
 from winnow.identity.markers import InputFile
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.predictions import Prediction
 from winnow.records import Decoding, Passage, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.abbreviations import NOT_AN_END
@@ -90,11 +89,7 @@ class FactScore(JudgedMetric):
         """Request the facts of each sentence, then a decision on each, and return the score or the
         number of facts.
         """
-        sentences = (
-            []
-            if sample.prediction.unknown
-            else split_sentences(get_whole_answer(sample.prediction))
-        )
+        sentences = [] if sample.prediction.unknown else split_sentences(sample.whole_answer)
         if not sentences:
             return None
         topic = "" if self.of == "facts" else _find_topic(sample.question)
@@ -174,14 +169,6 @@ def _find_topic(question: Question) -> str:
 def _format_passages(passages: Sequence[Passage]) -> str:
     """Format passages for the prompt of a decision."""
     return "\n\n".join(f"Title: {passage.title}\nText: {passage.text}" for passage in passages)
-
-
-def get_whole_answer(prediction: Prediction) -> str:
-    """Return the reply without its reasoning if the answer is its beginning, such as its first
-    line, or else the answer.
-    """
-    reply = extract_final_text(prediction.reply).strip()
-    return reply if reply.startswith(prediction.answer.strip()) else prediction.answer
 
 
 def compute_score(supported: Sequence[bool], gamma: int) -> float:

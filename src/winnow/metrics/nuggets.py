@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, get_args
 from winnow.errors import ConfigError, InputError, check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.claim_checks import format_numbered, read_numbered_words
-from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message, Plan
 
@@ -62,7 +61,7 @@ class Nuggets(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: Measure = "vital_strict"
     dialect: Literal["strict", "nuggetizer"] = "strict"
@@ -99,7 +98,7 @@ class Nuggets(JudgedMetric):
         return self._compute([_read_importance(sample, nugget) for nugget in nuggets], labels)
 
     def _ask(self, sample: Sample, texts: Sequence[str]) -> Generate:
-        answer = get_whole_answer(sample.prediction)
+        answer = sample.whole_answer
         prompt = self.template.format(
             question=sample.question.text, answer=answer, nuggets=format_numbered(texts)
         )

@@ -16,7 +16,6 @@ from winnow.metrics.claim_checks import (
     read_claims,
     read_verdicts,
 )
-from winnow.metrics.factscore import get_whole_answer
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.text.verdicts import read_yes_or_no
@@ -62,7 +61,7 @@ class Ragas(ClaimMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: Measure = "faithfulness"
     dialect: Literal["strict", "ragas"] = "strict"
@@ -90,7 +89,7 @@ class Ragas(ClaimMetric):
         if self.of == "faithfulness":
             if self.dialect == "strict" and prediction.unknown:
                 return None
-            return (yield from self._check(question.text, get_whole_answer(prediction), passages))
+            return (yield from self._check(question.text, sample.whole_answer, passages))
         if not question.answers:
             return None
         if self.of == "context_recall":

@@ -19,7 +19,6 @@ from winnow.metrics.claim_checks import (
     read_claims,
     read_verdicts,
 )
-from winnow.metrics.factscore import get_whole_answer
 from winnow.requests import Generation, Plan
 
 Measure = Literal[
@@ -67,7 +66,7 @@ class RagChecker(ClaimMetric):
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
@@ -89,7 +88,7 @@ class RagChecker(ClaimMetric):
         needs_answer = _NEEDS[self.of] != ("retrieved",)
         if sample.shown is None or (needs_answer and not question.answers) or is_abstention:
             return None
-        response, accepted = get_whole_answer(prediction), next(iter(question.answers), "")
+        response, accepted = sample.whole_answer, next(iter(question.answers), "")
         passages = [context.passage.text for context in sample.shown.contexts]
         sources = {
             "answer": (response, [accepted]),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import MeanMetric, Sample
-from winnow.metrics.factscore import get_whole_answer
 from winnow.text.citations import remove_citations
 
 RougeType = Literal["rouge1", "rouge2", "rougeL", "rougeLsum"]
@@ -33,7 +32,7 @@ class Rouge(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: RougeType = "rougeL"
     stem: bool = True
@@ -54,7 +53,7 @@ class Rouge(MeanMetric):
         references = [one for one in accepted if tokenizer.tokenize(one)]
         if not references:
             return None
-        text = remove_citations(get_whole_answer(sample.prediction))
+        text = remove_citations(sample.whole_answer)
         return max(
             float(scorer.score(reference, text)[self.of].fmeasure) for reference in references
         )

@@ -15,9 +15,9 @@ from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import extract_reasoned_answer
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
+from winnow.text.answers import extract_reasoned_answer
 
 
 @dataclass(frozen=True, slots=True)

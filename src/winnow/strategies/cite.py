@@ -13,9 +13,10 @@ from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies
+from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import Vote
+from winnow.text.answers import extract_answer
 from winnow.text.citations import BRACKETED_NUMBER, remove_citations
 from winnow.text.words import cut_words
 

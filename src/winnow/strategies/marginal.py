@@ -12,7 +12,8 @@ from winnow.metrics.selective import REPLIES
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generation, Plan
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
-from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.unknown import is_unknown
+from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN, normalize
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import request_replies
+from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import Vote, count_replies, describe_answered
 from winnow.text.normalization import UNKNOWN, normalize
 

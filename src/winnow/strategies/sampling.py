@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Generation, Plan
-from winnow.strategies.replies import extract_answer
+from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
 
 

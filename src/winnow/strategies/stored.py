@@ -14,7 +14,7 @@ from winnow.identity.markers import InputFile
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import is_unknown
+from winnow.strategies.unknown import is_unknown
 from winnow.text.final import extract_final_text
 
 

@@ -14,8 +14,8 @@ from winnow.errors import ConfigError, check_fields
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.prompt import Prompt, build_request, fill_template
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import check_one_path
+from winnow.strategies.unknown import is_unknown
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 

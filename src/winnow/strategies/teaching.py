@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from winnow.records import Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
-from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.unknown import is_unknown
 from winnow.targets import require_targets
+from winnow.text.answers import extract_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from winnow.errors import ConfigError
 from winnow.metrics.distraction import ANSWERED
 from winnow.metrics.selective import LIKELIHOOD, REPLIES
 from winnow.records import Answer, Context, Question
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import PromptReplies
+from winnow.strategies.unknown import is_unknown
 from winnow.text.normalization import UNKNOWN, normalize
 
 _LAST_RANK = 1_000_000

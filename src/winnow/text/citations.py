@@ -25,6 +25,8 @@ BRACKETED_NUMBER = re.compile(
 """A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken
 for one.
 """
+_SPACED_NUMBER = re.compile(r"(?<!\s)\s*" + BRACKETED_NUMBER.pattern, re.IGNORECASE)
+"""Such a number with the spaces before it, from their beginning: the time is linear."""
 _SENTENCE_END = re.compile(
     rf"(?<=[.!?]){NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
     r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])|(?<=[\]])\s+(?=[A-Z])|\n+",
@@ -66,7 +68,7 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
 
 def remove_citations(reply: str) -> str:
     """Return a reply without its citations [n], and without the spaces before them."""
-    return re.sub(r"\s*" + BRACKETED_NUMBER.pattern, "", reply, flags=re.IGNORECASE).strip()
+    return _SPACED_NUMBER.sub("", reply).strip()
 
 
 def split_cited_sentences(reply: str) -> list[str]:

@@ -16,9 +16,10 @@ from winnow.records import Context
 from winnow.requests import Generation, Score
 from winnow.strategies.marginal import Marginal, sum_log_probabilities
 from winnow.strategies.post_fusion import PostFusion
-from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import compute_weights, order_by_rank
 from winnow.sweeps.replay import Call
+from winnow.text.answers import extract_answer
 from winnow.text.normalization import UNKNOWN, normalize
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from winnow.records import Answer, Passage
 from winnow.requests import Generate, Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.searching import search
+from winnow.strategies.unknown import is_unknown
 from winnow.text.normalization import UNKNOWN
 
 LEFT_OUT = "(left out)"

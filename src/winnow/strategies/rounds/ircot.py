@@ -14,10 +14,10 @@ from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import get_shown
+from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import Vote
 from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN

@@ -12,8 +12,8 @@ from winnow.errors import ConfigError, check_fields
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import extract_answer
 from winnow.strategies.rounds.history import NO_MORE, History, Observation
+from winnow.text.answers import extract_answer
 
 
 @dataclass(frozen=True, slots=True)

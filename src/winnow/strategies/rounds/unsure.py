@@ -12,9 +12,9 @@ from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import extract_answer
 from winnow.strategies.sampling import PromptReplies
 from winnow.strategies.vote import Vote
+from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
 
 

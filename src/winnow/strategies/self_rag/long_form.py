@@ -9,7 +9,6 @@ from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import is_unknown
 from winnow.strategies.self_rag.reflection import (
     NO_RETRIEVAL,
     RETRIEVE,
@@ -25,6 +24,7 @@ from winnow.strategies.self_rag.segments import (
     choose_passages,
 )
 from winnow.strategies.self_rag.short_form import check_greedy
+from winnow.strategies.unknown import is_unknown
 
 
 @dataclass(frozen=True, slots=True)

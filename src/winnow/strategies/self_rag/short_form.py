@@ -12,7 +12,6 @@ from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.self_rag.reflection import SegmentScore, remove_reflection_tokens
 from winnow.strategies.self_rag.segments import (
     Retrieval,
@@ -20,6 +19,8 @@ from winnow.strategies.self_rag.segments import (
     build_unaided_request,
     choose_passages,
 )
+from winnow.strategies.unknown import is_unknown
+from winnow.text.answers import extract_answer
 from winnow.text.normalization import normalize
 
 Choose = Literal["best", "sum"]

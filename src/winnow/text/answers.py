@@ -1,20 +1,14 @@
-"""Extraction of the answer from a reply, and detection of "unknown" answers.
-
-The Post-Fusion paper specifies rules for neither. The rules implemented here are documented in
-docs/rules.md.
+"""Extraction of the answer from a reply, by the rules of docs/rules.md; the Post-Fusion paper
+specifies none.
 """
 
 import json
 import re
 from functools import lru_cache
 
+from winnow.text.citations import remove_citations
 from winnow.text.final import extract_final_text
-from winnow.text.normalization import UNKNOWN, normalize
 
-_UNKNOWN_WITH_COMMENT = re.compile(
-    r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)",
-    re.IGNORECASE,
-)
 _ANSWER_PREFIX = re.compile(
     r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE
 )
@@ -22,6 +16,8 @@ _WORD = (
     r"(?:(?:final |short )?answer|response|a|antwort|réponse|respuesta|risposta|resposta|ответ|"
     r"答案|回答|答)"
 )
+_ANSWER_LINE = re.compile(rf"^[#>*_ \t]*{_ANSWER_PREFIX.pattern}", re.IGNORECASE | re.MULTILINE)
+"""Beginning of a line that the answer follows."""
 _LABEL = re.compile(rf"[#*\s]*{_WORD}(?:\*\*)?\s*[:：](?:\*\*)?(?=\s*\S)", re.IGNORECASE)
 """Label before an answer on its line."""
 _HEADING_LINE = re.compile(rf"(?:#+\s*)?[*_]*{_WORD}[*_]*\s*[:：]?[*_]*", re.IGNORECASE)
@@ -55,6 +51,39 @@ def extract_answer(reply: str) -> str:
     its answer, and the markup around it (headings, code fences, tags, JSON, emphasis) are ignored.
     """
     return _extract_answer_line(_remove_next_example(extract_final_text(reply).lstrip()))
+
+
+def extract_whole_answer(reply: str, answer: str) -> str:
+    """Extract the whole text of a longer answer, of which `extract_answer` takes the first line.
+
+    A line that begins with "Answer:" begins the text, and the words do not within a line. Citations
+    and emphasis stay.
+
+    Args:
+        reply: Reply of a reader.
+        answer: Answer that a strategy made of it. If it is not what the text of the reply begins
+            with, with or without citations, it is returned itself: the last line of a chain of
+            thought, or a candidate of a fusion.
+
+    """
+    final = _remove_next_example(extract_final_text(reply).lstrip())
+    unwrapped = _unwrap(final)
+    labels = list(_ANSWER_LINE.finditer(unwrapped))
+    body = unwrapped[labels[-1].end() :] if labels else unwrapped
+    lines = _list_lines(body)
+    if not lines:
+        return answer
+    whole = body[body.index(lines[0]) : body.rindex(lines[-1]) + len(lines[-1])]
+    label = _LABEL.match(whole)
+    whole = whole[label.end() :].lstrip() if label else whole
+    first = whole.split("\n", 1)[0]
+    begins = {
+        extract_answer(final),
+        extract_answer(remove_citations(final)),
+        _remove_marks(first),
+        _remove_marks(remove_citations(first)),
+    }
+    return whole if answer in begins or whole.startswith(answer.strip()) else answer
 
 
 def _remove_next_example(text: str) -> str:
@@ -149,14 +178,3 @@ def _remove_marks(line: str) -> str:
     for pattern in _EMPHASIS:
         line = pattern.sub(r"\1", line)
     return line
-
-
-@lru_cache(maxsize=10_000)
-def is_unknown(answer: str) -> bool:
-    """Return whether an answer is empty or means that the answer is not known."""
-    if not answer.strip() or normalize(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
-        return True
-    from winnow.strategies.foreign_refusals import is_foreign_refusal
-    from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile
-
-    return is_refusal(answer) or is_foreign_refusal(answer)

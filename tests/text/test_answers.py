@@ -1,47 +1,13 @@
 """How replies are read: the rules that the paper leaves open, by example."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
-from winnow.strategies.replies import extract_answer, extract_reasoned_answer, is_unknown
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "unknown", "Unknown.", "", "  ", "I don't know", "I do not know.", "No answer",
-        "Unknown (not in the text)",
-        "The provided input does not contain the context to answer the question.",
-        "The answer is not mentioned.", "The context does not mention it", "It is unknown.",
-        "Not enough information to tell", "None of the passages says so",
-        "The text doesn't mention it.", "I'm not sure", "N/A", "There is no information about it",
-        "Unable to determine.",
-    ],
-)  # fmt: skip
-def test_phrasings_of_unknown(reply: str) -> None:
-    """A set of phrasings counts, not just the word; an empty reply does too."""
-    assert is_unknown(reply)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "The Unknown Soldier",
-        "Unknowns",
-        "Known",
-        "I know: Paris",
-        "Nobody",
-        "The Answer",
-        "A",
-        "The",
-        "Na",
-        "It does state 9",
-    ],
-)
-def test_answers_that_only_look_like_it(reply: str) -> None:
-    """Names that hold the word are answers."""
-    assert not is_unknown(reply)
+from winnow.strategies.unknown import is_unknown
+from winnow.text.answers import extract_answer, extract_reasoned_answer, extract_whole_answer
+from winnow.text.citations import remove_citations
 
 
 @pytest.mark.parametrize(
@@ -90,6 +56,47 @@ def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
     assert extract_reasoned_answer(reply) == answer
 
 
+FIRST, REST = "In 2010, **Spain** won it [1].", "In 2014, Germany won it [2].\nThat is all."
+
+
+@pytest.mark.parametrize(
+    ("reply", "whole"),
+    [
+        (f"{FIRST}\n\n{REST}", f"{FIRST}\n\n{REST}"),
+        (f"Answer: {FIRST}\n{REST}", f"{FIRST}\n{REST}"),
+        (f"**Answer:** {FIRST}\n{REST}", f"{FIRST}\n{REST}"),
+        (f"Response: {FIRST}\n{REST}", f"{FIRST}\n{REST}"),
+        (f"<think>Answer: Italy?</think>\n\n{FIRST}\n{REST}", f"{FIRST}\n{REST}"),
+        (f"Let me see.\nAnswer:\n{FIRST}\n{REST}", f"{FIRST}\n{REST}"),
+        (f"```\n{FIRST}\n{REST}\n```", f"{FIRST}\n{REST}"),
+        (f"### Answer\n{FIRST}\n{REST}\n\nQuestion: who?", f"{FIRST}\n{REST}\n"),
+        (f"Spain, said to be the answer: {FIRST}\n{REST}", None),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("prepare", [str, remove_citations])
+def test_a_longer_answer_is_whole(
+    reply: str, whole: str | None, prepare: Callable[[str], str]
+) -> None:
+    """Whatever markup, label or citation its first line has, and with "answer:" in a sentence."""
+    expected = reply if whole is None else whole.strip()
+    assert extract_whole_answer(reply, extract_answer(prepare(reply))).strip() == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("We prune 1.\nIt must be Spain.", "It must be Spain."),
+        ("[Relevant]Spain won it.[Utility:5]", "Spain won it."),
+        ("", "Spain"),
+        ("<think>Spain", "Spain"),
+    ],
+)
+def test_an_answer_that_does_not_begin_the_reply_is_whole_itself(reply: str, answer: str) -> None:
+    """Such as the last line of a chain of thought."""
+    assert extract_whole_answer(reply, answer) == answer
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -107,4 +114,5 @@ def test_reading_takes_time_in_proportion_to_the_length(reply: str) -> None:
     start = time.perf_counter()
     is_unknown(extract_answer(reply))
     extract_reasoned_answer(reply)
+    extract_whole_answer(reply, "a")
     assert time.perf_counter() - start < 10

@@ -1,0 +1,24 @@
+"""Detection of answers that mean "unknown", by the rules of docs/rules.md; the Post-Fusion paper
+specifies none.
+"""
+
+import re
+from functools import lru_cache
+
+from winnow.text.normalization import UNKNOWN, normalize
+
+_UNKNOWN_WITH_COMMENT = re.compile(
+    r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=10_000)
+def is_unknown(answer: str) -> bool:
+    """Return whether an answer is empty or means that the answer is not known."""
+    if not answer.strip() or normalize(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
+        return True
+    from winnow.strategies.foreign_refusals import is_foreign_refusal
+    from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile
+
+    return is_refusal(answer) or is_foreign_refusal(answer)
