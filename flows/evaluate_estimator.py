@@ -15,7 +15,7 @@ from pathlib import Path
 
 from flows.project.artifacts import Project
 from flows.project.cells import resolve_cell, resolve_cell_artifact
-from flows.project.checks import check_answers
+from flows.project.checks import check_answers, check_evaluated_split
 from flows.project.engines import compute_estimator_identity
 from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.settings.typed import Settings
@@ -105,6 +105,7 @@ def _build_report(project: Project) -> Report:
 
 def _validate(settings: Settings) -> None:
     own = settings.evaluate_estimator
+    check_evaluated_split(settings, "evaluate_estimator", own.dev, own.test)
     if {own.dev, own.test} - set(settings.score.splits):
         raise ConfigError(
             f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}: "

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.project.artifacts import Project
+from flows.project.checks import check_evaluated_split
 from flows.project.engines import compute_estimator_identity, resolve_engine_spec
 from flows.project.rankings import resolve_rankings
 from flows.project.runs import collect_results
@@ -103,15 +104,8 @@ def _validate(settings: Settings) -> None:
     """Check that thresholds are chosen on other questions than they are evaluated on, and on the
     contexts of a sweep.
     """
-    own, data = settings.evaluate_evaluator, settings.joint.data
-    learned = [data.split, data.dev] if settings.estimator.trained else []
-    if own.test in (own.dev, *learned):
-        raise ConfigError(
-            f"evaluate_evaluator.test={own.test!r} is also the split on which thresholds are "
-            f"chosen (evaluate_evaluator.dev={own.dev!r}) or the estimator is trained "
-            f"({learned}). Choose another one; dataset.split divides a data set that has only "
-            "one."
-        )
+    own = settings.evaluate_evaluator
+    check_evaluated_split(settings, "evaluate_evaluator", own.dev, own.test)
     if settings.rank_by != "retriever" or settings.k < 1:
         raise ConfigError(
             "Evaluators are evaluated on the first k passages of the retriever; received "

@@ -63,7 +63,7 @@ def score(jobs: Sequence[Settings]) -> Summary:
         comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions, ks)
         if is_new:
             with track(project, "score", artifact, {"k": settings.depth}) as run:
-                run.log_metrics({"truncated_texts": float(num_truncated)})
+                run.log_metrics({"truncated_texts_of_this_run": float(num_truncated)})
                 run.log_metrics(
                     {
                         f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean
@@ -75,8 +75,9 @@ def score(jobs: Sequence[Settings]) -> Summary:
         rows += [format_intervals(row) for row in comparison]
         if num_truncated:
             notes.append(
-                f"{artifact.folder.name}: {num_truncated} texts were truncated to the estimator's "
-                "maximum length."
+                f"{artifact.folder.name}: {num_truncated} of the texts that this run scored were "
+                "truncated to the estimator's maximum length; scores of earlier runs are in the "
+                "ledger."
             )
         elif not is_new:
             notes.append(f"{artifact.folder.name}: the contexts were scored already.")
@@ -135,7 +136,9 @@ def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str,
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
-    """Score the contexts that are not in the ledger, and return the number of truncated texts."""
+    """Score the contexts that are not in the ledger, and return how many of their texts were
+    truncated.
+    """
     contexts = _read_contexts(project, questions)
     log_odds, num_truncated = _estimate(project, questions, contexts)
     rows = (
@@ -150,7 +153,9 @@ def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Ques
 def _estimate(
     project: Project, questions: Sequence[Question], contexts: Mapping[str, Sequence[Context]]
 ) -> tuple[dict[Any, tuple[float, ...]], int]:
-    """Return the log-odds of the contexts by question id, and the number of truncated texts."""
+    """Return the log-odds of the contexts by question id, and the number of texts that this run
+    truncated.
+    """
     engine = EstimatorEngine(open_estimator(project), compute_estimator_identity(project))
     jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
     with open_ledger(project.settings) as ledger:

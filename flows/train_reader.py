@@ -154,7 +154,7 @@ def _train_on_replies(
     report = fine_tune(base, examples, settings, out, log, mix.new_tokens)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
-    citable = list_citable(ranked) if isinstance(mix, CitationPrompts) else None
+    citable = list_citable(ranked, mix.max_words) if isinstance(mix, CitationPrompts) else None
     number = _format_number(len(examples), "examples", citable)
     return len(examples), {**values, "text": f"{number}, {speed}, {report.skipped} pairs too long"}
 
@@ -242,7 +242,7 @@ def _train_on_rewards(
         f"train_{name}": float(getattr(report, name))
         for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
     }
-    number = _format_number(len(train), "prompts", list_citable(ranked))
+    number = _format_number(len(train), "prompts", list_citable(ranked, mix.max_words))
     return len(train), {**values, "text": f"{number}, {report.steps} steps, {speed}"}
 
 

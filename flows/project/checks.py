@@ -224,6 +224,20 @@ def _iter_unfinished_trainings(cell: Settings) -> Iterator[tuple[str, Training]]
             yield name, training
 
 
+def check_evaluated_split(settings: Settings, stage: str, dev: str, test: str) -> None:
+    """Raise ConfigError if an estimator is evaluated on questions on which its thresholds are
+    chosen, or on which it is trained.
+    """
+    data = settings.joint.data
+    learned = [data.split, data.dev] if settings.estimator.trained else []
+    if test in (dev, *learned):
+        raise ConfigError(
+            f"{stage}.test={test!r} is also the split on which thresholds are chosen "
+            f"({stage}.dev={dev!r}) or the estimator is trained ({learned}). Choose another one; "
+            "dataset.split divides a data set that has only one."
+        )
+
+
 def check_report(cells: Sequence[Settings]) -> None:
     """Check that the metrics, the breakdown and the paper's table of the report can be built."""
     for cell in cells:

@@ -67,8 +67,13 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(
             "## Beside the paper: RE-RAG"
             in (tmp_path / f"reports/re_rag/{name}/report.md").read_text()
         )
-    failed = prepared("evaluate_estimator", *frozen, "score.splits=[test]", check=False)
-    assert "thresholds are chosen on the one" in failed.stderr
+    for wrong, message in (
+        ("score.splits=[test]", "thresholds are chosen on the one"),
+        ("evaluate_estimator.dev=test", "is also the split on which thresholds are chosen"),
+        ("evaluate_estimator.test=train", "or the estimator is trained (['train', 'dev'])"),
+    ):
+        failed = prepared("evaluate_estimator", *frozen, wrong, check=False)
+        assert message in failed.stderr
 
 
 @pytest.mark.slow

@@ -33,8 +33,21 @@ def test_replies_from_labels() -> None:
     assert example.completion == "Austen [2][3]"
     assert example.messages == next(Cite(PROMPT, Decoding()).plan(QUESTION, CONTEXTS))[0].messages  # type: ignore[union-attr]
     assert "a book (3) of" in example.messages[0].content
-    (short,) = CitationMix(max_words=3).build_examples([(QUESTION, CONTEXTS)], PROMPT, 0)
-    assert "Emma is by\n" in short.messages[0].content
+
+
+def test_an_answer_that_is_cut_off_is_not_cited() -> None:
+    """Neither in a reply from labels, nor as the F1 of a teacher's reply; a question is left out if
+    no passage shows an answer.
+    """
+    (short,) = CitationMix(max_words=5).build_examples([(QUESTION, CONTEXTS)], PROMPT, 0)
+    assert "a book (3) of Jane Who wrote" in short.messages[0].content
+    assert short.completion == "Austen [2]"
+    with pytest.raises(ConfigError, match="has a relevant passage"):
+        CitationMix(max_words=3).build_examples([(QUESTION, CONTEXTS)], PROMPT, 0)
+    taught = SyntheticCitations(
+        max_words=5, min_f1=1.0, replies={QUESTION.question_id: "Austen [2]"}
+    )
+    assert len(taught.build_examples([(QUESTION, CONTEXTS)], PROMPT, 0)) == 1
 
 
 def test_annotated_passages_and_questions_without_answers() -> None:

@@ -12,7 +12,6 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.testing import make_context, make_question
 from winnow.training.citing import CitationMix
 from winnow.training.evaluation import evaluate_answers, evaluate_citations
-from winnow.training.examples import Mix
 
 
 def ask(question_id: str) -> Question:
@@ -36,7 +35,7 @@ def test_a_trained_reader_is_evaluated_with_and_without_the_answer() -> None:
         (ask("b"), both[::-1]),
         (ask("c"), both),
     ]
-    strategy, tasks, compute = evaluate_answers(questions, Mix(), PROMPT, Decoding(), 2)
+    strategy, tasks, compute = evaluate_answers(questions, PROMPT, Decoding(), 2)
     assert isinstance(strategy, Concatenation)
     assert [
         (question.question_id, [context.passage.passage_id for context in contexts])

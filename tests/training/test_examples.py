@@ -48,6 +48,21 @@ def test_kinds_and_targets() -> None:
         assert ("nothing here" in text and "nor here" in text) == (kind == "crowded")
 
 
+def test_a_gold_passage_without_the_words_is_no_negative() -> None:
+    """It is neither taught as unknown nor shown as a distractor; without another, there is nothing
+    to contrast.
+    """
+    gold = make_context(1, "the gold one", is_gold=True)
+    ranked = [(question, [gold, *contexts]) for question, contexts in RANKED]
+    texts = [
+        example.messages[0].content for example in build_examples(ranked, Mix(4, 10, 4), render, 1)
+    ]
+    assert len(texts) == 18
+    assert not any("the gold one" in text for text in texts)
+    with pytest.raises(ConfigError, match="and an irrelevant one"):
+        build_examples([(RANKED[0][0], [gold, RANKED[0][1][1]])], Mix(), render, 1)
+
+
 def test_seeded_and_bounded_by_the_data() -> None:
     """The same seed gives the same pairs; a mix larger than the data takes what there is."""
     assert build_examples(RANKED, Mix(4, 2, 1), render, 1) == build_examples(

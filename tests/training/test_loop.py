@@ -32,6 +32,32 @@ if TYPE_CHECKING:
     from conftest import SmallWorld
 
 
+def test_logged_terms_are_means_over_all_processes(
+    small: SmallWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of which knows those of its own questions."""
+    logged: list[Mapping[str, float]] = []
+
+    def gather(parts: list[object]) -> list[object]:
+        terms = parts[0]
+        return [*parts, dict.fromkeys(terms, 7.0)] if isinstance(terms, dict) else parts
+
+    settings = replace(SETTINGS, epochs=1)
+    for name in ("one", "two"):
+        if name == "two":
+            monkeypatch.setattr("winnow.training.loop.gather_object", gather)
+        fit(
+            rag(small.base),
+            small.train,
+            small.dev,
+            settings,
+            tmp_path / name,
+            lambda m, _: logged.append(m),
+        )
+    own, shared = (part["loss"] for part in (logged[0], logged[len(logged) // 2]))
+    assert shared == pytest.approx((own + 7.0) / 2)
+
+
 @METHODS
 def test_a_run_saves_its_best_epoch_and_reports_once(
     make: Callable[[str], Method], small: SmallWorld, tmp_path: Path

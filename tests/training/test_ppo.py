@@ -212,6 +212,18 @@ def test_rewards_come_with_the_last_token(base: str) -> None:
         )
 
 
+def test_the_penalty_adapts_to_the_replies_of_all_processes(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean divergence is over them, and so is their number."""
+    others = (100.0, 3 * len(GROUPS))
+    monkeypatch.setattr("accelerate.utils.gather_object", lambda parts: [*parts, others])
+    method = make_ppo(base, kl=KlPenalty(0.1, target=100 / (4 * len(GROUPS)) / 1.1, horizon=1000))
+    with torch.no_grad():
+        method.prepare(GROUPS, 0, 0)  # diverges by 0 nats itself, the others by 100 together
+    assert method.kl.weight == pytest.approx(0.1 * (1 + 0.1 * 4 * len(GROUPS) / 1000), rel=1e-4)
+
+
 def test_a_run_that_was_killed_goes_on(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

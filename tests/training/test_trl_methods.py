@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,6 +67,28 @@ def test_settings_out_of_range(base: str) -> None:
             Grpo(base, TASK, DECODING, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="temperature"):
         Rloo(base, TASK, Decoding())
+
+
+def test_replies_weigh_equally_as_published(base: str, tmp_path: Path) -> None:
+    """By default; TRL's own default weights tokens equally."""
+    for settings, expected in (({}, "grpo"), ({"loss": "dapo"}, "dapo")):
+        learner = Grpo(base, TASK, DECODING, **settings)  # type: ignore[arg-type]
+        assert learner._build_arguments(SETTINGS, tmp_path)["loss_type"] == expected
+
+
+def test_a_prompt_that_begins_the_reply_is_refused(base: str) -> None:
+    """TRL would end the turn and begin another one."""
+    prompt = replace(PROMPT, reply_start="Answer:")
+    task = replace(TASK, strategy=Cite(prompt, DECODING))
+    learner = Grpo(base, task, DECODING, device="cpu")
+    with pytest.raises(ConfigError, match=r"prompt\.reply_start begins the reply"):
+        learner._build_prompt(SimpleNamespace(chat_template="{{ messages }}"), GROUPS[0])
+
+
+def test_speed_is_of_the_tokens_since_the_last_checkpoint(tmp_path: Path) -> None:
+    """Whose number is in its state."""
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"num_input_tokens_seen": 1200}))
+    assert trl_methods._count_tokens(str(tmp_path)) == 1200.0
 
 
 @pytest.mark.slow

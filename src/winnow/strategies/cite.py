@@ -64,17 +64,20 @@ class Cite:
 
     def prepare(self, contexts: Sequence[Context]) -> list[Context]:
         """Return the contexts as the prompt shows them: without bracketed numbers, and cut to
-        `max_words`.
+        `max_words`. Their labels are those of the whole passages.
         """
         return [
-            replace(context, passage=self._prepare_passage(context.passage)) for context in contexts
+            replace(context, passage=prepare_passage(context.passage, self.max_words))
+            for context in contexts
         ]
 
-    def _prepare_passage(self, passage: Passage) -> Passage:
-        text = cut_words(passage.text, self.max_words)
-        return replace(
-            passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text)
-        )
+
+def prepare_passage(passage: Passage, max_words: int | None) -> Passage:
+    """Return a passage without bracketed numbers, cut to a number of words; None means all."""
+    text = cut_words(passage.text, max_words)
+    return replace(
+        passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text)
+    )
 
 
 def _extract_uncited_answer(reply: str) -> str:

@@ -4,32 +4,40 @@ citations (RAGE, 4.2).
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation import mark_relevant, score_citations
 from winnow.records import Context, Decoding, Question
-from winnow.strategies.cite import Cite
+from winnow.strategies.cite import Cite, prepare_passage
 from winnow.strategies.prompt import Prompt
 from winnow.targets import select_targets
+from winnow.text.containment import has_answers
 from winnow.training.examples import Example, select_reply
 
 
 def list_citable(
-    questions: Sequence[tuple[Question, Sequence[Context]]],
+    questions: Sequence[tuple[Question, Sequence[Context]]], max_words: int | None
 ) -> list[tuple[Question, list[Context]]]:
-    """Return the questions whose retrieved contexts include a relevant one, with these contexts in
-    their order.
+    """Return the questions whose prompts show a relevant document, with their retrieved contexts as
+    the prompts show them: cut to `max_words`, and without an answer that is cut off.
     """
-    ranked_questions = [
-        (question, [context for context in contexts if context.rank])
-        for question, contexts in questions
-    ]
+    shown = [(question, _show(question, contexts, max_words)) for question, contexts in questions]
     return [
         (question, contexts)
-        for question, contexts in ranked_questions
+        for question, contexts in shown
         if any(mark_relevant(question, contexts))
+    ]
+
+
+def _show(question: Question, contexts: Sequence[Context], max_words: int | None) -> list[Context]:
+    ranked = [context for context in contexts if context.rank]
+    passages = [prepare_passage(context.passage, max_words) for context in ranked]
+    labels = has_answers([passage.text for passage in passages], question.answers)
+    return [
+        replace(context, passage=passage, has_answer=has_answer)
+        for context, passage, has_answer in zip(ranked, passages, labels, strict=True)
     ]
 
 
@@ -46,7 +54,7 @@ class CitationPrompts:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     new_tokens: ClassVar[tuple[str, ...]] = ()
 
     examples: int = 10347
@@ -66,7 +74,8 @@ class CitationPrompts:
     def select_questions(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], seed: int
     ) -> list[tuple[Question, list[Context]]]:
-        """Draw questions that have a relevant context, in random order.
+        """Draw questions whose prompts show a relevant document, in random order, with their
+        contexts as the prompts show them.
 
         Args:
             questions: Questions with their contexts in prompt order.
@@ -76,7 +85,7 @@ class CitationPrompts:
             ConfigError: If there is no such question.
 
         """
-        selected = list_citable(questions)
+        selected = list_citable(questions, self.max_words)
         if not selected:
             raise ConfigError(
                 "No training question has a relevant passage among its contexts, so that there is "
@@ -100,7 +109,7 @@ class CitationMix(CitationPrompts):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     examples: int = 450
 
@@ -115,10 +124,8 @@ class CitationMix(CitationPrompts):
             seed: Seed of the draw.
 
         """
-        strategy = self.build_strategy(prompt, Decoding())
         examples = []
         for question, contexts in self.select_questions(questions, seed):
-            prepared = strategy.prepare(contexts)
             numbers = [
                 n
                 for n, relevant in enumerate(mark_relevant(question, contexts), start=1)
@@ -126,10 +133,10 @@ class CitationMix(CitationPrompts):
             ]
             citations = "".join(f"[{number}]" for number in numbers)
             is_answered = bool(select_targets(question))
-            answer = select_reply(question, prepared[numbers[0] - 1]) if is_answered else ""
+            answer = select_reply(question, contexts[numbers[0] - 1]) if is_answered else ""
             reply = f"{answer} {citations}".strip()
             examples.append(
-                Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply)
+                Example(f"{question.question_id}/cited", prompt.render(question, contexts), reply)
             )
         return examples
 
@@ -147,7 +154,7 @@ class SyntheticCitations(CitationPrompts):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     examples: int = 3201
     min_f1: float | None = None
@@ -167,17 +174,15 @@ class SyntheticCitations(CitationPrompts):
         """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError
         if none is left.
         """
-        strategy = self.build_strategy(prompt, Decoding())
         examples = []
         for question, contexts in self.select_questions(questions, seed):
             reply = self.replies.get(question.question_id, "").strip()
             quality = score_citations(reply, mark_relevant(question, contexts)).f1
             if reply and (self.min_f1 is None or quality >= self.min_f1):
-                prepared = strategy.prepare(contexts)
                 examples.append(
                     Example(
                         f"{question.question_id}/synthetic",
-                        prompt.render(question, prepared),
+                        prompt.render(question, contexts),
                         reply,
                     )
                 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from winnow.contexts.gold import is_relevant
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, evaluate
 from winnow.metrics.citation import Citation, CitationF1OfMeans
@@ -31,21 +32,21 @@ def evaluate_answers(
     decoding: Decoding,
     limit: int | None,
 ) -> Evaluation:
-    """Evaluate exact match and the rate of "unknown" on single passages with and without the
-    answer.
+    """Evaluate exact match and the rate of "unknown" on single passages, with the answer and
+    irrelevant ones.
     """
     held_out = [
         (question, contexts)
         for question, contexts in questions
         if question.answerable is not False
         and any(context.has_answer for context in contexts)
-        and any(not context.has_answer for context in contexts)
+        and not all(map(is_relevant, contexts))
     ][:limit]
     with_answer = [
         (question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out
     ]
     without_answer = [
-        (question, [next(c for c in contexts if not c.has_answer)])
+        (question, [next(c for c in contexts if not is_relevant(c))])
         for question, contexts in held_out
     ]
 
@@ -74,7 +75,7 @@ def evaluate_citations(
     limit: int | None,
 ) -> Evaluation:
     """Evaluate the citations (dialect "rage") of replies to questions with a relevant passage."""
-    held_out = list_citable(questions)[:limit]
+    held_out = list_citable(questions, mix.max_words)[:limit]
     measures: list[MeanMetric] = [
         Citation(of, of, of=of) for of in ("precision", "recall", "valid")
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
 from winnow.records import Context, Question
 from winnow.requests import Message
@@ -60,7 +61,7 @@ class Mix:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     new_tokens: ClassVar[tuple[str, ...]] = ()
 
     answered: int = 250
@@ -166,17 +167,17 @@ def _build_labeled_examples(
 def select_contrasted(
     questions: Sequence[tuple[Question, Sequence[Context]]],
 ) -> list[tuple[Question, Sequence[Context]]]:
-    """Return the questions that have both a context with the answer and one without it; raise
+    """Return the questions that have both a context with the answer and an irrelevant one; raise
     ConfigError if none has.
     """
-    selected = []
-    for question, contexts in questions:
-        labels = [context.has_answer for context in contexts]
-        if any(labels) and not all(labels):
-            selected.append((question, contexts))
+    selected = [
+        (question, contexts)
+        for question, contexts in questions
+        if any(context.has_answer for context in contexts) and not all(map(is_relevant, contexts))
+    ]
     if not selected:
         raise ConfigError(
-            "No training question has both a context with its answer and a context without it. "
+            "No training question has both a context with its answer and an irrelevant one. "
             "Check the corpus and the training split."
         )
     return selected
@@ -188,8 +189,14 @@ def find_answer_context(contexts: Sequence[Context]) -> Context:
 
 
 def draw_negative(contexts: Sequence[Context], rng: random.Random) -> Context:
-    """Draw one of the best-ranked contexts that lack the answer, of contexts of which one does."""
-    return rng.choice([context for context in contexts if not context.has_answer][:_UNKNOWN_RANKS])
+    """Draw one of the best-ranked irrelevant contexts, of contexts of which one is. An annotated
+    gold passage is relevant without the words of an answer, too.
+    """
+    return rng.choice(_list_irrelevant(contexts)[:_UNKNOWN_RANKS])
+
+
+def _list_irrelevant(contexts: Sequence[Context]) -> list[Context]:
+    return [context for context in contexts if not is_relevant(context)]
 
 
 def select_reply(question: Question, context: Context) -> str:
@@ -238,7 +245,7 @@ def _build_crowded_example(
     rng: random.Random,
 ) -> Example:
     gold_context = find_answer_context(contexts)
-    distractors = [context for context in contexts if not context.has_answer][:num_distractors]
+    distractors = _list_irrelevant(contexts)[:num_distractors]
     shown_contexts = [gold_context, *distractors]
     rng.shuffle(shown_contexts)
     return Example(

@@ -225,9 +225,7 @@ class _Loop:
                 self.checkpoint.save(self.fingerprint, asdict(progress))
 
     def _is_due(self, interval_steps: int) -> bool:
-        """Return whether the last updates reached a multiple of `interval_steps`
-        optimizer steps.
-        """
+        """Return whether the last updates reached a multiple of `interval_steps` steps."""
         return self.progress.step % interval_steps < self.method.updates
 
     def _build_batches(self) -> list[list[Group]]:
@@ -351,10 +349,11 @@ class _Loop:
         return list(gather_object(rows)) if self.processes.num_processes > 1 else rows
 
     def _log_step(self, terms: Mapping[str, float]) -> None:
+        parts = gather_object([terms])  # each process has those of its own questions
         if not self.processes.is_main_process:
             return
         metrics = {
-            **terms,
+            **{name: sum(part[name] for part in parts) / len(parts) for name in terms},
             "learning_rate": float(self.scheduler.get_last_lr()[0]),
             "tokens_per_second": self._compute_tokens_per_second(),
             "memory_gb": measure_peak_memory() / 1e9,

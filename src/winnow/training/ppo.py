@@ -195,6 +195,7 @@ class Ppo(Method[Rollouts]):
         """Draw a reply to each question, and compute its reward, its advantages and its divergence
         from the reference.
         """
+        import accelerate.utils
         import torch
 
         prompts = encode_prompts(self.policy, [self.task.build_prompt(group) for group in groups])
@@ -212,14 +213,15 @@ class Ppo(Method[Rollouts]):
         rewards = -self.kl.weight * divergence
         rewards[:, -1] += torch.tensor([score["reward"] for score in scores], device=rewards.device)
         advantages = compute_advantages(rewards, values, mask, self.discount, self.trace)
-        per_reply = float(divergence.sum(dim=1).mean())
         report = {
             **_average(scores),
-            "kl": per_reply,
+            "kl": float(divergence.sum(dim=1).mean()),
             "kl_weight": self.kl.weight,
             "reply_tokens": float(mask.sum(dim=1).float().mean()),
         }
-        self.kl.update(per_reply, len(groups))
+        parts = accelerate.utils.gather_object([(float(divergence.sum()), len(groups))])
+        num_replies = sum(number for _, number in parts)
+        self.kl.update(sum(total for total, _ in parts) / num_replies, num_replies)
         order = torch.randperm(len(groups)).tolist()
         returns = advantages + values
         return Rollouts(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
@@ -129,9 +129,10 @@ class TrlMethod:
         )
         start_time = time.monotonic()
         last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
+        tokens_before = _count_tokens(last_checkpoint) if last_checkpoint else 0.0
         output = trainer.train(resume_from_checkpoint=last_checkpoint)
         seconds = time.monotonic() - start_time
-        tokens = float(getattr(trainer.state, "num_input_tokens_seen", 0) or 0)
+        tokens = float(trainer.state.num_input_tokens_seen) - tokens_before
         report = LoopReport(
             output.global_step, seconds, tokens / max(seconds, 1e-9), measure_peak_memory(), 1, []
         )
@@ -150,12 +151,17 @@ class TrlMethod:
         return report
 
     def _build_prompt(self, tokenizer: Any, group: Group) -> str | list[dict[str, str]]:
-        """Return a prompt in TRL's form: messages, or the text of a model without a
-        chat template.
+        """Return a prompt in TRL's form: messages, or the text of a model without a chat template;
+        ConfigError for a prompt that begins the reply.
         """
         messages = self.task.build_prompt(group)
         if tokenizer.chat_template is None:
             return render_chat(tokenizer, messages)
+        if messages[-1].role == "assistant":
+            raise ConfigError(
+                "prompt.reply_start begins the reply, which TRL does not continue: it would train "
+                "on another prompt than the reader's. Set prompt.reply_start='', or use method=ppo."
+            )
         return [{"role": message.role, "content": message.content} for message in messages]
 
     def _build_reward(self, train: Sequence[Group]) -> Any:
@@ -214,10 +220,22 @@ class TrlMethod:
 class Grpo(TrlMethod):
     """Group relative policy optimization (Shao et al. 2024): a reply is compared with the other
     replies to its question.
+
+    Args:
+        loss: How the tokens of replies are weighted. "grpo" weights replies equally, as published;
+            with "dapo" and "bnpo" a longer reply counts for more, and "dr_grpo" divides by the
+            maximum length.
+
     """
 
     config_name: ClassVar[str] = "GRPOConfig"
     trainer_name: ClassVar[str] = "GRPOTrainer"
+
+    loss: Literal["grpo", "dapo", "bnpo", "dr_grpo"] = "grpo"
+
+    def _build_arguments(self, settings: LoopSettings, checkpoints: Path) -> Mapping[str, Any]:
+        """Return the settings of the base class and the kind of loss."""
+        return {**super()._build_arguments(settings, checkpoints), "loss_type": self.loss}
 
 
 @dataclass
@@ -228,6 +246,14 @@ class Rloo(TrlMethod):
 
     config_name: ClassVar[str] = "RLOOConfig"
     trainer_name: ClassVar[str] = "RLOOTrainer"
+
+
+def _count_tokens(checkpoint: str) -> float:
+    """Return the number of tokens that were read before a checkpoint."""
+    from transformers.trainer_callback import TrainerState
+
+    state = TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json"))
+    return float(state.num_input_tokens_seen)
 
 
 def _build_callback(log: Log) -> Any:

@@ -55,6 +55,19 @@ def plots(test: list[ScoredQuestion], *names: str) -> list[Plot]:
     ]
 
 
+def test_rates_of_misranking_are_over_every_scored_context() -> None:
+    """Those that the estimator selected would count its own errors alone."""
+    rows = dict(map(tuple, build_calibration_table(evaluation()).rows))
+    rates = {
+        name: float(rows[row])
+        for row in rows
+        for name in ("retriever", "estimator")
+        if f"the {name} scores a context" in row and row.endswith("all scored contexts")
+    }
+    # two answers against six others: ranks 2 and 1, and log-odds 2 and 3 against at most -1
+    assert rates == {"retriever": 0.5, "estimator": 0.0}
+
+
 def test_recall_of_both_rankings() -> None:
     """The retriever finds one of four at 1, the estimator two; at 5 both find two."""
     table = build_top_k_table(evaluation())

@@ -30,14 +30,21 @@ def build_calibration_table(evaluation: Evaluation) -> TableView:
     ):
         error = expected_calibration_error(compute_probabilities(contexts, calibration), labels)
         rows.append(
-            [f'calibration error of P("true") against has_answer, 10 bins{suffix}', f"{error:.3f}"]
+            [
+                f'calibration error of P("true") against has_answer, 10 bins, first {evaluation.k} '
+                f"contexts of the estimator{suffix}",
+                f"{error:.3f}",
+            ]
         )
+    scored = [context for question in evaluation.test for context in question.contexts]
+    has_answer = np.array([context.has_answer for context in scored])
     retriever, estimator = evaluation.sources[0], evaluation.sources[-1]
     for name, source in (("retriever", retriever), ("estimator", estimator)):
-        rate = misranking_rate(np.array([source.score(context) for context in contexts]), labels)
+        rate = misranking_rate(np.array([source.score(context) for context in scored]), has_answer)
         rows.append(
             [
-                f"probability that the {name} scores a context with an answer below one without",
+                f"probability that the {name} scores a context with an answer below one without, "
+                "all scored contexts",
                 f"{rate:.3f}",
             ]
         )
