@@ -36,7 +36,13 @@ from flows.project.engines import (
 )
 from flows.project.inputs import list_roots
 from flows.project.ledger import open_ledger
-from flows.project.models import is_trained, list_readers, list_teachers, resolve_reader_path
+from flows.project.models import (
+    is_trained,
+    list_readers,
+    list_teachers,
+    list_trainings,
+    resolve_reader_path,
+)
 from flows.settings.composition import list_options
 from flows.settings.door import compose, open_settings
 from flows.settings.overrides import complete_overrides, load_params
@@ -214,11 +220,11 @@ def _add_engines(use: Use, project: Project) -> None:
     settings = project.settings
     models = [(reader, settings.prompt) for reader in list_readers(settings)]
     models += [(teacher.reader, teacher.prompt) for teacher in list_teachers(settings)]
-    models += (
-        [(settings.training.teacher.reader, settings.prompt)]
-        if settings.training.teacher is not None
-        else []
-    )
+    models += [
+        (training.teacher.reader, settings.prompt)
+        for training in list_trainings(settings)
+        if training.teacher is not None
+    ]
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)
         if spec.key in use.opened:
@@ -237,7 +243,9 @@ def _add_engines(use: Use, project: Project) -> None:
         ("nli", settings.nli is not None),
     ):
         if is_used:
-            use.engines.add(resolve_engine_spec(project, role).key)
+            spec = resolve_engine_spec(project, role)
+            with suppress(MissingArtifactError):
+                use.engines.update(identify_engine_specs([spec]).values())
 
 
 def _iter_keys(settings: Any) -> Iterator[str]:

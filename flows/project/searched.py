@@ -8,7 +8,7 @@ from functools import cache
 
 from flows.project.artifacts import Project
 from flows.project.models import is_trained, list_trainings
-from flows.settings.components import NOTHING, Component
+from flows.settings.components import NOTHING, Component, iter_components
 from flows.settings.identity import divide_search_settings
 from flows.settings.typed import Settings
 from winnow import protocols
@@ -112,6 +112,7 @@ def _resolve_local_spec(
     project: Project, searched: Project, role: Role, name: str, node: Component[Engine]
 ) -> EngineSpec:
     """Resolve how to open an engine that searches the corpus of a project with its retriever."""
+    _check_searchable(searched.settings)
     index, corpus = searched.resolve_index(), searched.corpus
     _, searched_with = divide_search_settings(searched.settings.retriever.engine)
     # Equal ids in two corpora are two passages; those of another corpus than that of the rankings
@@ -164,6 +165,18 @@ def _resolve_local_spec(
         return engine
 
     return EngineSpec(role, identity, open_engine)
+
+
+def _check_searchable(settings: Settings) -> None:
+    """Raise ConfigError if a retriever, or a member of one, finds rankings by questions."""
+    for _, component in iter_components(settings.retriever.engine.plain, "retriever"):
+        if getattr(component.component_class, "needs_questions", False):
+            raise ConfigError(
+                f"retriever={settings.retriever.name} finds rankings by questions "
+                f"({component.target}), and cannot be searched with queries. Search another index "
+                "(search.corpus and search.retriever, as conf/search/second_half.yaml sets them) "
+                "or the web."
+            )
 
 
 def _change_passages(

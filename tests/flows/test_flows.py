@@ -287,6 +287,8 @@ def test_fid_files_without_scores_are_used_and_what_needs_scores_is_refused(
     assert "post_fusion" in run("sweep", *words, small=False).stdout
     refused = run("sweep", *words, "weighting.by=retriever", small=False, check=False).stderr
     assert "Passage '0' (rank 1) has no retriever score." in refused
+    refused = run("sweep", *words, "strategy=iter_retgen", small=False, check=False).stderr
+    assert "retriever=provided finds rankings by questions" in refused
 
 
 def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from conftest import Run, overrides
 
 from flows import gc as module
 from flows.project.artifacts import Project
-from flows.project.engines import resolve_engine_spec
+from flows.project.engines import identify_engine_specs, resolve_engine_spec
 from flows.settings.door import compose
 from flows.tools.summary import Summary
 from winnow.ledger.sqlite import SqliteStore
@@ -82,3 +82,23 @@ def test_the_model_of_entailment_is_in_use(world: Path) -> None:
     use = module.Use()
     module._add_engines(use, project)
     assert resolve_engine_spec(project, "nli").key in use.engines
+
+
+def test_searches_and_every_teacher_are_in_use() -> None:
+    """A search engine is stored with the revision of its code, and a training may start with the
+    reader of another one, whose teacher is another model.
+    """
+    project = Project(
+        compose(
+            [
+                "strategy=iter_retgen",
+                "training=cite_sft_rewarded",
+                "training@training.start=cite_synthetic",
+            ]
+        )
+    )
+    use = module.Use()
+    module._add_engines(use, project)
+    spec = resolve_engine_spec(project, "search")
+    assert identify_engine_specs([spec])["search"] in use.engines
+    assert any("gpt-4o-mini" in engine for engine in use.engines)

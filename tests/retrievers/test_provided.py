@@ -29,7 +29,7 @@ def test_provided_serves_a_fid_file(tmp_path: Path) -> None:
             [
                 {
                     "id": "1",
-                    "question": "a",
+                    "question": "which rivers flow in France",
                     "answers": ["x"],
                     "ctxs": [{"id": "p", "text": "t", "score": 3}],
                 }

@@ -18,6 +18,28 @@ def test_rankings_are_found_by_question_id() -> None:
     assert searcher.search(QUESTIONS[:1], 5) == [[Hit("p1", 2.0), Hit("p2", 1.0)]]
 
 
+def test_a_ranking_is_that_of_its_question() -> None:
+    """By the text, if the file has it, whatever case and punctuation; else ids that count from 0
+    and from 1 are refused.
+    """
+    hits = {name: [Hit(f"p{name}", None)] for name in ("1", "2")}
+    asked = [
+        make_question(text, question_id=name)
+        for name, text in (("1", "Who sang it?"), ("2", "When?"))
+    ]
+    texts = {"1": "who sang it", "2": "When?"}
+    assert StoredRankings(hits, lambda *_: "", texts).search(asked, 1) == [*hits.values()]
+    with pytest.raises(InputError, match=r"'1' is 'Who sang it\?' in the data set and 'When\?'"):
+        StoredRankings(hits, lambda *_: "", {"1": "When?"}).search(asked, 1)
+    rows = {str(number): [Hit(f"p{number}", None)] for number in range(3)}
+    with pytest.raises(InputError, match="count their 3 questions from 0"):
+        StoredRankings(rows, lambda *_: "").search(asked, 1)
+    first = make_question(question_id="0")
+    assert len(StoredRankings(rows, lambda *_: "").search([first, *asked], 1)) == 3
+    found = StoredRankings({**rows, "7": []}, lambda *_: "").search(asked, 1)
+    assert found == [rows["1"], rows["2"]]
+
+
 def test_questions_without_a_ranking_are_refused() -> None:
     """By the message of the retriever, which receives their ids and the number of all questions."""
     searcher = StoredRankings(

@@ -29,6 +29,8 @@ A class may further declare
   Tests compare outputs with those stored for the revision (tests/golden). A class without a
   revision, and any class outside Winnow, is identified by its code instead (see
   `winnow.identity.code`);
+- `needs_questions`: whether a retriever finds rankings by the ids or labels of questions, and thus
+  cannot be searched with queries; and `uses_gold`: whether its rankings depend on gold passages;
 - `resolve_settings(settings)`: a class method that returns the settings with every "auto" resolved.
 """
 
@@ -90,7 +92,9 @@ class NotAFile:
 Marker = InputFile | ModelName | DatasetName | SearchOnly | SpeedOnly | NotAFile
 _MARKERS = (InputFile, ModelName, DatasetName, SearchOnly, SpeedOnly, NotAFile)
 _PATH_NAME = re.compile(r"(?:.*_)?(?:path|file|filename|filepath|folder|directory|dir|base)s?")
-_DECLARATIONS = frozenset({"revision", "resolve_settings", "reuses_prefixes"})
+_DECLARATIONS = frozenset(
+    {"revision", "resolve_settings", "reuses_prefixes", "needs_questions", "uses_gold"}
+)
 """Class attributes that a misspelling would silence."""
 _FORMER_ATTRIBUTES = frozenset(
     {"input_files", "model_paths", "dataset_names", "speed_only", "search_only"}

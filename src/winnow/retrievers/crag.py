@@ -21,7 +21,9 @@ class CragContexts:
     be equal; the files of PopQA have 13 such texts, about different people of one name.
 
     Args:
-        path: File of pairs or, if `questions` is not "", of knowledge.
+        needs_questions: ClassVar[bool] = True
+
+    path: File of pairs or, if `questions` is not "", of knowledge.
         questions: File of the questions of a file of knowledge, one per line.
         missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty"
             ranking, which is counted.

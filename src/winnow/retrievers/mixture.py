@@ -264,6 +264,7 @@ class Mixture:
     revision: ClassVar[int] = 1
     uses_gold: ClassVar[bool] = True
     """Its documents are those that the labels call relevant, irrelevant and seemingly relevant."""
+    needs_questions: ClassVar[bool] = True
 
     maps: MapSource
     relevant: Annotated[int, SearchOnly] = 3

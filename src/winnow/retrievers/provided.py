@@ -23,6 +23,7 @@ class Provided:
     """
 
     revision: ClassVar[int] = 4
+    needs_questions: ClassVar[bool] = True
 
     path: Annotated[str, InputFile]
 
@@ -33,6 +34,7 @@ class Provided:
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
         """Read the rankings of the file; raise InputError if two rows have the same question id."""
         rankings: dict[str, list[Hit]] = {}
+        texts: dict[str, str] = {}
         for row in read_fid(Path(self.path)):
             question_id = row.question.question_id
             if question_id in rankings:
@@ -40,10 +42,11 @@ class Provided:
                     f"{self.path} has two rows for the question id {question_id!r} "
                     f"({row.question.text!r}). Remove one, or give the rows ids of their own."
                 )
+            texts[question_id] = row.question.text
             rankings[question_id] = [
                 Hit(passage.passage_id, score) for passage, score in row.contexts
             ]
-        return StoredRankings(rankings, self._explain_missing)
+        return StoredRankings(rankings, self._explain_missing, texts)
 
     def _explain_missing(self, missing: Sequence[str], num_questions: int) -> str:  # noqa: ARG002 (as StoredRankings calls it)
         return (

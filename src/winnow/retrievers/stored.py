@@ -1,10 +1,11 @@
 """Rankings that are read from a file instead of an index."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from winnow.errors import InputError
 from winnow.records import Hit, Question
+from winnow.text.normalization import normalize
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +16,17 @@ class StoredRankings:
         rankings: Hits of each question by question id, best first.
         explain_missing: Function that builds the error message for questions that the file lacks,
             from their ids and the number of all questions.
+        texts: Text of each question by question id, if the file has it.
 
     """
 
     rankings: Mapping[str, Sequence[Hit]]
     explain_missing: Callable[[Sequence[str], int], str]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the first `depth` passages of each question's ranking; raise InputError if a
-        question has none.
+        question has none, or if its ranking is that of another question.
         """
         missing = [
             question.question_id
@@ -32,4 +35,27 @@ class StoredRankings:
         ]
         if missing:
             raise InputError(self.explain_missing(missing, len(questions)))
+        for question in questions:
+            text = self.texts.get(question.question_id, question.text)
+            if normalize(text) != normalize(question.text):
+                raise InputError(
+                    f"The question id {question.question_id!r} is {question.text!r} in the data "
+                    f"set and {text!r} in the file of the rankings. Ids that count rows differ "
+                    "where one file begins with 0 or lacks a row; take both from one file."
+                )
+        _check_numbers(self.rankings.keys(), {question.question_id for question in questions})
         return [list(self.rankings[question.question_id][:depth]) for question in questions]
+
+
+def _check_numbers(ranked: Collection[str], asked: Collection[str]) -> None:
+    """Raise InputError if both kinds of ids count rows, those of the rankings from 0 and those of
+    the questions from 1.
+    """
+    if "0" not in ranked or "0" in asked or "1" not in asked:
+        return
+    if set(ranked) == set(map(str, range(len(ranked)))) and all(map(str.isdecimal, asked)):
+        raise InputError(
+            f"The ids of the rankings count their {len(ranked)} questions from 0, and those of the "
+            "data set from 1, so that each question would have the ranking of the next one. Number "
+            "both alike."
+        )

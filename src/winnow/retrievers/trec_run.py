@@ -25,6 +25,7 @@ class TrecRun:
     """
 
     revision: ClassVar[int] = 2
+    needs_questions: ClassVar[bool] = True
 
     path: Annotated[str, InputFile]
 

@@ -143,8 +143,9 @@ def _search_at(
     requests: Sequence[Search], searcher: Searcher, n: int, *, is_averaged: bool
 ) -> list[list[Hit]]:
     if not is_averaged:
+        # an id that no data set has, and that is the same in every batch
         return searcher.search(
-            [Question(str(index), one.query, ("",)) for index, one in enumerate(requests)], n
+            [Question(f"query {one.query!r}", one.query, ("",)) for one in requests], n
         )
     if not isinstance(searcher, VectorSearcher):
         raise ConfigError(
