@@ -208,7 +208,8 @@ def compute_quality_rows(
 
     Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it
     has a second row with recall@k, nDCG@10, MRR and MAP. Questions without an accepted answer, as
-    in BEIR, count in the second alone.
+    in BEIR, count in the second alone; as in BEIR's evaluation, a passage with the id of such a
+    question is the question itself (ArguAna, Quora), and is left out.
     """
     hits, rows, depths = rankings.hits, [], [k for k in DEPTHS if k <= depth]
     for split in dict.fromkeys(question.split for question in questions):
@@ -237,8 +238,13 @@ def compute_quality_rows(
             if question.gold_passage_ids
         }
         if gold_ids:
+            itself = {q.question_id for q in selected if not q.answers}
             ranked = {
-                question_id: [hit.passage_id for hit in hits[question_id]]
+                question_id: [
+                    hit.passage_id
+                    for hit in hits[question_id]
+                    if hit.passage_id != question_id or question_id not in itself
+                ]
                 for question_id in gold_ids
             }
             measures = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.retrieve import note_contradictions, note_unspaced_answers
+from flows.retrieve import compute_quality_rows, note_contradictions, note_unspaced_answers
 from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.records import Question
 
@@ -38,6 +38,15 @@ def test_measures_that_contradict_are_noted(answered: int, gold: int, contradict
         or f"{answered} have an answer among their first 20 passages and {gold} a gold passage"
         in notes[0]
     )
+
+
+@pytest.mark.parametrize(("answers", "expected"), [((), 1.0), (("a",), 0.5)])
+def test_a_query_of_beir_does_not_find_itself(answers: tuple[str, ...], expected: float) -> None:
+    """As in BEIR's evaluation of ArguAna; elsewhere equal ids mean nothing."""
+    hits = {"7": [RankedHit("7", 1, 2.0, False), RankedHit("g", 2, 1.0, False)]}
+    question = Question("7", "q?", answers, ("g",))
+    row = compute_quality_rows(Rankings(Path(), hits, {}, {}), [question], 5)[-1]
+    assert row["MRR"].mean == expected
 
 
 def test_few_questions_or_none_without_answers_say_nothing() -> None:

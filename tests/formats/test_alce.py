@@ -61,6 +61,12 @@ def test_the_three_forms_are_read(tmp_path: Path) -> None:
     ]
 
 
+def test_a_flat_list_of_answers_is_one_of_answers(tmp_path: Path) -> None:
+    """And not one of the letters of each."""
+    ((_, answers, meta, _),) = read(tmp_path / "a.json", QAMPARI | {"answers": ["Ada", "Bob"]})
+    assert (answers, meta) == (("Ada", "Bob"), {"answers": [["Ada"], ["Bob"]]})
+
+
 @pytest.mark.parametrize(
     "change", [{"docs": [{"title": "A"}]}, {"qa_pairs": [{"question": "?"}]}, {"docs": 3}]
 )

@@ -29,12 +29,12 @@ def test_labels_behind_contexts_are_left_out(tmp_path: Path) -> None:
     """A tab and a number is what the authors' program writes for the evaluator; a number without a
     tab is text.
     """
-    contexts = ("T // body\t1", "U // since 1", "V // x\t-1")
+    contexts = ("T // body\t1", "U // since 1", "V // x\t-1", "W // \t1", "\t0 ")
     (tmp_path / "test.txt").write_text(
         "".join(f"Who is A? [SEP] {context}\n" for context in contexts)
     )
     (row,) = read_crag_rows(tmp_path / "test.txt")
-    assert [passage.text for passage in row.passages] == ["body", "since 1", "x"]
+    assert [passage.text for passage in row.passages] == ["body", "since 1", "x", "", ""]
 
 
 def test_knowledge(tmp_path: Path) -> None:

@@ -114,6 +114,33 @@ def test_gpus(
     assert hits == plain.open(tmp_path / "hnsw").search(QUESTIONS, 4)
 
 
+@pytest.mark.parametrize(
+    ("factory", "name"),
+    [
+        ("IVF2,Flat", "nprobe"),
+        ("PCA4,IVF2,Flat", "nprobe"),
+        ("IVF2,SQ8,RFlat", "nprobe"),
+        ("OPQ4,IVF2,Flat,RFlat", "nprobe"),
+        ("PCA4,HNSW4", "efSearch"),
+    ],
+)
+def test_search_parameters_reach_wrapped_indexes(
+    tmp_path: Path, encoder: SentenceEncoder, factory: str, name: str
+) -> None:
+    """FAISS would else search them with its own, under the label of ours."""
+    faiss = pytest.importorskip("faiss")
+    index = faiss.index_factory(8, factory, faiss.METRIC_INNER_PRODUCT)
+    Dense(encoder, factory, nprobe=7, ef_search=9)._set_search_parameters(index)
+    found: set[int] = set()
+    inner = index  # which keeps the ones inside
+    while inner is not None:
+        inner = faiss.downcast_index(inner)
+        parts = (inner, getattr(inner, "hnsw", None))
+        found |= {getattr(part, name) for part in parts if hasattr(part, name)}
+        inner = getattr(inner, "base_index", None) or getattr(inner, "index", None)
+    assert found == {7 if name == "nprobe" else 9}
+
+
 def test_search_parameters_reach_every_gpu(
     tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,3 +43,25 @@ def test_a_long_reply_is_read_at_its_ends() -> None:
     """In a moment, also where it repeats itself."""
     assert parse_choice("B. longer years\n" + "A B C " * 20_000, CHOICES) is not None
     assert parse_choice("x " * 50_000 + "The answer is C.", CHOICES) == "C"
+
+
+@pytest.mark.parametrize(
+    ("reply", "texts", "letter"),
+    [
+        ("Water boils at 100 °C", ("0°C", "100°C", "37°C", "50°C"), "B"),
+        ("It is warm, about 30 °C", ("0 K", "10 K", "20 K", "30 K"), None),
+        ("-5 °C", ("-5 °C", "5 °C", "0 °C", "10 °C"), "A"),
+        ("-5 °C", ("5 °C", "0 °C", "15 °C", "10 °C"), None),
+        ("The answer is −5 °C.", ("5 °C", "-5 °C", "15 °C", "10 °C"), "B"),
+        ("1.5 m", ("15 m", "150 m", "1500 m", "1 m"), None),
+        ("It would be 1.5 m.", ("15 m", "1.5 m", "1500 m", "1 m"), "B"),
+        ("2.0 N", ("0.2 N", "2.0 N", "20 N", "200 N"), "B"),
+        ("212 °F", ("1", "2", "3", "4"), None),
+        ("a dog.", ("A  dog", "a dog and a cat", "b", "c"), "A"),
+    ],
+)
+def test_numbers_and_units_are_no_letters(
+    reply: str, texts: tuple[str, ...], letter: str | None
+) -> None:
+    """Degrees are not the choice C, and signs and decimal points of numbers count."""
+    assert parse_choice(reply, dict(zip("ABCD", texts, strict=True))) == letter

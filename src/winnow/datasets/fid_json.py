@@ -16,7 +16,7 @@ from winnow.records import Question
 class FidQuestions:
     """A parser of the questions in a FiD file, or in a folder with one file per split."""
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     path: Annotated[str, InputFile]
 

@@ -41,8 +41,10 @@ def convert_alce_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
         ] or [row.get("answer")]
         meta |= {"long_answers": long} if all(long) else {}
     elif isinstance(row.get("answers"), list):
-        meta["answers"] = [list(names) for names in row["answers"]]
-        answers = [name for names in row["answers"] for name in names]
+        meta["answers"] = [
+            [names] if isinstance(names, str) else list(names) for names in row["answers"]
+        ]
+        answers = [name for names in meta["answers"] for name in names]
     else:
         answers = [row["answer"]]
     contexts = [

@@ -93,11 +93,13 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
     question, passages = "", list[Passage]()
     for place, line in iter_lines(path):
         text, separator, context = line.partition(_SEPARATOR)
-        title, title_end, body = context.partition(_TITLE_END)
         if not separator or not context.strip() or not text.strip():
             raise InputError.at(place, received=line, expected='"question [SEP] title // text"')
+        context = _LABEL.sub(
+            "", context.rstrip()
+        )  # before white space is removed, of which its tab is
+        title, title_end, body = context.partition(_TITLE_END)
         title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
-        body = _LABEL.sub("", body)
         if passages and normalize_question(text) != normalize_question(question):
             yield CragRow(question, tuple(passages))
             passages = []

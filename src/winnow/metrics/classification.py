@@ -51,7 +51,7 @@ class ChoiceAccuracy(_Classification):
     choices, although the prompt shows letters.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has

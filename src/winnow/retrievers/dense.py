@@ -51,7 +51,7 @@ class Dense:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     encoder: SentenceEncoder
     index_factory: str = "Flat"
@@ -134,14 +134,19 @@ class Dense:
         return index
 
     def _set_search_parameters(self, index: Any) -> None:
-        """Set the search parameters of IVF and HNSW indexes, also if another FAISS index wraps
-        them.
+        """Set the search parameters of IVF and HNSW indexes, also of those that a transform (OPQ,
+        PCA) or a refinement (RFlat) wraps.
         """
-        inner_index = getattr(index, "index", index)
-        if hasattr(inner_index, "nprobe"):
-            inner_index.nprobe = self.nprobe
-        if hasattr(inner_index, "hnsw"):
-            inner_index.hnsw.efSearch = self.ef_search
+        import faiss
+
+        inner: Any = index
+        while inner is not None:
+            inner = faiss.downcast_index(inner)
+            if hasattr(inner, "nprobe"):
+                inner.nprobe = self.nprobe
+            if hasattr(inner, "hnsw"):
+                inner.hnsw.efSearch = self.ef_search
+            inner = getattr(inner, "base_index", None) or getattr(inner, "index", None)
 
 
 def _move_to_gpus(index: Any) -> Any:

@@ -90,18 +90,21 @@ _REJECTION = (
 )
 _BACKGROUND = re.compile(r"\b(?:because|since|as|whereas|when|if)\b[^.,;\n]*", re.IGNORECASE)
 _LONE_LETTER = re.compile(
-    rf"(?<![\w'’.-])({_LETTERS})(?=[.,;:!)>]*(?:\s*$|\s(?:is|fits|it|would|has|because|since|seems|"
-    rf"must|best)\b))"
+    rf"(?<![\w'’.°º-])(?<![°º] )({_LETTERS})"
+    r"(?=[.,;:!)>]*(?:\s*$|\s(?:is|fits|it|would|has|because|since|seems|must|best)\b))"
 )
 _ENDING_LETTER = re.compile(
     rf"(?:^|[.!?:]\s+|\b(?:it is|it's|think) )[\s\"'(]*({_LETTERS})[\s\"').]*$", re.IGNORECASE
 )
-_OTHER_LETTER = re.compile(r"(?<![\w'’.-])[B-H]\b(?!['’-])")
+_OTHER_LETTER = re.compile(r"(?<![\w'’.°º-])(?<![°º] )[B-H]\b(?!['’-])")
 _DESIGNATION = re.compile(
     r"\b(?:vitamin|hepatitis|type|group|plan|class|factor|figure|grade|statement|point|part|"
     r"step) [A-H]\b",
     re.IGNORECASE,
 )
+_MINUS = re.compile(r"(?<!\w)[-−](?=\d)")
+_DEGREE = re.compile(r"\s*[°º]\s*")
+_POINT = re.compile(r"(?<=\d)\.(?=\d)")
 _DOUBT = re.compile(r"\b(?:not|can't|cannot|unsure|possibl[ey]|depends?|could|might)\b")
 _NEXT_QUESTION = re.compile(r"\n\s*question\s*:", re.IGNORECASE)
 
@@ -109,12 +112,12 @@ _NEXT_QUESTION = re.compile(r"\n\s*question\s*:", re.IGNORECASE)
 def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     """Return the letter of the choice that a reply names, or None if it names none or several.
 
-    The letter behind the last "answer" counts, else one alone or at the beginning ("B", "(b)", "B:
-    text"), the only one that a list calls right, or the last one called right, chosen, or an
-    "option"; rejected letters ("not A") do not. Otherwise the text of one choice, inflected or not,
-    must be in the reply; among several, one in the first sentence alone, one not rejected, or the
-    one in the last conclusion ("so", "that leaves") counts. A letter next to the text of another
-    choice names none.
+    A reply that is the text of one choice names it. Else the letter behind the last "answer"
+    counts, or one alone or at the beginning ("B", "(b)", "B: text"), the only one that a list calls
+    right, or the last one called right, chosen, or an "option"; rejected letters ("not A") do not.
+    Otherwise the text of one choice, inflected or not, must be in the reply; among several, one in
+    the first sentence alone, one not rejected, or the one in the last conclusion ("so", "that
+    leaves") counts. A letter next to the text of another choice names none.
 
     Args:
         reply: Reply of the model.
@@ -122,6 +125,9 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
 
     """
     reply = cut_middle(extract_final_text(reply))
+    equal = [letter for letter, choice in choices.items() if _fold(choice) == _fold(reply)]
+    if len(equal) == 1 and len(_fold(reply)) > 1:
+        return equal[0]
     text = _NEXT_QUESTION.split(reply.strip())[0] or reply.strip()
     text = re.sub(r"\(([a-h])\)", lambda match: match[0].upper(), _NEITHER.sub("neither", text))
     plain = _remove_options(
@@ -140,7 +146,20 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
         several = _SEVERAL.search(plain)
         if several is not None and not _FINAL_CHOICE.search(plain[several.end() :]):
             return None
-    return _find_text(plain, choices) or _find_lone_letter(plain)
+    letter = _find_text(plain, choices) or _find_lone_letter(plain)
+    return letter if letter in choices else None
+
+
+def _fold(text: str) -> str:
+    """Return a text in lower case, with single spaces and without a final period."""
+    return " ".join(text.casefold().split()).removesuffix(".").rstrip()
+
+
+def _normalize(text: str) -> str:
+    """Normalize a text as an answer, but for the signs of numbers: -5 is not 5, and 1.5 is not
+    15.
+    """
+    return normalize(_DEGREE.sub("°", _POINT.sub("dot", _MINUS.sub("minus", text))))
 
 
 def _find_lone_letter(plain: str) -> str | None:
@@ -160,7 +179,7 @@ def _remove_options(text: str, choices: Mapping[str, str]) -> str:
     lines = [
         match
         for match in _OPTION_LINE.finditer(text)
-        if f"{normalize(match[2])} ".startswith(f"{normalize(choices.get(match[1], ''))} ")
+        if f"{_normalize(match[2])} ".startswith(f"{_normalize(choices.get(match[1], ''))} ")
     ]
     if len({match[1] for match in lines}) < len(choices):
         return text
@@ -178,8 +197,8 @@ def _find_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | Non
     own_text = re.match(rf"[\W_]*\(?({_LETTERS})[).:]+(.*)", plain, re.IGNORECASE)
     if (
         own_text
-        and (own := normalize(choices.get(own_text[1].upper(), "")))
-        and normalize(own_text[2]) == own
+        and (own := _normalize(choices.get(own_text[1].upper(), "")))
+        and _normalize(own_text[2]) == own
     ):
         plain = plain[: own_text.start(2)] + " " + plain[own_text.start(2) :]
     final = _ANSWER_LETTER.findall(_REJECTED_LETTER.sub(" ", plain))
@@ -228,18 +247,18 @@ def _find_leading_letter(text: str, plain: str, choices: Mapping[str, str]) -> s
             match = None
     if match and not _SEVERAL.match(plain[match.start(1) :]):
         letter, rest = match[1].upper(), plain[match.end() :].strip()
-        own = normalize(rest.split("\n")[0])
+        own = _normalize(rest.split("\n")[0])
         others = [
             other
             for other, choice in choices.items()
-            if other != letter and own and own == normalize(choice)
+            if other != letter and own and own == _normalize(choice)
         ]
         is_abbreviation = (
             re.match(rf"{_LETTERS}\.\w\.", plain[match.start(1) :], re.IGNORECASE) is not None
         )
-        if others and own != normalize(choices.get(letter, "")):
+        if others and own != _normalize(choices.get(letter, "")):
             return (
-                others[0] if own in map(normalize, ("yes", "no")) or letter not in choices else "?"
+                others[0] if own in map(_normalize, ("yes", "no")) or letter not in choices else "?"
             )
         if not is_abbreviation and not re.match(rf"{_LETTERS} is (?:wrong|incorrect|not)", plain):
             return letter
@@ -254,12 +273,12 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
     sentences = [
         sentence
         for sentence in re.split(r"(?<=[.!?])\s+|\n+", plain.strip())
-        if normalize(sentence)
+        if _normalize(sentence)
     ]
     whole = [
         letter
         for letter, choice in choices.items()
-        if sentences and normalize(choice) == normalize(sentences[0])
+        if sentences and _normalize(choice) == _normalize(sentences[0])
     ]
     if len(matches) > 1:
         matches = whole or _match_texts(CONCESSION.sub(" ", plain.lower()), choices) or matches
@@ -285,9 +304,9 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
         ]
         tails += [alone] if len(set(alone)) == 1 and len(alone) == 1 else []
         matches = next((tail for tail in tails if len(tail) == 1), matches)
-    if not matches and len(plain.split()) <= _MOST_WORDS and (own := normalize(plain)):
+    if not matches and len(plain.split()) <= _MOST_WORDS and (own := _normalize(plain)):
         matches = [
-            letter for letter, choice in choices.items() if f" {own} " in f" {normalize(choice)} "
+            letter for letter, choice in choices.items() if f" {own} " in f" {_normalize(choice)} "
         ]
     if not matches and len(matches := _match_words(plain, choices)) > 1:
         matches = _match_words(_BACKGROUND.sub(" ", plain), choices)
@@ -298,8 +317,8 @@ def _remove_rejected(plain: str, choices: Mapping[str, str], rejection: str = _R
     """Remove the texts of choices behind "not", "rather than" and the like from a
     normalized reply.
     """
-    text = " , ".join(map(normalize, re.split(r"[,;:.]\s", plain)))
-    texts = "|".join(re.escape(own) for choice in choices.values() if (own := normalize(choice)))
+    text = " , ".join(map(_normalize, re.split(r"[,;:.]\s", plain)))
+    texts = "|".join(re.escape(own) for choice in choices.values() if (own := _normalize(choice)))
     others = rf"(?:(?: ,)? (?:or|and|nor) (?:{texts})\b| , (?:{texts})(?= ,| or\b| and\b))*"
     return re.sub(rf"\b(?:{rejection})(?: (?!only)\w+)?? (?:{texts})\b{others}", " ", text)
 
@@ -308,12 +327,12 @@ def _match_words(text: str, choices: Mapping[str, str]) -> list[str]:
     """Return the letters of the choices of which a text has all words that no other choice has,
     inflected or not.
     """
-    words = {letter: set(normalize(choice).split()) for letter, choice in choices.items()}
+    words = {letter: set(_normalize(choice).split()) for letter, choice in choices.items()}
     own = {
         letter: mine - set().union(*(words[o] for o in words if o != letter))
         for letter, mine in words.items()
     }
-    present = set(normalize(text).split())
+    present = set(_normalize(text).split())
     letters = [letter for letter, mine in own.items() if mine and mine <= present]
     return letters or [
         letter
@@ -335,11 +354,11 @@ def _match_texts(text: str, choices: Mapping[str, str]) -> list[str]:
     """Return the letters of the choices whose texts are in a text, without those within the text of
     another one.
     """
-    normalized = f" {normalize(text)} "
+    normalized = f" {_normalize(text)} "
     matches = {
         letter: own
         for letter, choice in choices.items()
-        if (own := normalize(choice)) and f" {own} " in normalized
+        if (own := _normalize(choice)) and f" {own} " in normalized
     }
     return [
         letter
