@@ -26,13 +26,14 @@ from flows.project.cells import (
 from flows.project.checks import check_ahead
 from flows.project.engines import open_cell_engines
 from flows.project.ledger import open_ledger
-from flows.project.metrics import compare_rows, read_results
+from flows.project.metrics import compare_rows, estimate_judging, read_results
 from flows.project.runs import (
     build_dry_run_rows,
     describe_usage,
     iter_outcomes,
     render_first_prompts,
 )
+from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -62,7 +63,8 @@ _FILTER_PENDING_NOTE = (
     "The closed-book filter has not run yet, so the first questions of the split are counted "
     "without it."
 )
-_ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
+_ALL_FINISHED_NOTE = "Every cell was finished already."
+_NO_CALL_NOTE = "Every cell was finished already; no call was made."
 
 
 def sweep(jobs: Sequence[Settings]) -> Summary:
@@ -78,13 +80,14 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
     with open_ahead(get_place(cell.spec)[0] for cell in unfinished):
         notes = [_run_cells(jobs[0], group) for group in group_by_models(unfinished)]
-    results = read_results(jobs, specs, hidden=[jobs[0].report.cost])
+    judging = RunStats()
+    results = read_results(jobs, specs, hidden=[jobs[0].report.cost], stats=judging)
     log_cells(cells, results)
     rows, sentences = compare_rows(results, jobs[0].report, describe_bias(specs))
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes = [
         *sentences,
-        *(notes or [_ALL_FINISHED_NOTE]),
+        *(notes or [_ALL_FINISHED_NOTE if judging.executed else _NO_CALL_NOTE]),
         *build_code_notes(folders),
         _describe_passages(results),
     ]
@@ -169,19 +172,22 @@ def _describe_passages(results: Sequence[CellResult]) -> str:
 
 
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
-    """Estimate the calls and costs of the unfinished cells, one row per role of each set of
-    engines; a row leaves out calls that an earlier one counted.
+    """Estimate the calls and costs of the unfinished cells and of the judges, one row per role of
+    each set of engines; a row leaves out calls that an earlier one counted.
     """
     rows: list[dict[str, Any]] = []
-    notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
+    notes = [_FILTER_PENDING_NOTE] if any(map(is_filter_pending, list_cells(jobs))) else []
     counted: set[bytes] = set()
-    for cells in group_by_engines(load_cells(resolve_cells(jobs))):
+    specs = resolve_cells(jobs)
+    for cells in group_by_engines(load_cells(specs)):
         unfinished, engines = _select_unfinished(jobs[0], cells), cells[0].spec.engines
         counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
         build = partial(iter_jobs, unfinished)
         rows += [counts | row for row in build_dry_run_rows(jobs[0], engines, build, counted)]
         if unfinished:
             notes += render_first_prompts(engines, iter_jobs(unfinished))
+    judged, pending = estimate_judging(jobs[0], specs, counted)
+    rows, notes = rows + judged, notes + pending
     return Summary("Dry run: no call was made", rows, "\n".join(notes))
 
 

@@ -7,7 +7,7 @@ import pytest
 from winnow.cli import main
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding
-from winnow.requests import Generate, Generation, Score
+from winnow.requests import Failed, Generate, Generation, Score
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,6 +61,21 @@ def test_replies_without_text_are_pruned(
     assert capsys.readouterr().out.strip() == "2 calls deleted"
     with SqliteStore(path) as ledger:
         assert set(ledger.get(list(results))) == {b"a", b"d", b"e"}
+
+
+def test_pruning_reaches_the_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sweep merges their ledgers again, which would bring back what is deleted here alone."""
+    paths = [tmp_path / "l.sqlite", tmp_path / "shards/ledger-1-of-2.sqlite"]
+    paths[1].parent.mkdir()
+    for path in paths:
+        with SqliteStore(path) as ledger:
+            rows = [(b"a", Failed("refused")), (b"b", Generation("x"))]
+            ledger.put("m", [(key, Generate((), Decoding()), one, 0.0) for key, one in rows])
+    main(["ledger", "prune", str(paths[0]), "--failed"])
+    assert capsys.readouterr().out.strip() == f"1 calls deleted, 1 in {paths[1]}"
+    for path in paths:
+        with SqliteStore(path) as ledger:
+            assert set(ledger.get([b"a", b"b"])) == {b"b"}
 
 
 def test_gc_runs_in_a_project(

@@ -7,12 +7,18 @@ A breakdown divides the questions into groups, for each of which the report show
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flows.project.artifacts import Project
 from flows.project.engines import open_engines, resolve_engine_spec
 from flows.project.ledger import open_ledger
-from flows.project.runs import count_models_of, iter_outcomes
+from flows.project.runs import (
+    build_dry_run_rows,
+    count_models_of,
+    describe_usage,
+    iter_outcomes,
+)
 from flows.settings.components import Component
 from flows.settings.composition import describe_missing_option, list_options, load_option
 from flows.settings.door import compose
@@ -21,6 +27,7 @@ from flows.settings.typed import Settings
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import describe_code, is_code_mixed, read_manifest
 from winnow.artifacts.steps import has_steps
+from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
@@ -63,6 +70,7 @@ def read_results(
     *,
     hidden: Iterable[str] = (),
     inputs: Iterable[Input] = (),
+    stats: RunStats | None = None,
 ) -> list[CellResult]:
     """Read finished cells and compute their metrics. The calls of judged metrics are made now and
     stored in the ledger.
@@ -75,6 +83,7 @@ def read_results(
         hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
         inputs: Fields of the samples that are needed besides those that the metrics and the
             breakdown need.
+        stats: Counts, to which those of the calls of judged metrics are added.
 
     Raises:
         ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the
@@ -96,7 +105,7 @@ def read_results(
             columns = collect_in_processes(specs, [*metrics, *extra], advance)
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}
-    judged, judges = _judge(settings, specs, metrics, samples)
+    judged, judges = _judge(settings, specs, metrics, samples, stats or RunStats())
     is_mixed = is_code_mixed([spec.folder for spec in specs])
     code_versions = (
         describe_code([read_manifest(spec.folder) for spec in specs])
@@ -214,24 +223,17 @@ def _judge(
     specs: Sequence[CellSpec],
     metrics: Sequence[Metric],
     samples: Mapping[str, Sequence[Sample]],
+    stats: RunStats,
 ) -> tuple[Judged, dict[str, ModelCounts]]:
     """Run the calls of the judged metrics; return their rows, and the number of replies of each
     model, by cell.
     """
     rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
     counts: dict[str, ModelCounts] = {}
-    if not any(isinstance(metric, JudgedMetric) for metric in metrics):
-        return rows, counts
     configs = {spec.key: spec.config for spec in specs}
-    groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
-    for spec in specs:
-        engines = [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
-        groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = (
-            samples[spec.key]
-        )
-    for engines, judged in groups.values():
+    for engines, judged in _group_by_judges(specs, metrics, samples):
         models: Counter[tuple[Role, str]] = Counter()
-        rows |= _judge_cells(settings, engines, metrics, judged, models)
+        rows |= _judge_cells(settings, engines, metrics, judged, models, stats)
         _check_one_judge(settings, models)
         first = configs[next(iter(judged))]
         named = {
@@ -241,6 +243,51 @@ def _judge(
         shared = Counter(named)  # one object, which reports count once
         counts |= {key: shared for key in judged}  # noqa: C420 (a shared object is meant)
     return rows, counts
+
+
+Group = tuple[Sequence[EngineSpec], Mapping[str, Sequence[Sample]]]
+"""The engines that judge some cells, and the samples of these cells by key."""
+
+
+def _group_by_judges(
+    specs: Sequence[CellSpec],
+    metrics: Sequence[Metric],
+    samples: Mapping[str, Sequence[Sample]],
+) -> list[Group]:
+    """Group cells by the engines that judge them; none if no metric is judged."""
+    roles = list_judging_roles(metrics)
+    groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
+    for spec in specs if roles else ():
+        engines = [spec.resolve_engine(role) for role in roles]
+        key = tuple(engine.key for engine in engines)
+        groups.setdefault(key, (engines, {}))[1][spec.key] = samples[spec.key]
+    return list(groups.values())
+
+
+def estimate_judging(
+    settings: Settings, specs: Sequence[CellSpec], counted: set[bytes]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Estimate the calls of the judged metrics of a sweep without making any: the rows of finished
+    cells, one per role and group of engines, and a note on cells whose answers are not known yet.
+    """
+    metrics = build_metrics(settings)
+    names = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
+    if not names:
+        return [], []
+    finished = [spec for spec in specs if spec.is_finished]
+    reader = SampleReader(collect_inputs(metrics))
+    samples = {spec.key: reader.read(spec) for spec in finished}
+    rows = []
+    for engines, judged in _group_by_judges(finished, metrics, samples):
+        counts = {"cells": len(judged), "finished": len(judged)}
+        build = partial(build_judge_jobs, metrics, judged)
+        rows += [counts | row for row in build_dry_run_rows(settings, engines, build, counted)]
+    pending = len({spec.key for spec in specs}) - len(samples)
+    note = (
+        f"The calls of {', '.join(names)} about the answers of {pending} unfinished cells are not "
+        "counted, because the answers are not known."
+    )
+    return rows, [note] if pending else []
 
 
 def _name_judge(config: Mapping[str, Any], role: Role, model: str) -> str:
@@ -257,10 +304,12 @@ def _judge_cells(
     metrics: Sequence[Metric],
     samples: Mapping[str, Sequence[Sample]],
     models: Counter[tuple[Role, str]],
+    stats: RunStats,
 ) -> Judged:
-    """Judge the cells that the same engines judge; return the rows by cell, and count the replies
-    of each model.
+    """Judge the cells that the same engines judge; return the rows by cell, count the replies of
+    each model and the calls, and print what calls cost.
     """
+    own = RunStats()
     total = len(build_judge_jobs(metrics, samples))
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(
@@ -269,8 +318,14 @@ def _judge_cells(
             build_judge_jobs(metrics, samples),
             total,
             "judging answers",
+            own,
         )
-        return collect_judged_rows(count_models_of(outcomes, models), samples)
+        rows = collect_judged_rows(count_models_of(outcomes, models), samples)
+    if own.executed:
+        prices = {spec.role: spec.price for spec in engines}
+        print(f"Metrics by a model: {describe_usage(own, prices)}")
+    stats.executed += own.executed
+    return rows
 
 
 def _check_one_judge(settings: Settings, models: ModelCounts) -> None:

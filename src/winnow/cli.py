@@ -18,6 +18,7 @@ from winnow.ledger.merging import import_calls, merge_ledger
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server, open_store
+from winnow.sweeps.shards import list_ledgers
 
 _FOR_DATABASES = ("export", "import", "merge", "prune", "release")
 """Commands that take the URL of a database too."""
@@ -150,8 +151,26 @@ def _run_command(options: argparse.Namespace) -> str:
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "check":
                 return _check_ledger(ledger)
+            case "prune":
+                return _prune(options, ledger, list_ledgers(path.parent / "shards"))
             case _:
                 return _change_or_copy_calls(options, ledger)
+
+
+def _prune(
+    options: argparse.Namespace, ledger: SqliteStore | PostgresStore, shards: Sequence[Path] = ()
+) -> str:
+    """Delete calls from a ledger, and from those of the shards that it is merged with, which would
+    bring them back.
+    """
+    conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
+    engines = [options.engine] if options.engine is not None else []
+    text = f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
+    for path in shards:
+        with SqliteStore(path) as shard:
+            count = tools.prune_calls(shard, engines=engines, **conditions)
+        text += f", {count} in {path}"
+    return text
 
 
 def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | PostgresStore) -> str:
@@ -159,9 +178,7 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
     its output.
     """
     if options.command == "prune":
-        conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
-        engines = [options.engine] if options.engine is not None else []
-        return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
+        return _prune(options, ledger)
     if options.command == "release":
         return (
             f"{ledger.release_lapsed_claims(elsewhere=True)} claims released; claims of living "

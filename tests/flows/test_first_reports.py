@@ -1,6 +1,7 @@
 """Reports of the small world: what they read, and that no model is loaded."""
 
 import json
+import re
 from pathlib import Path
 
 from conftest import Run
@@ -20,8 +21,16 @@ def test_a_metric_needs_no_new_prediction(prepared: Run, tmp_path: Path) -> None
         p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()
     }
     words = ["k=2", "metric=[em,f1,tokens,judged]", "breakdown=gold_rank"]
+    planned = prepared("sweep", *words, "dry_run=true", COLUMNS="300").stdout
+    (row,) = (line for line in planned.splitlines() if " judge " in line)
+    number = int(row.split("│")[7])
+    assert number > 0
+    other = prepared("sweep", "-m", "k=2,3", *words[1:], "dry_run=true").stdout
+    assert "The calls of judged about the answers of 1 unfinished cells are not counted" in other
     output = prepared("sweep", *words).stdout
-    assert "no call was made" in output
+    assert "no call was made" not in output
+    assert re.search(rf"Metrics by a model: \d+ calls requested: {number} made", output)
+    assert "no call was made" in prepared("sweep", *words).stdout
     prepared("report", *words)
     assert {
         p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()

@@ -1,5 +1,6 @@
 """Calls of another ledger or file are added."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from winnow.keys import compute_request_key
 from winnow.ledger import merging, tools
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding
-from winnow.requests import Generate, Generation, Message, Usage
+from winnow.requests import Failed, Generate, Generation, Message, Usage
 
 
 def test_export_and_import_are_inverse(tmp_path: Path) -> None:
@@ -73,11 +74,17 @@ def put(path: Path, reply: Generation, created: float) -> bytes:
 def test_a_reply_with_text_replaces_an_empty_one(
     tmp_path: Path, times: tuple[float, float]
 ) -> None:
-    """Whichever is older: a shard requested it again (`retry_empty`)."""
-    for own, other in (("empty", "text"), ("text", "empty")):
+    """Or a recorded failure, whichever is older: a shard, or the user after pruning, requested it
+    again.
+    """
+    for worse, own, other in itertools.product(
+        (Generation(" "), Failed("content filter")), ("worse", "text"), ("worse", "text")
+    ):
+        if own == other:
+            continue
         for path in tmp_path.iterdir():
             path.unlink()
-        key = put(tmp_path / "empty.sqlite", Generation(" "), times[0])
+        key = put(tmp_path / "worse.sqlite", worse, times[0])
         put(tmp_path / "text.sqlite", Generation("Paris"), times[1])
         with SqliteStore(tmp_path / f"{own}.sqlite") as ledger:
             merging.merge_ledger(ledger, tmp_path / f"{other}.sqlite")

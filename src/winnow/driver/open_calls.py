@@ -11,22 +11,22 @@ from winnow.requests import Request
 class OpenCalls:
     """The calls that are queued, submitted or made by another process.
 
-    They are also filed by the `id` of their requests, so that the key of a finished call is not
-    computed again.
+    They are also filed by their queues and the `id` of their requests, so that the key of a
+    finished call is not computed again. One request may be in the queues of several engines.
     """
 
     by_key: dict[bytes, Call] = field(default_factory=dict)
-    _by_request: dict[int, Call] = field(default_factory=dict)
+    _by_request: dict[tuple[EngineQueue, int], Call] = field(default_factory=dict)
 
     def add(self, call: Call) -> None:
         """Add a new call."""
-        self.by_key[call.key] = self._by_request[id(call.request)] = call
+        self.by_key[call.key] = self._by_request[call.queue, id(call.request)] = call
 
     def find_key(self, queue: EngineQueue, request: Request) -> bytes:
         """Return the key of a finished request. It is computed for a request of an earlier run,
         which a server may return.
         """
-        call = self._by_request.get(id(request))
+        call = self._by_request.get((queue, id(request)))
         return (
             call.key
             if call is not None and call.request is request
@@ -37,5 +37,5 @@ class OpenCalls:
         """Remove a call and return it, or None if it is not open."""
         call = self.by_key.pop(key, None)
         if call is not None:
-            del self._by_request[id(call.request)]
+            del self._by_request[call.queue, id(call.request)]
         return call

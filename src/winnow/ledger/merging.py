@@ -23,7 +23,7 @@ from winnow.ledger.rows import (
 )
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server
-from winnow.requests import Generation
+from winnow.requests import Failed, Generation
 
 EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float),
@@ -146,7 +146,8 @@ def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]
     """Insert the rows whose keys the ledger lacks, and keep one of two results of a call.
 
     It is the one that was stored first, or the first one in alphabetical order if both were stored
-    at the same time. A reply with text is kept in place of an empty one: it was requested again.
+    at the same time. A reply with text is kept in place of an empty one or of a recorded failure:
+    it was requested again.
     """
     merge = Merge()
     if isinstance(ledger, PostgresStore):
@@ -198,8 +199,8 @@ def _add_batch(
             continue
         kept_value, kept_created = best[key]
         if _is_other_result(kept_value, value):
-            rank = (_is_empty(value), created, value)
-            is_better = rank < (_is_empty(kept_value), kept_created, kept_value)
+            rank = (_rank_kind(value), created, value)
+            is_better = rank < (_rank_kind(kept_value), kept_created, kept_value)
             merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_better))
             if is_better:
                 new[key], best[key] = row, (value, created)
@@ -215,10 +216,14 @@ def _is_other_result(own: str, other: str) -> bool:
     return bool(_strip(own) != _strip(other))
 
 
-def _is_empty(value: str) -> bool:
-    """Return whether an encoded result is a reply without text and without a call of a tool."""
+def _rank_kind(value: str) -> int:
+    """Return 2 for an encoded failure, 1 for a reply without text and without a call of a tool, and
+    0 for any other result.
+    """
     result = decode_result(value.encode())
-    return isinstance(result, Generation) and result.is_empty
+    if isinstance(result, Failed):
+        return 2
+    return int(isinstance(result, Generation) and result.is_empty)
 
 
 def _strip(value: str) -> Any:

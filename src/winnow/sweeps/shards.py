@@ -60,3 +60,8 @@ class Shard:
     def find_ledger(self, folder: Path) -> Path:
         """Return the path of the shard's ledger in the folder of all shards."""
         return folder / f"ledger-{self.name}.sqlite"
+
+
+def list_ledgers(folder: Path) -> list[Path]:
+    """Return the paths of the ledgers in the folder of all shards."""
+    return sorted(folder.glob("ledger-*-of-*.sqlite"))
