@@ -146,6 +146,14 @@ def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Ma
     return pickle.dumps(cfg), read_choices(hydra)
 
 
+def forget_options() -> None:
+    """Read the files of conf/ again when they are composed next, because a notebook's user may have
+    changed them.
+    """
+    _compose_options.cache_clear()
+    load_option.cache_clear()
+
+
 def read_choices(hydra: Any) -> dict[str, str]:
     """Return the name of each group's chosen option from Hydra's own settings."""
     return {str(group): str(option) for group, option in hydra.runtime.choices.items()}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from flows.project.artifacts import Project
-from flows.settings.composition import Composed, list_groups
+from flows.settings.composition import Composed, forget_options, list_groups
 from flows.settings.description import format_choices, format_help
 from flows.settings.door import open_seeds, open_settings
 from flows.settings.overrides import load_params
@@ -101,6 +101,7 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
 
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
+    forget_options()
     composed = compose_jobs(complete_words(overrides, grid=stage.grid))
     if composed is None:
         raise ConfigError(

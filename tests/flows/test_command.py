@@ -1,5 +1,6 @@
 """Stages run from Python, as their commands run them."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from conftest import overrides
 
 from flows.corpus import STAGE as CORPUS
 from flows.score import STAGE as SCORE
+from flows.settings import composition
 from flows.settings.composition import compose_config
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
@@ -36,6 +38,24 @@ def test_a_stage_runs_from_python(
     assert sys.argv == before
     again = run(CORPUS, [*words, "corpus.name=one"])
     assert [row["passages"] for row in again.rows] == ["finished already"]
+
+
+def test_a_changed_yaml_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook runs stages of one process between edits of conf/."""
+    shutil.copytree(composition.CONF, tmp_path / "conf")
+    monkeypatch.setattr(composition, "CONF", tmp_path / "conf")
+    seen: list[int] = []
+
+    def watch(jobs: Sequence[Settings]) -> Summary:
+        seen.append(jobs[0].decoding["max_new_tokens"])
+        return Summary("Seen")
+
+    for number in (3, 4):
+        (tmp_path / "conf/decoding/mine.yaml").write_text(
+            f"_target_: winnow.records.Decoding\nmax_new_tokens: {number}\ntemperature: 0.0\n"
+        )
+        run(Stage(watch), ["decoding=mine"])
+    assert seen == [3, 4]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 written.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -90,11 +91,15 @@ def test_modules_of_winnow_count_by_their_revisions(
 
 
 def test_what_runs_is_what_was_imported(project: Project) -> None:
-    """An edit of a file after its import is no other revision of this process, but of the next."""
+    """An edit of a file after its import is another revision in the next process, or when the
+    module is imported again, as in a notebook.
+    """
     first = project.compute()
     file = project.folder / "theirs.py"
     file.write_text(MAIN.replace("PostFusion", "Vote").replace("post_fusion", "vote"))
     assert str(get_revision(sys.modules["theirs"].Theirs)) == first
+    importlib.reload(sys.modules["theirs"])
+    assert str(get_revision(sys.modules["theirs"].Theirs)) != first
 
 
 @pytest.mark.parametrize("name", ["profile", "trace"])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from weakref import WeakKeyDictionary
@@ -119,16 +120,25 @@ def _list_submodules(package: str) -> list[str]:
     ]
 
 
-_LOADED: WeakKeyDictionary[ModuleType, dict[bool, Code]] = WeakKeyDictionary()
-"""Code of the modules that this process has loaded, as it was when it was first asked for."""
+_LOADED: WeakKeyDictionary[ModuleType, tuple[ModuleSpec | None, dict[bool, Code]]] = (
+    WeakKeyDictionary()
+)
+"""Code of the modules that this process has loaded, as it was when it was first asked for, with the
+specification of the import, which another one (`importlib.reload`) replaces.
+"""
 
 
 def read_loaded(path: Path, name: str, *, compiles: bool = False) -> Code:
-    """Parse a source file, once for a module that is loaded: what runs is what was imported,
+    """Parse a source file, once for each import of a module: what runs is what was imported,
     whatever the file says later.
     """
     module = sys.modules.get(name)
-    known = {} if module is None else _LOADED.setdefault(module, {})
+    known: dict[bool, Code] = {}
+    if module is not None:
+        spec, known = _LOADED.get(module, (module.__spec__, known))
+        if spec is not module.__spec__:
+            known = {}
+        _LOADED[module] = module.__spec__, known
     if compiles not in known:
         known[compiles] = read_code(str(path), path.stat().st_mtime_ns, name, compiles=compiles)
     return known[compiles]
