@@ -1,7 +1,8 @@
 """Labels of cells: what a report calls them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from flows.project.artifacts import Project
 from flows.settings.composition import list_options, load_option
@@ -48,13 +49,6 @@ def name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
 
 def build_labels(settings: Settings, project: Project) -> CellLabels:
     """Return the labels of the one cell that a configuration describes."""
-    order, share = settings.placement.rule.get("order"), settings.placement.rule.get("share")
-    gold = (
-        f"{settings.placement.name}_{order}" if isinstance(order, int) else settings.placement.name
-    )
-    if order == "shuffled" and not gold.endswith("shuffled"):
-        gold = "shuffled" if settings.placement.rule.get("gold") == "insert" else f"{gold}_shuffled"
-    gold = gold if share is None else f"{gold}_{share:g}"
     placement, distractors = settings.placement.rule.build(), settings.distractors.rule.build()
     searches = "search" in settings.strategy.engines
     mixes_gold = getattr(settings.retriever.engine.component_class, "uses_gold", False)
@@ -66,7 +60,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
     return CellLabels(
         strategy=settings.strategy.name,
         k=settings.k,
-        gold=gold,
+        gold=_name_placement(settings),
         samples=settings.decoding.build().samples,
         rank_by=settings.rank_by,
         weight_by=settings.weighting.build().by,
@@ -83,6 +77,36 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         moves_gold=bool(settings.k) and placement.moves_gold,
         placed=placed if settings.k else "on passages of its own searches" if searches else "",
     )
+
+
+def _name_placement(settings: Settings) -> str:
+    """Return the name of a placement: that of the option in conf/placement with its rule, with the
+    position or share if that is a setting of its own, or else the chosen name with what differs.
+    """
+    name, rule = settings.placement.name, _drop_seed(settings.placement.rule)
+    options = {
+        option: _drop_seed(load_option("placement", option)["rule"])
+        for option in [name, *list_options("placement")]
+        if option in list_options("placement")
+    }
+    if name not in options:
+        return name
+    for option, own in options.items():
+        position, share = rule.get("order"), rule.get("share")
+        if isinstance(position, int) and isinstance(own.get("order"), int):
+            if {**own, "order": position} == rule:
+                return f"{option}_{position}"
+        elif share is not None and {**own, "share": share} == rule:
+            return f"{option}_{share:g}"
+        elif own == rule:
+            return option
+    own = options[name]
+    changed = [f"{key}_{value}" for key, value in rule.items() if own.get(key) != value]
+    return "_".join([name, *changed])
+
+
+def _drop_seed(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in rule.items() if key != "seed"}
 
 
 def _name_selection(settings: Settings) -> tuple[str, str]:
