@@ -20,6 +20,7 @@ from flows.project.engines import compute_estimator_identity
 from flows.project.rankings import resolve_rankings, resolve_relevance
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.outputs import check_outputs
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
@@ -43,6 +44,7 @@ _UNSWEPT = (
 
 def evaluate_estimator(jobs: Sequence[Settings]) -> Summary:
     """Write a report on the estimator of each job."""
+    check_outputs("evaluate_estimator.out", [(one.evaluate_estimator.out,) for one in jobs])
     tables, notes = [], []
     for settings in jobs:
         report = _build_report(Project(settings))

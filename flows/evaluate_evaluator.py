@@ -22,6 +22,7 @@ from flows.project.rankings import resolve_rankings
 from flows.project.runs import collect_results
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.outputs import check_outputs
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
@@ -44,6 +45,7 @@ half of the cases.
 
 def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
     """Write a report on the evaluators of each job."""
+    check_outputs("evaluate_evaluator.out", [(one.evaluate_evaluator.out,) for one in jobs])
     rows: list[dict[str, Any]] = []
     notes = []
     for settings in jobs:

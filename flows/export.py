@@ -31,13 +31,14 @@ from flows.report import TABLES, report_cells
 from flows.settings.identity import slugify
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.outputs import check_outputs
 from flows.stages.registry import Stage
 from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.errors import LedgerError
+from winnow.errors import ConfigError, LedgerError
 from winnow.formats.beir import write_beir
 from winnow.formats.fid_json import write_fid
 from winnow.formats.text import write_lines
@@ -51,8 +52,15 @@ def export(jobs: Sequence[Settings]) -> Summary:
     """
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
+    check_outputs(
+        "export.out",
+        [
+            (one.export.out, *([] if one.export.format == "trec" else [one.export.split]))
+            for one in jobs
+        ],
+    )
     rows, notes = [], list[str]()
-    for settings in jobs:
+    for settings in map(_select_rankings, jobs):
         project, out, split = (
             Project(settings),
             Path(settings.export.out),
@@ -94,6 +102,20 @@ def export(jobs: Sequence[Settings]) -> Summary:
         judged = sum(bool(ids) for ids in relevant.values())
         rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
     return Summary(f"Rankings as {jobs[0].export.format}", rows, "\n".join(notes))
+
+
+def _select_rankings(settings: Settings) -> Settings:
+    """Return the settings of the rankings that all cells of a grid read; raise ConfigError if they
+    read several.
+    """
+    cells = {resolve_rankings(Project(cell)).key: cell for cell in settings.cells}
+    if len(cells) > 1:
+        names = ", ".join(dict.fromkeys(cell.retriever.name for cell in cells.values()))
+        raise ConfigError(
+            f"The cells of the grid read {len(cells)} rankings ({names}), and an export is of one. "
+            "Choose it with grid=null, or write each with -m and an export.out of its own."
+        )
+    return next(iter(cells.values()))
 
 
 def _note_lost_gold(questions: Sequence[Question], rankings: Rankings) -> list[str]:

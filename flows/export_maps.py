@@ -12,6 +12,7 @@ from pathlib import Path
 from flows.project.artifacts import Project
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.outputs import check_outputs
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_passages, read_questions
@@ -24,6 +25,7 @@ def export_maps(jobs: Sequence[Settings]) -> Summary:
     """Write the maps of the questions of one split of each job, of which those without a relevant
     passage are left out.
     """
+    check_outputs("export_maps.out", [(one.export_maps.out,) for one in jobs])
     rows = []
     for settings in jobs:
         project, out = Project(settings), Path(settings.export_maps.out)

@@ -145,11 +145,12 @@ def _spending(identity: str, budget: Budget, price: Price) -> Spending:  # noqa:
 
 
 def find_price(settings: Settings, reader: Reader) -> Price:
-    """Look up the price of a reader in the table of conf/prices; a model that is not listed gets a
-    price of zero.
+    """Look up the price of a reader in the table of conf/prices, also without the commit of its
+    name on the hub; a model that is not listed gets a price of zero.
     """
-    factor = reader.price_factor
-    row = next((row for row in settings.prices.table if row.model == reader.base), None)
+    factor, table = reader.price_factor, {row.model: row for row in settings.prices.table}
+    base = str(reader.base)
+    row = table.get(base) or table.get(base.partition("@")[0])
     return Price() if row is None else Price(factor * row.input, factor * row.output)
 
 

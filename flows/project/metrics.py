@@ -135,15 +135,16 @@ in them.
 
 
 def _check_common_settings(jobs: Sequence[Settings]) -> None:
-    """Raise ConfigError if jobs differ in settings of which a report has one value for
+    """Raise ConfigError if cells differ in settings of which a report has one value for
     all cells.
     """
-    for name in _COMMON if len(jobs) > 1 else ():
-        values = {str(settings.plain.get(name)) for settings in jobs}
+    cells = [cell for job in jobs for cell in job.cells]
+    for name in _COMMON if len(cells) > 1 else ():
+        values = {str(cell.plain.get(name)) for cell in cells}
         if len(values) > 1:
             raise ConfigError(
-                f"The jobs differ in {name}, of which a table has one for all cells. Run a command "
-                "for each, with a report.out of its own."
+                f"The cells differ in {name}, of which a table has one for all. Run a command for "
+                "each, with a report.out of its own."
             )
 
 

@@ -114,10 +114,18 @@ def write_rankings(
     remove the parts.
 
     Raises:
-        InputError: If no passage was found for any question, or if a passage is not in the corpus.
+        InputError: If no passage was found for any question, if a passage is not in the corpus, or
+            if the parts lack a question.
 
     """
     unranked = read_unranked_questions(parts)
+    lost = {question.question_id for question in questions} - unranked - read_found_questions(parts)
+    if lost:
+        raise InputError(
+            f"{artifact.folder}: the parts lack {len(lost)} of {len(questions)} questions, such as "
+            f"{min(lost)!r}. Another process has finished these rankings, or removed parts. Run "
+            "the command again."
+        )
     if len(unranked) == len(questions):
         raise InputError(_describe_nothing_found(project, artifact, questions))
     if unranked:

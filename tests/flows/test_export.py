@@ -40,6 +40,15 @@ def test_a_trec_run_comes_back_as_it_went_out(prepared: Run, tmp_path: Path) -> 
     assert read_rankings(tmp_path, "trecrun") == read_rankings(tmp_path, "bm25")
 
 
+def test_what_would_overwrite_itself_is_refused(prepared: Run, tmp_path: Path) -> None:
+    """Two jobs with one folder, and a grid of which one ranking would be written."""
+    failed = prepared("export", "-m", "depth=5,20", check=False).stderr
+    assert "export.out='exports/trec' is the folder of 2 jobs" in failed
+    failed = prepared("export", "grid={retriever.engine.b:[0.1,0.9]}", check=False).stderr
+    assert "The cells of the grid read 2 rankings (bm25)" in failed
+    assert not (tmp_path / "exports").exists()
+
+
 def test_fid_and_beir(prepared: Run, tmp_path: Path) -> None:
     """FiD's file has the contexts in order; BEIR's folder has all passages, the answers, and
     judgments of existing ids.

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from flows.project.engines import find_price
 from flows.project.inputs import ArtifactIndex
 from flows.project.metrics import _check_common_settings, _check_one_judge, _name_judge
 from flows.project.runs import count_models_of
@@ -19,6 +20,7 @@ from winnow.artifacts.steps import count_models, write_models
 from winnow.errors import ConfigError
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.metrics.correctness import ExactMatch
+from winnow.predictions import Price
 from winnow.reports.cells import CellResult
 from winnow.steps import Outcome, Step
 from winnow.sweeps.labels import CellLabels
@@ -72,9 +74,20 @@ def test_jobs_of_one_table_have_one_judge_and_the_same_metrics(word: str) -> Non
     first = ["reader@judge=openai", "judge.base=m"]
     _check_common_settings([compose(first), compose([*first, "k=3"])])
     with pytest.raises(
-        ConfigError, match=rf"The jobs differ in {word.partition('=')[0].partition('.')[0]}"
+        ConfigError, match=rf"The cells differ in {word.partition('=')[0].partition('.')[0]}"
     ):
         _check_common_settings([compose(first), compose([*first, word])])
+    if word.startswith("judge"):
+        with pytest.raises(ConfigError, match="The cells differ in judge"):
+            _check_common_settings([compose([*first, "grid={judge.base:[m,other]}"])])
+
+
+def test_a_price_is_that_of_the_model_whatever_its_commit() -> None:
+    """A hub name has one as soon as flows.acquire has recorded it."""
+    table = "prices.table=[{model: org/m, input: 1.0, output: 2.0}]"
+    for base in ("org/m", "org/m@0123"):
+        settings = compose([table, f"reader.base={base}"])
+        assert find_price(settings, settings.reader) == Price(1.0, 2.0)
 
 
 def test_inputs_are_found_through_manifests(tmp_path: Path) -> None:

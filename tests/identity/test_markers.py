@@ -173,6 +173,7 @@ def component(name: str, annotation: object) -> type:
         ("source", Path),
         ("sources", list[Path] | None),
         ("source", Annotated[Path | None, "something else"]),
+        ("path", Annotated[str, SearchOnly]),
     ],
 )
 def test_a_path_without_a_marker_is_refused(name: str, annotation: object) -> None:
@@ -181,6 +182,13 @@ def test_a_path_without_a_marker_is_refused(name: str, annotation: object) -> No
         ConfigError, match=rf"'{name}' looks like a path.*Annotated\[\.\.\., InputFile\]"
     ):
         read_annotations(component(name, annotation))
+
+
+def test_a_file_of_searches_counts_by_its_content() -> None:
+    """As a file of the index does, which it names too."""
+    annotation = Annotated[str, InputFile, SearchOnly]
+    assert get_search_only_settings(component("path", annotation)) == []
+    assert get_search_only_settings(component("n", Annotated[int, SearchOnly])) == ["n"]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def read_annotations(component: type) -> Mapping[str, Any]:
             markers = _find_markers(annotation)
         except ConfigError as error:
             raise ConfigError(f"{_get_name(component)}: the parameter {name!r}: {error}") from None
-        if not name.startswith("_") and _looks_like_path(name, annotation) and not markers:
+        says = [marker for marker in markers if not isinstance(marker, SearchOnly)]
+        if not name.startswith("_") and _looks_like_path(name, annotation) and not says:
             raise ConfigError(
                 f"{_get_name(component)}: the parameter {name!r} looks like a path, but its "
                 "annotation does not say what it names. Annotate it as Annotated[..., "
@@ -256,8 +257,13 @@ def get_speed_only_settings(component: type) -> Mapping[str, str]:
 
 
 def get_search_only_settings(component: type) -> Sequence[str]:
-    """Return the settings of a retriever that only its searches use."""
-    return list(_select(component, SearchOnly))
+    """Return the settings of a retriever that only its searches use, but for files, models and data
+    sets, whose content names the index too.
+    """
+    contents = {
+        name for kind in (InputFile, ModelName, DatasetName) for name in _select(component, kind)
+    }
+    return [name for name in _select(component, SearchOnly) if name not in contents]
 
 
 def get_input_file_settings(component: type) -> Sequence[str]:
