@@ -259,7 +259,7 @@ def _list_needs(settings: Settings) -> list[str]:
 
 STAGE = Stage(
     rank,
-    version=2,
+    version=3,
     resolve=lambda project: [resolve_planned_rankings(project)],
     reads=("corpus", "index", "questions", "retrieve", "train_reader", "train_joint"),
     needs=_list_needs,

@@ -197,7 +197,7 @@ _SETTINGS = (
 )  # fmt: skip
 STAGE = Stage(
     sweep,
-    version=8,
+    version=9,
     resolve=lambda project: [resolve_cell_artifact(project)],
     reads=("retrieve", "rank", "score", "closed_book", "train_reader", "train_joint"),
     needs=list_stages_of_cell,

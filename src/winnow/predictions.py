@@ -21,8 +21,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role, in full if shared, and its replies
-    that were cut or empty.
+    """Calls, tokens and time that a plan requested of one role, in full if shared, with the numbers
+    of its replies (calls that write a text), and of those that were cut or empty.
 
     `tokens_out` includes `tokens_reasoning`, the tokens of the reasoning before replies.
     """
@@ -35,6 +35,7 @@ class RoleUsage:
     cut: int = 0
     empty: int = 0
     tokens_reasoning: int = 0
+    replies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def test_usage_is_counted_by_role() -> None:
         "cut",
         "empty",
         "tokens_reasoning",
+        "replies",
     ]
     assert [field.name for field in usage] == names
     assert usage.field("tokens_in").type == usage.field("tokens_out").type == pa.int64()

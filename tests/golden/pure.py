@@ -301,8 +301,9 @@ def samples() -> list[Sample]:
                 number % 7,
                 cut=number % 2,
                 empty=number % 3 // 2,
+                replies=1 + number % 3,
             ),
-            RoleUsage("judge", 1, 10, 1),
+            RoleUsage("judge", 1, 10, 1, replies=1),
         )
         candidates = (reply, *question.answers) if number % 3 else ()
         shown = contexts(question)[:3]

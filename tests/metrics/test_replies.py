@@ -11,9 +11,12 @@ LONG = "one two three four five six seven eight nine ten eleven"
 
 
 def test_empty_replies_are_counted_by_role() -> None:
-    """One of the reader's three; a role without a call has none."""
+    """One of the reader's three, among more calls; a role without a call has none."""
     base = make_sample("Emma")
-    usage = (RoleUsage("reader", 3, 10, 2, empty=1), RoleUsage("judge", 1, 5, 1))
+    usage = (
+        RoleUsage("reader", 9, 10, 2, empty=1, replies=3),
+        RoleUsage("judge", 1, 5, 1, replies=1),
+    )
     used = replace(base, prediction=replace(base.prediction, usage=usage))
     counts = [
         EmptyReplies("empty", "empty", role=role).compute_terms(used)
@@ -23,9 +26,14 @@ def test_empty_replies_are_counted_by_role() -> None:
 
 
 def test_cut_replies_are_counted_by_role() -> None:
-    """One of three of the reader, none of the judge; a role without calls is undefined."""
+    """One of three of the reader, whose likelihoods are no replies, none of the judge; a role
+    without replies is undefined.
+    """
     base = make_sample("x")
-    usage = (RoleUsage("reader", 3, 10, 2, cut=1), RoleUsage("judge", 1, 5, 1))
+    usage = (
+        RoleUsage("reader", 9, 10, 2, cut=1, replies=3),
+        RoleUsage("judge", 1, 5, 1, replies=1),
+    )
     used = replace(base, prediction=replace(base.prediction, usage=usage))
     assert CutReplies("cut", "cut").compute_terms(used) == (1.0, 3.0)
     assert CutReplies("cut", "cut", role="judge").compute_terms(used) == (0.0, 1.0)

@@ -33,13 +33,13 @@ METRICS = (
 
 
 def cell(strategy: str, cut: int) -> CellResult:
-    """A cell of 50 questions with two calls each, of which so many replies were cut."""
+    """A cell of 50 questions with two replies each, of which so many were cut."""
     samples = [make_sample("x", n) for n in range(50)]
     samples = [
         replace(
             s,
             prediction=replace(
-                s.prediction, usage=(RoleUsage("reader", 2, 10, 2, cut=int(n < cut)),)
+                s.prediction, usage=(RoleUsage("reader", 9, 10, 2, cut=int(n < cut), replies=2),)
             ),
         )
         for n, s in enumerate(samples)

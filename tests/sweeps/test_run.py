@@ -208,8 +208,8 @@ def test_what_a_ranking_used_counts_in_the_cells_that_read_it(tmp_path: Path) ->
     """By role, also for a question without a context; a cell without passages pays for none."""
     usage = {
         "a": (
-            RoleUsage("reader", 4, 100, 7, 1.5, 2, 3, 4),
-            RoleUsage("reranker", 1, 5, 6, 0.25, 1, 1),
+            RoleUsage("reader", 4, 100, 7, 1.5, 2, 3, 4, 3),
+            RoleUsage("reranker", 1, 5, 6, 0.25, 1, 1, 0, 1),
         )
     }
     cells = []
@@ -222,11 +222,11 @@ def test_what_a_ranking_used_counts_in_the_cells_that_read_it(tmp_path: Path) ->
             replace(one, spec=cast("Any", spec), rankings=replace(one.rankings, usage=usage))
         )
     write_cells(cells, Answers().run(cells), lambda *_: None)
-    own = ("reader", 1, 10, 2, 0.5, 0, 0, 0)
+    own = ("reader", 1, 10, 2, 0.5, 0, 0, 0, 0)
     first, second, _ = read_predictions(cells[0].spec.predictions)
     assert _list_amounts(first.usage) == [
-        ("reader", 5, 110, 9, 2.0, 2, 3, 4),
-        ("reranker", 1, 5, 6, 0.25, 1, 1, 0),
+        ("reader", 5, 110, 9, 2.0, 2, 3, 4, 3),
+        ("reranker", 1, 5, 6, 0.25, 1, 1, 0, 1),
     ]
     assert _list_amounts(second.usage) == [own]
     assert {

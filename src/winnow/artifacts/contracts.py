@@ -117,10 +117,11 @@ _USAGE = pa.struct(
         pa.field("cut", pa.int64(), nullable=False),
         pa.field("empty", pa.int64(), nullable=False),
         pa.field("tokens_reasoning", pa.int64(), nullable=False),
+        pa.field("replies", pa.int64(), nullable=False),
     ]
 )
-"""Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit
-or contain no text.
+"""Calls, tokens and time of one role, with the numbers of its replies and of those that were cut at
+the token limit or contain no text.
 """
 RANKING_USAGE = Contract(
     "ranking_usage", _schema(question_id=pa.string(), usage=pa.list_(_USAGE)), ("question_id",)

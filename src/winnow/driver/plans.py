@@ -32,8 +32,8 @@ from winnow.steps import Outcome, Step, describe_round, describe_stop
 
 @dataclass(slots=True, eq=False)
 class RoleCounts:
-    """What a plan has used of one role so far: calls, tokens, time, and replies that were cut or
-    empty (`RoleUsage`).
+    """What a plan has used of one role so far: calls, tokens, time, and replies, also those that
+    were cut or empty (`RoleUsage`).
     """
 
     calls: int = 0
@@ -43,6 +43,7 @@ class RoleCounts:
     cut: int = 0
     empty: int = 0
     tokens_reasoning: int = 0
+    replies: int = 0
 
     def add(self, usage: Usage) -> None:
         """Add the tokens and the time of a result."""
@@ -56,6 +57,7 @@ class RoleCounts:
         no text.
         """
         self.add(reply.usage)
+        self.replies += 1
         if reply.finish == "length":
             self.cut += 1
         if reply.is_empty:
@@ -124,6 +126,7 @@ class ActivePlan:
                 used.cut,
                 used.empty,
                 used.tokens_reasoning,
+                used.replies,
             )
             for role, used in self.counts.items()
         )

@@ -19,7 +19,7 @@ _ANSWER_PREFIX = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 @dataclass(frozen=True)
 class _ShareOfReplies(RatioMetric):
     """Base class of metrics that divide the number of certain replies of a role by the number of
-    all calls of the role.
+    all its replies; likelihoods and scores are none.
 
     Args:
         role: Role of the model whose replies are counted, such as "reader" or "judge".
@@ -33,12 +33,12 @@ class _ShareOfReplies(RatioMetric):
         """Return the number of replies that have the property."""
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return the number of replies that have the property and the number of all calls of the
+        """Return the number of replies that have the property and the number of all replies of the
         role.
         """
         for usage in sample.prediction.usage:
             if usage.role == self.role:
-                return float(self.count_replies(usage)), float(usage.calls)
+                return float(self.count_replies(usage)), float(usage.replies)
         return 0.0, 0.0
 
 
@@ -46,7 +46,7 @@ class _ShareOfReplies(RatioMetric):
 class CutReplies(_ShareOfReplies):
     """Share of a role's replies that ended at max_new_tokens, so that the answer may be missing."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def count_replies(self, usage: RoleUsage) -> int:
         """Return the number of replies that were cut."""
@@ -59,7 +59,7 @@ class EmptyReplies(_ShareOfReplies):
     count as "unknown".
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def count_replies(self, usage: RoleUsage) -> int:
         """Return the number of replies without text."""

@@ -125,10 +125,10 @@ def count_usage(call: Call) -> RoleUsage:
     """
     result = call.result
     used = result.usage if isinstance(result, Generation | Score) else NO_USAGE
-    is_cut, is_empty = (
-        (result.finish == "length", result.is_empty)
+    is_reply, is_cut, is_empty = (
+        (True, result.finish == "length", result.is_empty)
         if isinstance(result, Generation)
-        else (False, False)
+        else (False, False, False)
     )
     amounts = (
         used.tokens_in,
@@ -137,6 +137,7 @@ def count_usage(call: Call) -> RoleUsage:
         int(is_cut),
         int(is_empty),
         used.tokens_reasoning,
+        int(is_reply),
     )
     return RoleUsage(call.request.role, int(not isinstance(result, TooLong)), *amounts)
 

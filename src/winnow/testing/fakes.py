@@ -220,13 +220,15 @@ def make_sample(
 
     """
     question_id = f"q{number}"
+    calls = fields.pop("calls", 1)
     usage = (
         RoleUsage(
             "reader",
-            fields.pop("calls", 1),
+            calls,
             fields.pop("tokens_in", 100),
             fields.pop("tokens_out", 2),
             0.5,
+            replies=calls,
         ),
     )
     prediction = Prediction(
