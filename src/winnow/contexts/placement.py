@@ -11,15 +11,16 @@ to a given position, counted from 1. If several gold passages are annotated, onl
 one stays in the prompt. The next contexts replace the others, so that the prompt contains a single
 gold passage. `insert_all` keeps all of them and moves them together. With the order `retrieved`, no
 context is moved, and an inserted gold passage is at a random position (Post-Fusion paper, section
-4). The order `shuffled` puts all contexts in a random order, which is the baseline of a study of
-positions, and `reversed` puts the best-ranked one last.
+4). The order `shuffled` puts the same contexts, with a single gold passage too, in a random order,
+which is the baseline of a study of positions, and `reversed` puts the best-ranked one last.
 
 Random positions and orders depend on the seed and on the question.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge
@@ -31,19 +32,62 @@ from winnow.records import Context, Question
 
 Order = Literal["retrieved", "reversed", "first", "last", "random", "shuffled"] | int
 Gold = Literal["keep", "insert", "insert_all", "remove"]
-_WORDS = {
-    "retrieved": "as retrieved",
-    "reversed": "in reverse order",
-    "shuffled": "in random order",
-    "first": "first",
-    "last": "last",
-    "random": "at a random position",
+Draw = Callable[[str], random.Random]
+"""A function that returns the random numbers of a question for a purpose."""
+Contexts = Sequence[Context]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrangement:
+    """What an order does: everything that depends on which one it is.
+
+    Attributes:
+        words: The order in words.
+        arrange: Function that puts contexts in order, given which of them are the gold passages
+            that move together.
+        of_all: Whether it orders all contexts alike, rather than moving the gold passages.
+        by_rank: Whether it depends on the ranks alone, so that no gold passage is looked for.
+
+    """
+
+    words: str
+    arrange: Callable[[Contexts, Contexts, Draw], Contexts]
+    of_all: bool = False
+    by_rank: bool = False
+
+
+def _move(find_index: Callable[[int, Draw], int]) -> Callable[[Contexts, Contexts, Draw], Contexts]:
+    """Return a function that puts the moved contexts among the others, in front of the one whose
+    index `find_index` gives for their number.
+    """
+
+    def arrange(contexts: Contexts, moved: Contexts, draw: Draw) -> Contexts:
+        others = [context for context in contexts if not any(context is one for one in moved)]
+        index = find_index(len(others), draw)
+        return [*others[:index], *moved, *others[index:]]
+
+    return arrange
+
+
+_ARRANGEMENTS = {
+    "retrieved": _Arrangement(
+        "as retrieved", lambda contexts, *_: contexts, of_all=True, by_rank=True
+    ),
+    "reversed": _Arrangement(
+        "in reverse order", lambda contexts, *_: contexts[::-1], of_all=True, by_rank=True
+    ),
+    "shuffled": _Arrangement(
+        "in random order",
+        lambda contexts, _, draw: draw("shuffle").sample(contexts, len(contexts)),
+        of_all=True,
+    ),
+    "first": _Arrangement("first", _move(lambda _, __: 0)),
+    "last": _Arrangement("last", _move(lambda num_others, _: num_others)),
+    "random": _Arrangement(
+        "at a random position", _move(lambda num_others, draw: draw("order").randint(0, num_others))
+    ),
 }
-"""Each named order in words."""
-_BY_RANK = ("retrieved", "reversed")
-"""Orders that move no single passage."""
-_OF_ALL = ("retrieved", "reversed", "shuffled")
-"""Orders of all passages."""
+"""Each named order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +117,48 @@ class Placement:
                 f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received "
                 f"{self.gold!r}."
             )
-        if self.order not in _WORDS and not (isinstance(self.order, int) and self.order >= 1):
+        if self.order not in _ARRANGEMENTS and not (type(self.order) is int and self.order >= 1):
             raise ConfigError(
-                f"placement.rule.order must be {', '.join(_WORDS)} or a position from 1; received "
-                f"{self.order!r}."
+                f"placement.rule.order must be {', '.join(_ARRANGEMENTS)} or a position from 1; "
+                f"received {self.order!r}."
             )
+
+    @property
+    def _arrangement(self) -> _Arrangement:
+        if isinstance(self.order, int):
+            position = self.order
+            return _Arrangement(f"at position {position}", _move(lambda *_: position - 1))
+        return _ARRANGEMENTS[self.order]
 
     @property
     def uses_gold(self) -> bool:
         """Return whether the contexts or their order depend on which of them are gold passages."""
-        return (
-            self.gold != "keep" or self.order not in _BY_RANK
-        )  # a moved gold passage is the only one that is kept
+        return self.gold != "keep" or not self._arrangement.by_rank  # of several, one stays
 
     @property
     def moves_gold(self) -> bool:
         """Return whether the position of the gold passage says nothing of its rank."""
-        return self.gold != "remove" and self.order not in _BY_RANK
+        return self.gold != "remove" and not self._arrangement.by_rank
 
     @property
     def words(self) -> str:
         """Return the rules in words, which follow those for the passages of a prompt."""
-        order = _WORDS.get(str(self.order), f"at position {self.order}")
-        moves_all = self.order in ("reversed", "shuffled")
+        own, is_as_retrieved = self._arrangement, self.order == "retrieved"
+        orders_others = own.of_all and not is_as_retrieved
         if self.gold == "keep":
             return (
-                order
-                if self.order in _OF_ALL
-                else f"with the gold passage {order} if it was retrieved"
+                own.words
+                if own.of_all
+                else f"with the gold passage {own.words} if it was retrieved"
             )
         if self.gold == "remove":
-            return f"without the gold passage{f', {order}' if moves_all else ''}"
+            return f"without the gold passage{f', {own.words}' if orders_others else ''}"
         which = "all gold passages" if self.gold == "insert_all" else "the gold passage"
-        if moves_all:
-            return f"{order} with {which} among them"
-        return f"with {which} {'inserted' if self.order == 'retrieved' else order}"
+        if orders_others:
+            return f"{own.words} with {which} among them"
+        return f"with {which} {'inserted' if is_as_retrieved else own.words}"
 
-    def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
+    def place(self, question: Question, contexts: Contexts, k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and put them in
         prompt order.
 
@@ -137,20 +186,20 @@ class Placement:
             return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
         if self.gold == "remove":
             ranked = [context for context in ranked if not context.is_gold]
-        elif self.order not in _BY_RANK:
+        elif not self._arrangement.by_rank:
             ranked = [
                 context for context in ranked if context is gold_context or not context.is_gold
             ]
         top = ranked[:k]
-        if self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
+        if k and self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
             others = top[: k - 1]
             index = self._draw_index(question, "insert", len(others))
             top = [*others[:index], gold_context, *others[index:]]
         moved = [context for context in top if context is _find_gold(top)]
-        placed = self._arrange(question, top, moved)
+        placed = self._arrangement.arrange(top, moved, partial(self._draw, question))
         return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
 
-    def _place_all(self, question: Question, contexts: Sequence[Context], k: int) -> list[Context]:
+    def _place_all(self, question: Question, contexts: Contexts, k: int) -> Contexts:
         """Select all gold passages and the best-ranked other contexts, and put them in order."""
         gold = [context for context in contexts if context.is_gold]
         if len(gold) > k:
@@ -160,50 +209,27 @@ class Placement:
             )
         others = [context for context in contexts if context.rank > 0 and not context.is_gold]
         selected = [*gold, *others[: k - len(gold)]]
-        if self.order in _BY_RANK:
+        if self._arrangement.by_rank:
             selected = self._sort(question, selected)
-        return self._arrange(question, selected, gold)
+        return self._arrangement.arrange(selected, gold, partial(self._draw, question))
 
-    def _sort(self, question: Question, contexts: Sequence[Context]) -> list[Context]:
+    def _sort(self, question: Question, contexts: Contexts) -> list[Context]:
         """Put contexts in the retrieved order; others are at random positions."""
         placed = sorted((one for one in contexts if one.rank > 0), key=lambda one: one.rank)
         for number, context in enumerate(one for one in contexts if one.rank == 0):
             placed.insert(self._draw_index(question, f"insert {number}", len(placed)), context)
         return placed
 
-    def _arrange(
-        self, question: Question, contexts: list[Context], moved: Sequence[Context]
-    ) -> list[Context]:
-        """Put contexts in the order of `order`, for which some are moved together."""
-        match self.order:
-            case "retrieved":
-                return contexts
-            case "reversed":
-                return contexts[::-1]
-            case "shuffled":
-                return self._create_rng(question, "shuffle").sample(contexts, len(contexts))
-        others = [context for context in contexts if not any(context is one for one in moved)]
-        match self.order:
-            case "first":
-                index = 0
-            case "last":
-                index = len(others)
-            case "random":
-                index = self._draw_index(question, "order", len(others))
-            case position:
-                index = position - 1
-        return [*others[:index], *moved, *others[index:]]
-
     def _draw_index(self, question: Question, purpose: str, num_others: int) -> int:
         """Draw a position among other contexts."""
-        return self._create_rng(question, purpose).randint(0, num_others)
+        return self._draw(question, purpose).randint(0, num_others)
 
-    def _create_rng(self, question: Question, purpose: str) -> random.Random:
+    def _draw(self, question: Question, purpose: str) -> random.Random:
         """Create a random number generator that depends on the seed, the question and the purpose
         of its numbers.
         """
         return random.Random(f"{self.seed}/{purpose}/{question.question_id}")
 
 
-def _find_gold(contexts: Sequence[Context]) -> Context | None:
+def _find_gold(contexts: Contexts) -> Context | None:
     return next((context for context in contexts if context.is_gold), None)
