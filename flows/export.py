@@ -52,15 +52,21 @@ def export(jobs: Sequence[Settings]) -> Summary:
     """
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
+    selected = {
+        (settings.export.out, settings.export.split, resolve_rankings(Project(settings)).key): (
+            settings
+        )
+        for settings in map(_select_rankings, jobs)
+    }  # training seeds may have the same rankings
     check_outputs(
         "export.out",
         [
-            (one.export.out, *([] if one.export.format == "trec" else [one.export.split]))
-            for one in jobs
+            (out, split if one.export.format == "fid" else "")
+            for (out, split, _), one in selected.items()
         ],
     )
     rows, notes = [], list[str]()
-    for settings in map(_select_rankings, jobs):
+    for settings in selected.values():
         project, out, split = (
             Project(settings),
             Path(settings.export.out),

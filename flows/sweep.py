@@ -26,7 +26,12 @@ from flows.project.cells import (
 from flows.project.checks import check_ahead
 from flows.project.engines import open_cell_engines
 from flows.project.ledger import open_ledger
-from flows.project.metrics import compare_rows, estimate_judging, read_results
+from flows.project.metrics import (
+    check_common_settings,
+    compare_rows,
+    estimate_judging,
+    read_results,
+)
 from flows.project.runs import (
     build_dry_run_rows,
     describe_usage,
@@ -71,6 +76,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     """Run the unfinished cells of all jobs, with one driver per set of language models, and log
     every cell to MLflow.
     """
+    check_common_settings(jobs)
     specs = resolve_cells(jobs)
     cells = load_cells(specs)
     unfinished = _select_unfinished(jobs[0], cells)

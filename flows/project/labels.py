@@ -90,7 +90,8 @@ def _name_placement(settings: Settings) -> str:
         if option in list_options("placement")
     }
     if name not in options:
-        return name
+        numbers = [rule.get("order"), rule.get("share")]
+        return "_".join([name, *(f"{one:g}" for one in numbers if isinstance(one, int | float))])
     for option, own in options.items():
         position, share = rule.get("order"), rule.get("share")
         if isinstance(position, int) and isinstance(own.get("order"), int):

@@ -90,7 +90,7 @@ def read_results(
             judge.
 
     """
-    _check_common_settings(jobs)
+    check_common_settings(jobs)
     settings = jobs[0]
     metrics, breakdown = build_metrics(settings), build_breakdown(settings)
     extra = [
@@ -134,13 +134,13 @@ in them.
 """
 
 
-def _check_common_settings(jobs: Sequence[Settings]) -> None:
-    """Raise ConfigError if cells differ in settings of which a report has one value for
-    all cells.
+def check_common_settings(jobs: Sequence[Settings]) -> None:
+    """Raise ConfigError if cells differ in settings of which a report has one value for all cells;
+    the model of a role that a strategy asks is that of its cell.
     """
     cells = [cell for job in jobs for cell in job.cells]
     for name in _COMMON if len(cells) > 1 else ():
-        values = {str(cell.plain.get(name)) for cell in cells}
+        values = {str(cell.plain.get(name)) for cell in cells if name not in cell.roles}
         if len(values) > 1:
             raise ConfigError(
                 f"The cells differ in {name}, of which a table has one for all. Run a command for "

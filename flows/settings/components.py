@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, core_schema
 
-from flows.settings.interfaces import explain_mismatch
+from flows.settings.interfaces import explain_mismatch, get_item_interface
 from winnow.errors import ConfigError, WinnowError, suggest_name
 from winnow.identity.markers import read_annotations
 
@@ -220,7 +220,7 @@ def _check_inner(key: str, value: Any, annotation: Any) -> None:
     if isinstance(value, Mapping) and "_target_" in value:
         check_component(key, value, annotation)
         return
-    inner = (get_args(annotation) or (None,))[-1]
+    inner = get_item_interface(annotation)
     if isinstance(value, Mapping | list):
         parts = value.items() if isinstance(value, Mapping) else enumerate(value)
         for name, part in parts:

@@ -18,8 +18,8 @@ def explain_mismatch(component: type, interface: Any) -> str:
     """Return why a class does not implement an interface, or "" if it does.
 
     A class implements a protocol by having its members: those that it defines or inherits, and
-    attributes that it annotates or that its `__init__` sets. It implements any other class by
-    deriving from it.
+    attributes that it annotates or that its methods set. It implements any other class by deriving
+    from it. A class with `__getattr__` may have any member.
 
     Args:
         component: Class that settings name.
@@ -48,6 +48,8 @@ def _explain_class(component: type, interface: type) -> str:
     name = f"{interface.__module__}.{interface.__qualname__}"
     if not is_protocol(interface):
         return "" if issubclass(component, interface) else f"is not derived from {name}"
+    if hasattr(component, "__getattr__"):
+        return ""
     missing = list_missing_members(interface, set(_iter_members(component)))
     return f"lacks {', '.join(missing)}, which {name} asks for" if missing else ""
 
@@ -56,5 +58,19 @@ def _iter_members(component: type) -> Iterator[str]:
     yield from dir(component)
     for base in component.__mro__:
         yield from get_annotations(base)
-        if isfunction(init := vars(base).get("__init__")):
-            yield from init.__code__.co_names
+        for method in filter(isfunction, vars(base).values()):
+            yield from method.__code__.co_names
+
+
+def get_item_interface(annotation: Any) -> Any:
+    """Return the interface of the items of a list, or of the values of a mapping, by their
+    annotation, or Any if it does not say.
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return get_item_interface(arguments[0])
+    if origin in (Union, UnionType):
+        items = [item for one in arguments if (item := get_item_interface(one)) is not Any]
+        return items[0] if len(items) == 1 else Any
+    named = [one for one in arguments if one is not Ellipsis]
+    return named[-1] if named else Any

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from winnow.errors import ConfigError
 
@@ -14,7 +15,8 @@ def check_outputs(setting: str, outputs: Sequence[tuple[str, ...]]) -> None:
         outputs: Folder of each job, with what else its files are named by.
 
     """
-    for (folder, *_), count in Counter(outputs).items():
+    places = [(str(Path(folder)), *names) for folder, *names in outputs]
+    for (folder, *_), count in Counter(places).items():
         if count > 1:
             raise ConfigError(
                 f"{setting}={folder!r} is the folder of {count} jobs, of which the last would "

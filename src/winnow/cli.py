@@ -103,6 +103,11 @@ def _build_parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="delete only replies without text, so that these calls are repeated",
             )
+            command.add_argument(
+                "--shards",
+                action="store_true",
+                help="also delete them from the ledgers of shards in the folder next to this one",
+            )
     return parser
 
 
@@ -160,12 +165,12 @@ def _run_command(options: argparse.Namespace) -> str:
 def _prune(
     options: argparse.Namespace, ledger: SqliteStore | PostgresStore, shards: Sequence[Path] = ()
 ) -> str:
-    """Delete calls from a ledger, and from those of the shards that it is merged with, which would
-    bring them back.
-    """
+    """Delete calls from a ledger and, with --shards, from those of the shards next to it."""
     conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
     engines = [options.engine] if options.engine is not None else []
     text = f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
+    if shards and not options.shards:
+        return f"{text}. A sweep merges {shards[0].parent} again: --shards prunes it too."
     for path in shards:
         with SqliteStore(path) as shard:
             count = tools.prune_calls(shard, engines=engines, **conditions)

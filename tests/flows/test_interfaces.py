@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 import pytest
 
 from flows.settings.door import compose
-from flows.settings.interfaces import explain_mismatch
+from flows.settings.interfaces import explain_mismatch, get_item_interface
 from winnow.errors import ConfigError
 
 
@@ -49,13 +49,26 @@ class _Attribute(_Acting):
         self.name = ""
 
 
+class _Later(_Acting):
+    def __init__(self) -> None:
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.name = ""
+
+
+class _Proxy:
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
 class _Loop:
     name = ""
 
     def __iter__(self) -> Iterator[int]: ...
 
 
-@pytest.mark.parametrize("component", [_Property, _Field, _Attribute])
+@pytest.mark.parametrize("component", [_Property, _Field, _Attribute, _Later, _Proxy])
 def test_a_class_has_what_it_defines_annotates_or_sets(component: type) -> None:
     """Each is a way to have an attribute."""
     assert not explain_mismatch(component, Named)
@@ -69,6 +82,20 @@ def test_what_is_missing_is_named() -> None:
     assert explain_mismatch(int, Named) == f"lacks __iter__, act, name, which {name}"
     assert explain_mismatch(_Loop, _Acting) == f"is not derived from {__name__}._Acting"
     assert not explain_mismatch(_Field, _Acting)
+
+
+def test_the_items_of_a_list_or_mapping_have_the_last_argument() -> None:
+    """Without markers and None; of several kinds, none is known."""
+    for annotation in (
+        list[_Loop],
+        list[_Loop] | None,
+        Annotated[list[_Loop] | None, "marked"],
+        tuple[_Loop, ...],
+        dict[str, _Loop],
+    ):
+        assert get_item_interface(annotation) is _Loop
+    for annotation in (list, None, int, list[_Loop] | dict[str, int]):
+        assert get_item_interface(annotation) is Any
 
 
 def test_one_class_of_a_union_is_enough() -> None:

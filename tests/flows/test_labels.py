@@ -17,6 +17,9 @@ from flows.settings.door import compose
         (["placement=gold_first", "placement.rule.order=3"], "gold_at_3"),
         (["placement=damaged", "placement.rule.share=0.25"], "damaged_0.25"),
         (["placement.rule.order=first"], "retrieved_order_first"),
+        (["placement=gold_at", "placement.name=mine", "placement.rule.order=3"], "mine_3"),
+        (["placement=damaged", "placement.name=mine"], "mine_0.5"),
+        (["placement=gold_first", "placement.name=mine"], "mine"),
         (["placement=counterfactual", "placement.rule.order=last"], "counterfactual_order_last"),
     ],
 )

@@ -10,4 +10,4 @@ def test_two_jobs_do_not_write_to_one_place() -> None:
     """The last would remain; files of one folder may have other names."""
     check_outputs("export.out", [("a", "dev"), ("a", "test"), ("b", "dev")])
     with pytest.raises(ConfigError, match=r"export\.out='a' is the folder of 2 jobs"):
-        check_outputs("export.out", [("a",), ("b",), ("a",)])
+        check_outputs("export.out", [("a",), ("b",), ("./a/",)])

@@ -12,7 +12,7 @@ import pytest
 
 from flows.project.engines import find_price
 from flows.project.inputs import ArtifactIndex
-from flows.project.metrics import _check_common_settings, _check_one_judge, _name_judge
+from flows.project.metrics import _check_one_judge, _name_judge, check_common_settings
 from flows.project.runs import count_models_of
 from flows.report import _compute_headline_values
 from flows.settings.door import compose
@@ -72,14 +72,16 @@ def test_a_judge_of_this_machine_has_the_name_of_its_reader() -> None:
 def test_jobs_of_one_table_have_one_judge_and_the_same_metrics(word: str) -> None:
     """Settings that are no part of a cell's key: the first job's would serve all."""
     first = ["reader@judge=openai", "judge.base=m"]
-    _check_common_settings([compose(first), compose([*first, "k=3"])])
+    check_common_settings([compose(first), compose([*first, "k=3"])])
     with pytest.raises(
         ConfigError, match=rf"The cells differ in {word.partition('=')[0].partition('.')[0]}"
     ):
-        _check_common_settings([compose(first), compose([*first, word])])
+        check_common_settings([compose(first), compose([*first, word])])
     if word.startswith("judge"):
         with pytest.raises(ConfigError, match="The cells differ in judge"):
-            _check_common_settings([compose([*first, "grid={judge.base:[m,other]}"])])
+            check_common_settings([compose([*first, "grid={judge.base:[m,other]}"])])
+    checked = ["strategy=sure", "reader@verifier=openai", "grid={verifier.base:[m,other]}"]
+    check_common_settings([compose(checked)])  # the strategy asks it
 
 
 def test_a_price_is_that_of_the_model_whatever_its_commit() -> None:

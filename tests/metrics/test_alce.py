@@ -108,7 +108,7 @@ def test_claims_are_entailed_by_the_answer() -> None:
 
 def test_all_lines_of_a_reply_are_read() -> None:
     """Of which the prediction has the first one, without emphasis and citations."""
-    reply = "**New York** is one [1].\n\nAnother, the answer: it was in 1848 [1]."
+    reply = "**New York** is one [1].\n\nThe other was in 1848 [1]."
     made = make_sample("New York is one.", reply=reply)
     question = Question("q", "?", ("x",), meta=json.dumps({"qa_pairs": PAIRS}))
     assert ShortAnswerRecall("m", "m").score(Sample(question, made.prediction)) == 1.0

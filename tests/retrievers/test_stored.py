@@ -31,11 +31,14 @@ def test_a_ranking_is_that_of_its_question() -> None:
     assert StoredRankings(hits, lambda *_: "", texts).search(asked, 1) == [*hits.values()]
     with pytest.raises(InputError, match=r"'1' is 'Who sang it\?' in the data set and 'When\?'"):
         StoredRankings(hits, lambda *_: "", {"1": "When?"}).search(asked, 1)
-    rows = {str(number): [Hit(f"p{number}", None)] for number in range(3)}
-    with pytest.raises(InputError, match="count their 3 questions from 0"):
+    rows = {str(number): [Hit(f"p{number}", None)] for number in range(4)}
+    with pytest.raises(InputError, match="count their 4 questions from 0"):
         StoredRankings(rows, lambda *_: "").search(asked, 1)
     first = make_question(question_id="0")
-    assert len(StoredRankings(rows, lambda *_: "").search([first, *asked], 1)) == 3
+    third = make_question(question_id="3")
+    for some in ([first, *asked], asked[1:], [asked[0], third], [*asked, third]):
+        assert len(StoredRankings(rows, lambda *_: "").search(some, 1)) == len(some)
+    assert len(StoredRankings(rows, lambda *_: "", texts).search(asked, 1)) == 2
     found = StoredRankings({**rows, "7": []}, lambda *_: "").search(asked, 1)
     assert found == [rows["1"], rows["2"]]
 

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError, InputError, Place
-from winnow.formats.columns import choose_id_column, read_columns
+from winnow.formats.columns import Column, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
-
-_ID_COLUMNS = ("id", "_id", "docid", "passage_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +28,12 @@ class JsonlCorpus:
     revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
-    text: str = "text"
-    title: str = ""
+    text: Annotated[str, Column()] = "text"
+    title: Annotated[str, Column(optional=True)] = ""
     title_line: bool = False
-    id: str | None = None
+    id: Annotated[str | None, Column(optional=True, usual=("id", "_id", "docid", "passage_id"))] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the title is said to be in two places."""
@@ -45,13 +44,7 @@ class JsonlCorpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
-        path = Path(self.path)
-        columns = {
-            "id": choose_id_column(path, self.id, _ID_COLUMNS, "corpus.parser.id"),
-            "title": self.title,
-            "text": self.text,
-        }
-        for row in read_columns(path, columns, "corpus.parser", optional=("id", "title")):
+        for row in read_columns(self, "corpus.parser"):
             passage_id = row.read_text("id", default=str(row.place.number))
             title, text = row.read_title("title"), row.read_text("text")
             if self.title_line:

@@ -2,16 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.columns import choose_id_column, read_columns
+from winnow.formats.columns import Column, read_columns
 from winnow.formats.fields import format_meta
 from winnow.identity.markers import InputFile
 from winnow.records import Question
-
-_ID_COLUMNS = ("id", "_id", "qid", "question_id")
-_OPTIONAL = ("id", "gold", "split")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +32,23 @@ class JsonlQuestions:
     revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
-    question: str = "question"
-    answers: str = "answers"
-    id: str | None = None
-    gold: str = ""
-    meta: Sequence[str] = ()
-    split: str = ""
+    question: Annotated[str, Column()] = "question"
+    answers: Annotated[str, Column()] = "answers"
+    id: Annotated[str | None, Column(optional=True, usual=("id", "_id", "qid", "question_id"))] = (
+        None
+    )
+    gold: Annotated[str, Column(optional=True)] = ""
+    meta: Annotated[Sequence[str], Column()] = ()
+    split: Annotated[str, Column(optional=True)] = ""
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
-        path = Path(self.path)
-        columns = {
-            "id": choose_id_column(path, self.id, _ID_COLUMNS, "dataset.parser.id"),
-            "question": self.question,
-            "answers": self.answers,
-            "gold": self.gold,
-            "split": self.split,
-            **{f"meta[{index}]": column for index, column in enumerate(self.meta)},
-        }
-        for row in read_columns(path, columns, "dataset.parser", optional=_OPTIONAL):
+        for row in read_columns(self, "dataset.parser"):
             yield Question(
                 question_id=row.read_text("id", default=str(row.place.number)),
                 text=row.read_text("question"),
                 answers=row.read_answers("answers"),
                 gold_passage_ids=row.read_ids("gold"),
                 split=row.read_text("split"),
-                meta=format_meta(
-                    {column: row.values[f"meta[{n}]"] for n, column in enumerate(self.meta)}
-                ),
+                meta=format_meta(row.values["meta"]),
             )

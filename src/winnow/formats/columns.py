@@ -1,7 +1,7 @@
 """JSON lines whose columns have any names, which settings of a parser give."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from winnow.errors import ConfigError, InputError, Place
 from winnow.formats.fields import parse_answers, parse_ids, parse_list, read_title, require_text
 from winnow.formats.text import read_json_lines
+from winnow.identity.markers import read_annotations
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ class ColumnRow:
     Attributes:
         place: Place of the line.
         columns: Name of the column in the file, by setting.
-        values: Value of the line, by setting.
+        values: Value of the line, by setting; of a list of columns, the values by column.
 
     """
 
@@ -52,53 +53,79 @@ class ColumnRow:
         return parse_ids(self.values.get(setting), self.place, self.columns.get(setting, ""))
 
 
-def read_columns(
-    path: Path, columns: Mapping[str, str], setting: str, *, optional: Collection[str] = ()
-) -> Iterator[ColumnRow]:
-    """Yield the lines of a file.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Marks a parameter of a parser that names a column of its file, as in
+    `text: Annotated[str, Column()]`; of a list, each entry names one.
+
+    Attributes:
+        optional: Whether "" is a value, for no column.
+        usual: Names of which the first that the first line has is taken, with a note, if the
+            parameter is None.
+
+    """
+
+    optional: bool = False
+    usual: tuple[str, ...] = ()
+
+
+def read_columns(parser: Any, setting: str) -> Iterator[ColumnRow]:
+    """Yield the lines of the file of a parser, whose parameters name the columns (`Column`).
 
     Args:
-        path: File of JSON lines.
-        columns: Name of the column in the file, or "" for none, by the parser's setting.
-        setting: Dotted name of the parser's settings, for the error message.
-        optional: Settings that may be "".
+        parser: Parser with the parameter `path`, a file of JSON lines.
+        setting: Dotted name of the parser's settings, for messages.
 
     Raises:
-        ConfigError: If another setting is "".
+        ConfigError: If a column that is not optional has no name.
         InputError: If a line is not a JSON object, or if it lacks a column. The message lists the
             columns that it has.
 
     """
+    path, parser_class = Path(parser.path), parser.__class__
+    markers = {
+        name: marker
+        for name, annotation in read_annotations(parser_class).items()
+        for marker in getattr(annotation, "__metadata__", ())
+        if isinstance(marker, Column)
+    }
+    columns: dict[str, str] = {}
+    lists: dict[str, Sequence[str]] = {}
+    for name, marker in markers.items():
+        value = getattr(parser, name)
+        if value is None:
+            value = _choose_column(path, marker.usual, f"{setting}.{name}")
+        if not isinstance(value, str):
+            lists[name] = value
+        elif value or not marker.optional:
+            columns[name] = value
     for name, column in columns.items():
-        if not column and name not in optional:
+        if not column:
             raise ConfigError(
                 f"{setting}.{name} must be the name of a column; received {column!r}."
             )
-    named = {name: column for name, column in columns.items() if column}
+    needed = columns | {
+        f"{name}[{number}]": column
+        for name, listed in lists.items()
+        for number, column in enumerate(listed)
+    }
     for place, row in read_json_lines(path, {}):
-        for name, column in named.items():
+        for name, column in needed.items():
             if column not in row:
                 raise InputError(
                     f"{place} has no column {column!r}. Its columns are "
                     f"{', '.join(map(repr, row))}. Set {setting}.{name} to the right one, or "
                     "correct the line."
                 )
-        yield ColumnRow(place, named, {name: row[column] for name, column in named.items()})
+        values: dict[str, Any] = {name: row[column] for name, column in columns.items()}
+        values |= {name: {one: row[one] for one in listed} for name, listed in lists.items()}
+        yield ColumnRow(place, columns, values)
 
 
-def choose_id_column(path: Path, chosen: str | None, names: Sequence[str], setting: str) -> str:
-    """Return the column with the ids, or "" if the lines are numbered.
-
-    Args:
-        path: File of JSON lines.
-        chosen: Value of the setting; None for the first of the usual names that the first line has,
-            which is logged.
-        names: Usual names of columns with ids.
-        setting: Dotted name of the setting, for the message.
-
+def _choose_column(path: Path, names: Sequence[str], setting: str) -> str:
+    """Return the first of some names that the first line of a file has as a column, which is
+    logged, or "".
     """
-    if chosen is not None:
-        return chosen
     first: Mapping[str, Any] = next((row for _, row in read_json_lines(path, {})), {})
     column = next((name for name in names if name in first), "")
     if column:

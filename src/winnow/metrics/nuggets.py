@@ -61,7 +61,7 @@ class Nuggets(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     of: Measure = "vital_strict"
     dialect: Literal["strict", "nuggetizer"] = "strict"

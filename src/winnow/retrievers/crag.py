@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from winnow.errors import InputError
 from winnow.formats.crag import CragRow, normalize_question, read_crag_rows
@@ -21,14 +21,14 @@ class CragContexts:
     be equal; the files of PopQA have 13 such texts, about different people of one name.
 
     Args:
-        needs_questions: ClassVar[bool] = True
-
-    path: File of pairs or, if `questions` is not "", of knowledge.
+        path: File of pairs or, if `questions` is not "", of knowledge.
         questions: File of the questions of a file of knowledge, one per line.
         missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty"
             ranking, which is counted.
 
     """
+
+    needs_questions: ClassVar[bool] = True
 
     path: Annotated[str, InputFile]
     questions: Annotated[str, InputFile] = ""

@@ -43,19 +43,22 @@ class StoredRankings:
                     f"set and {text!r} in the file of the rankings. Ids that count rows differ "
                     "where one file begins with 0 or lacks a row; take both from one file."
                 )
-        _check_numbers(self.rankings.keys(), {question.question_id for question in questions})
+        if not self.texts:
+            _check_numbers(self.rankings.keys(), {question.question_id for question in questions})
         return [list(self.rankings[question.question_id][:depth]) for question in questions]
 
 
 def _check_numbers(ranked: Collection[str], asked: Collection[str]) -> None:
     """Raise InputError if both kinds of ids count rows, those of the rankings from 0 and those of
-    the questions from 1.
+    the questions, of which there are fewer, from 1.
     """
-    if "0" not in ranked or "0" in asked or "1" not in asked:
-        return
-    if set(ranked) == set(map(str, range(len(ranked)))) and all(map(str.isdecimal, asked)):
+    count_from_0, count_from_1 = (
+        set(ids) == set(map(str, range(first, len(ids) + first)))
+        for ids, first in ((ranked, 0), (asked, 1))
+    )
+    if 1 < len(asked) < len(ranked) - 1 and count_from_0 and count_from_1:
         raise InputError(
-            f"The ids of the rankings count their {len(ranked)} questions from 0, and those of the "
-            "data set from 1, so that each question would have the ranking of the next one. Number "
-            "both alike."
+            f"The ids of the rankings count their {len(ranked)} questions from 0, and those of "
+            f"the {len(asked)} questions from 1, so that each would have the ranking of the next "
+            "one. Number both alike."
         )

@@ -5,11 +5,10 @@ as a sweep's answers are.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError
-from winnow.formats.columns import read_columns
+from winnow.formats.columns import Column, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
@@ -41,9 +40,9 @@ class StoredAnswers:
     prompt: Prompt
     decoding: Decoding
     path: Annotated[str, InputFile]
-    id: str = "question_id"
-    answer: str = "answer"
-    reply: str = ""
+    id: Annotated[str, Column()] = "question_id"
+    answer: Annotated[str, Column()] = "answer"
+    reply: Annotated[str, Column(optional=True)] = ""
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (as every strategy)
         """Return the stored answer; raise InputError if the file has none for the question."""
@@ -60,10 +59,9 @@ class StoredAnswers:
     @cached_property
     def _replies(self) -> Mapping[str, tuple[str, str]]:
         """Answer and reply by question id."""
-        path = Path(self.path)
-        columns = {"id": self.id, "answer": self.answer, "reply": self.reply or self.answer}
         replies: dict[str, tuple[str, str]] = {}
-        for row in read_columns(path, columns, "strategy.plan"):
+        names = ("answer", "reply" if self.reply else "answer")
+        for row in read_columns(self, "strategy.plan"):
             question_id = row.read_text("id")
             if question_id in replies:
                 raise InputError.at(
@@ -73,7 +71,7 @@ class StoredAnswers:
                 )
             answer, reply = (
                 "" if row.values[name] in (None, "") else extract_final_text(row.read_text(name))
-                for name in ("answer", "reply")
+                for name in names
             )
             replies[question_id] = (answer, reply)
         return replies

@@ -16,8 +16,6 @@ _WORD = (
     r"(?:(?:final |short )?answer|response|a|antwort|réponse|respuesta|risposta|resposta|ответ|"
     r"答案|回答|答)"
 )
-_ANSWER_LINE = re.compile(rf"^[#>*_ \t]*{_ANSWER_PREFIX.pattern}", re.IGNORECASE | re.MULTILINE)
-"""Beginning of a line that the answer follows."""
 _LABEL = re.compile(rf"[#*\s]*{_WORD}(?:\*\*)?\s*[:：](?:\*\*)?(?=\s*\S)", re.IGNORECASE)
 """Label before an answer on its line."""
 _HEADING_LINE = re.compile(rf"(?:#+\s*)?[*_]*{_WORD}[*_]*\s*[:：]?[*_]*", re.IGNORECASE)
@@ -56,8 +54,7 @@ def extract_answer(reply: str) -> str:
 def extract_whole_answer(reply: str, answer: str) -> str:
     """Extract the whole text of a longer answer, of which `extract_answer` takes the first line.
 
-    A line that begins with "Answer:" begins the text, and the words do not within a line. Citations
-    and emphasis stay.
+    The text follows the last "Answer:", as there; citations and emphasis stay.
 
     Args:
         reply: Reply of a reader.
@@ -68,7 +65,7 @@ def extract_whole_answer(reply: str, answer: str) -> str:
     """
     final = _remove_next_example(extract_final_text(reply).lstrip())
     unwrapped = _unwrap(final)
-    labels = list(_ANSWER_LINE.finditer(unwrapped))
+    labels = list(_ANSWER_PREFIX.finditer(unwrapped))
     body = unwrapped[labels[-1].end() :] if labels else unwrapped
     lines = _list_lines(body)
     if not lines:

@@ -19,7 +19,7 @@ from winnow.text.containment import find_shortest_answer
 from winnow.text.normalization import UNKNOWN
 
 _UNKNOWN_RANKS = 5
-"""Number of best-ranked contexts without the answer from which the passage of a negative example is
+"""Number of best-ranked irrelevant contexts from which the passage of a negative example is
 drawn.
 """
 
@@ -49,10 +49,10 @@ class Mix:
 
     Attributes:
         answered: Number of examples with the best-ranked passage that contains the answer.
-        unknown: Number of examples with a top-ranked passage that lacks the answer, and the reply
+        unknown: Number of examples with an irrelevant top-ranked passage, and the reply
             "unknown".
         crowded: Number of examples with a passage that contains the answer and some distractors, in
-            random order. A distractor is a retrieved passage that lacks the answer.
+            random order. A distractor is an irrelevant retrieved passage.
         distractors: Maximum number of distractors in a crowded example.
         retrieved: Number of examples with the first `depth` passages in retrieved order. The reply
             is the answer, whether or not the passages contain it. This is the only kind that does

@@ -32,7 +32,7 @@ class ReflectionMix:
     Attributes:
         relevant: Number of examples with the best-ranked passage that contains the answer. The
             reply is "[Relevant]", the answer, "[Fully supported]" and "[Utility:5]".
-        irrelevant: Number of examples with a top-ranked passage without the answer. The reply is
+        irrelevant: Number of examples with an irrelevant top-ranked passage. The reply is
             "[Irrelevant]", "unknown" and "[Utility:1]".
         decisions: Number of examples without a passage, whose reply is "[Retrieval]".
 
@@ -57,8 +57,8 @@ class ReflectionMix:
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Draw training examples from the questions that have contexts with and without the answer,
-        in random order.
+        """Draw training examples from the questions that have contexts with the answer and
+        irrelevant ones, in random order.
 
         Args:
             questions: Training questions with their contexts, best-ranked first.
