@@ -145,3 +145,6 @@ def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
     )
     assert table == {"columns": ["question", "em"], "data": [["Où?", 0.0], ["Who?", None]]}
     assert run.get_tag("mlflow.loggedArtifacts") == '[{"path": "answers.json", "type": "table"}]'
+    run.log_table(["a"], [[1]], "other.json")
+    listed = json.loads(run.get_tag("mlflow.loggedArtifacts") or "")
+    assert [entry["path"] for entry in listed] == ["answers.json", "other.json"]

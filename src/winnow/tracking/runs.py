@@ -23,6 +23,8 @@ _FOLDER_TAG = "winnow.folder"
 """Tag of an experiment with the folder of its store, by which an experiment of a moved store is
 recognized.
 """
+_TABLES_TAG = "mlflow.loggedArtifacts"
+"""Tag of a run with the files that MLflow's page shows as tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,10 @@ class Run:
             ),
             name,
         )
-        self.set_tag("mlflow.loggedArtifacts", json.dumps([{"path": name, "type": "table"}]))
+        tables: list[dict[str, str]] = json.loads(self.get_tag(_TABLES_TAG) or "[]")
+        entry = {"path": name, "type": "table"}
+        if entry not in tables:
+            self.set_tag(_TABLES_TAG, json.dumps([*tables, entry]))
 
     def get_tag(self, name: str) -> str | None:
         """Return the value of a tag of the run, or None if the run lacks the tag."""
