@@ -184,10 +184,11 @@ def test_the_spread_of_other_values_is_about_their_mean() -> None:
 
 def test_small_p_values_are_not_zero() -> None:
     """Three decimals, or a bound."""
-    assert [format_p(p) for p in (0.0004, 0.0156, 0.0498, 0.0502)] == [
+    assert [format_p(p) for p in (0.0004, 0.0156, 0.0498, 0.04999, 0.0502)] == [
         "<0.001",
         "0.016",
         "0.0498",
+        "0.0499",
         "0.050",
     ]
 

@@ -55,6 +55,11 @@ def test_texts_have_their_templates_and_prefixes() -> None:
     )
     assert encoder._format_queries(["a"]) == ["query: a"]
     assert encoder._format_passages([Passage("1", "T", "x")]) == ["passage: T [SEP] x"]
+    assert encoder._format_passages([Passage("1", "", "x")]) == ["passage: x"]
+    around = FirstToken("x", passage_template="[{title}. {text}]")
+    assert around._format_passages([Passage("1", "", "x")]) == ["[x]"]
+    behind = FirstToken("x", passage_template="{text} ({title})")
+    assert behind._format_passages([Passage("1", "", "x")]) == ["x ()"]
     for template in ("{title}", "{text} {body}"):
         with pytest.raises(ConfigError, match=r"encoder\.model\.passage_template"):
             FirstToken("x", passage_template=template)

@@ -89,7 +89,9 @@ def format_p(p_value: float) -> str:
     """
     if p_value < 0.001:
         return "<0.001"
-    return f"{p_value:.4f}" if 0.0495 <= p_value < SIGNIFICANCE_LEVEL else f"{p_value:.3f}"
+    if 0.0495 <= p_value < SIGNIFICANCE_LEVEL:
+        return f"{min(p_value, SIGNIFICANCE_LEVEL - 0.0001):.4f}"
+    return f"{p_value:.3f}"
 
 
 def compare(

@@ -39,7 +39,7 @@ class SentenceEncoder(TextEncoder):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     pooling: Pooling = "mean"
     normalize: bool = True

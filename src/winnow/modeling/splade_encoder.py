@@ -31,7 +31,7 @@ class SpladeEncoder(TextEncoder):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     passage_template: str = "{title} {text}"
     batch_tokens: int = 2048

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from winnow.records import Passage
 
 if TYPE_CHECKING:
     import torch
+
+_UNTITLED = re.compile(r"\{title\}.*?(?=\{text\})", re.DOTALL)
+"""The title in a template, with what joins it to the text behind it."""
 
 
 @dataclass
@@ -81,9 +85,14 @@ class TextEncoder(ABC):
         return [self.query_prefix + text for text in texts]
 
     def _format_passages(self, passages: Sequence[Passage]) -> list[str]:
-        """Return the texts of passages, in their template and with their prefix."""
+        """Return the texts of passages, in their template and with their prefix; what joins title
+        and text is left out without a title.
+        """
+        untitled = _UNTITLED.sub("", self.passage_template)
         texts = [
-            self.passage_template.format(title=passage.title, text=passage.text)
+            (self.passage_template if passage.title else untitled).format(
+                title=passage.title, text=passage.text
+            )
             for passage in passages
         ]
         return [self.passage_prefix + text for text in texts]
