@@ -24,6 +24,11 @@ class Shelf:
     outcomes: dict[str, list[BatchResult | Exception]] = field(default_factory=dict)
     is_gone: bool = False
     batches: dict[str, Mapping[str, Generate]] = field(default_factory=dict)
+    max_bytes: int = 1000
+
+    def count_bytes(self, key: str, request: Generate) -> int:
+        """Return the length of the prompt."""
+        return len(request.messages[0].content)
 
     def create(self, name: str, requests: Mapping[str, Generate]) -> str:
         """Keep the requests."""
@@ -70,6 +75,20 @@ def collect(queue: BatchQueue, number: int) -> dict[str, BatchResult]:
         if len(results) >= number:
             break
     return results
+
+
+def test_a_batch_has_as_many_requests_as_its_size_allows(tmp_path: Path) -> None:
+    """A longer one is sent alone, which the server may refuse; nothing is sent twice."""
+    shelf = Shelf(max_bytes=8)
+    queue = open_queue(tmp_path, shelf)
+    texts = ["aaaa", "bbbb", "cc", "dddddddddddd", "ee", "ffffff"]
+    add(queue, *texts)
+    assert collect(queue, 6).keys() == set(texts)
+    sent = [
+        [one.messages[0].content for one in requests.values()]
+        for requests in shelf.batches.values()
+    ]
+    assert sent == [["aaaa", "bbbb"], ["cc"], ["dddddddddddd"], ["ee", "ffffff"]]
 
 
 def test_results_are_forgotten_when_they_are_confirmed(tmp_path: Path) -> None:

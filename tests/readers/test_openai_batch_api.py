@@ -43,6 +43,28 @@ def test_a_batch_from_its_creation_to_its_lines() -> None:
     assert result.text == "A"
 
 
+def test_a_request_counts_as_long_as_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters that take several bytes too; a file stays below OpenAI's 200 MB."""
+    requests = {
+        name: Generate((Message("user", text),), Decoding())
+        for name, text in (("a", "x" * 500), ("b", "東京"))
+    }
+    with ChatServer().serve() as url:
+        api = connect(url)
+        uploaded: list[int] = []
+        upload = api.client.files.create
+
+        def watch(**body: Any) -> Any:
+            uploaded.append(len(body["file"][1].getvalue()))
+            return upload(**body)
+
+        monkeypatch.setattr(api.client.files, "create", watch)
+        api.create("winnow-1", requests)
+        api.close()
+    assert [sum(api.count_bytes(*item) for item in requests.items())] == uploaded
+    assert api.max_bytes < 200_000_000
+
+
 def test_a_creation_that_was_not_confirmed_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Protocol
 
 from winnow.errors import CallRefusedError, ReaderError
@@ -65,6 +65,13 @@ class BatchServer(Protocol):
     """A server that takes batches. Its methods retry failed calls, and raise ReaderError if the
     server refuses them or fails for long.
     """
+
+    @property
+    def max_bytes(self) -> int:
+        """Return the size of the largest batch."""
+
+    def count_bytes(self, key: str, request: Generate) -> int:
+        """Return what a request adds to the size of its batch."""
 
     def create(self, name: str, requests: Mapping[str, Generate]) -> str:
         """Create a batch of the requests by key, and return its id."""
@@ -163,25 +170,40 @@ class BatchQueue:
                 return []
 
     def _send(self, in_progress: Sequence[SentBatch]) -> None:
-        """Send the requests that no batch in progress contains in one batch, as far as the budget
-        allows. A full queue takes one batch after another.
+        """Send the requests that no batch in progress contains, in as many batches as their size
+        needs and as far as the budget allows. A full queue takes one batch after another.
         """
         if self._room is not None and in_progress:
             return
         sent = {key for batch in in_progress for key in batch.requests}
         if not self._pending.keys() <= sent:
             sent |= self.states.read_other_keys()
-        waiting = [key for key in self._pending if key not in sent][: self._room]
-        requests = {key: self._pending[key].request for key in takewhile(self._reserve, waiting)}
-        if not requests:
-            return
-        batch = self.states.add(requests)
-        batch = self.states.save_id(batch, self.server.create(batch.name, requests))
-        _log.warning(
-            "Sent %d requests in batch %s. If this process ends, the next run continues it.",
-            len(requests),
-            batch.id,
-        )
+        waiting = deque([key for key in self._pending if key not in sent][: self._room])
+        while requests := self._take(waiting):
+            batch = self.states.add(requests)
+            batch = self.states.save_id(batch, self.server.create(batch.name, requests))
+            _log.warning(
+                "Sent %d requests in batch %s. If this process ends, the next run continues it.",
+                len(requests),
+                batch.id,
+            )
+
+    def _take(self, waiting: deque[str]) -> dict[str, Generate]:
+        """Take the first requests that one batch has room for off the waiting ones; all of these
+        are dropped where the budget ends.
+        """
+        requests: dict[str, Generate] = {}
+        size = 0
+        while waiting:
+            request = self._pending[waiting[0]].request
+            size += self.server.count_bytes(waiting[0], request)
+            if requests and size > self.server.max_bytes:
+                break
+            if not self._reserve(waiting[0]):
+                waiting.clear()
+                break
+            requests[waiting.popleft()] = request
+        return requests
 
     def _reserve(self, key: str) -> bool:
         """Reserve what a request costs at most; return False if the budget does not cover it, or if

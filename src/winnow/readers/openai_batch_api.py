@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _ENDPOINT: Final = "/v1/chat/completions"
 _FINISHED_STATUSES = ("completed", "expired", "failed", "cancelled")
 """Statuses of a batch that will return no further results."""
+_MAX_BYTES = 190_000_000
+"""Size of the largest file; OpenAI takes 200 MB."""
 _QUEUE_FULL = "token_limit_exceeded"
 """Code of the error of a batch with more tokens than an account may have in its queue."""
 T = TypeVar("T")
@@ -57,12 +59,7 @@ class BatchApi:
         """Create a batch of the requests by key, which `find` finds by its name, and return its
         id.
         """
-        endpoint = {"method": "POST", "url": _ENDPOINT}
-        lines = "".join(
-            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.build_body(request)})
-            + "\n"
-            for key, request in requests.items()
-        )
+        lines = "".join(self._build_line(key, request) for key, request in requests.items())
         file = self._with_retries(
             lambda: self.client.files.create(
                 file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch"
@@ -85,6 +82,20 @@ class BatchApi:
             ).id
 
         return self._with_retries(create_once)
+
+    @property
+    def max_bytes(self) -> int:
+        """Return the size of the largest file of a batch."""
+        return _MAX_BYTES
+
+    def count_bytes(self, key: str, request: Generate) -> int:
+        """Return the length of the line of a request."""
+        return len(self._build_line(key, request).encode())
+
+    def _build_line(self, key: str, request: Generate) -> str:
+        body = self.protocol.build_body(request)
+        line = {"custom_id": key, "method": "POST", "url": _ENDPOINT, "body": body}
+        return json.dumps(line) + "\n"
 
     def find(self, name: str) -> str | None:
         """Return the id of the batch with this name, or None. A process may have ended before it
