@@ -23,4 +23,5 @@ def test_waits_are_read_in_every_form() -> None:
     ) == pytest.approx(60, abs=2)
     assert parse_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
     assert parse_retry_after({"retry-after": "soon"}) is None
+    assert parse_retry_after({"retry-after": "Wed, 21 Oct 99999999999 07:28:00 GMT"}) is None
     assert parse_retry_after({}) is None

@@ -14,6 +14,7 @@ from winnow.readers.batch_queue import BatchQueue, BatchResult, BatchStatus, Gon
 from winnow.readers.batch_state import StateFiles
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_errors import RetryableError
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.requests import Generate, Generation, Usage
 
 
@@ -89,6 +90,17 @@ def test_a_batch_has_as_many_requests_as_its_size_allows(tmp_path: Path) -> None
         for requests in shelf.batches.values()
     ]
     assert sent == [["aaaa", "bbbb"], ["cc"], ["dddddddddddd"], ["ee", "ffffff"]]
+
+
+def test_a_billed_reply_that_cannot_be_used_counts(tmp_path: Path) -> None:
+    """It is paid for; one that a busy server did not make is not."""
+    lost = RetryableError("malformed", billed=True)
+    shelf = Shelf({"a": [lost], "b": [RetryableError("busy")]})
+    queue = open_queue(tmp_path, shelf)
+    add(queue, "a", "b")
+    assert collect(queue, 2).keys() == {"a", "b"}
+    once = estimate_max_usage(request("a"), 1)
+    assert queue.spending.spent == Usage(once.tokens_in + 2, once.tokens_out + 2)
 
 
 def test_results_are_forgotten_when_they_are_confirmed(tmp_path: Path) -> None:

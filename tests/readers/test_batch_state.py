@@ -81,6 +81,18 @@ def test_a_batch_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     assert time.time() - path.stat().st_mtime < 60
 
 
+def test_a_batch_that_is_released_belongs_to_the_next_process(tmp_path: Path) -> None:
+    """Though this one lives, as a notebook does; nothing is written without a batch."""
+    files = StateFiles(tmp_path, "m", 600)
+    files.release()
+    assert list(tmp_path.iterdir()) == []
+    path = files.add({}).path
+    files.release()
+    assert json.loads(path.read_text())["owner"] == ""
+    assert [batch.path for batch in files.read()] == [path]
+    assert json.loads(path.read_text())["owner"] == get_process_name()
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     """Whatever it holds in place of a state."""
     for text in ("{", "[]", "{}"):

@@ -32,11 +32,22 @@ def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[
         ),
         (("length", "max_tokens", "MAX_TOKENS", "model_length", "limit"), "length"),
         (
-            ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "refusal"),
+            (
+                "content_filter",
+                "SAFETY",
+                "RECITATION",
+                "PROHIBITED_CONTENT",
+                "refusal",
+                "content_filter: PROHIBITED_CONTENT",
+            ),
             "content_filter",
         ),
         (("tool_calls", "function_call", "tool_use"), "tool_calls"),
         (("error", "abort", "OTHER", "unload", "MALFORMED_FUNCTION_CALL"), "error"),
+        (
+            ("insufficient_system_resource", "function_call_filter: MALFORMED_FUNCTION_CALL"),
+            "error",
+        ),
     ],
 )
 def test_reasons_of_known_servers(reasons: tuple[str | None, ...], finish: str) -> None:

@@ -2,10 +2,12 @@
 
 import json
 
+import httpx
+import openai
 import pytest
 
 from tests.readers.protocol_cases import PROTOCOL, REQUEST, reply
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.readers.openai_errors import ModelMismatchError, RetryableError
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.records import Decoding
@@ -208,3 +210,26 @@ def test_what_precedes_the_json_of_a_reply_is_skipped(before: str) -> None:
     assert [one.text for one in PROTOCOL.parse_reply(before + reply(), [REQUEST])] == ["hi"]
     with pytest.raises(RetryableError, match="does not follow the chat protocol"):
         PROTOCOL.parse_reply("x" + before + reply(), [REQUEST])
+
+
+def test_what_was_never_sent_is_not_billed_and_a_late_gateway_is() -> None:
+    """A refused connection against a gateway that waited for the reply in vain; the name of a field
+    is no moderation.
+    """
+    protocol = ChatProtocol("m", "http://127.0.0.1:9/v1")
+    sent = httpx.Request("POST", "http://127.0.0.1:9/v1")
+    for cause, billed in ((httpx.ConnectError("refused"), False), (httpx.ReadError("lost"), True)):
+        error = openai.APIConnectionError(request=sent)
+        error.__cause__ = cause
+        with pytest.raises(RetryableError) as caught:
+            protocol.convert_error(error)
+        assert caught.value.billed is billed
+    for status, billed in ((504, True), (502, False)):
+        with pytest.raises(RetryableError) as caught:
+            protocol.convert_refusal(status, {"message": "m"}, {}, "")
+        assert caught.value.billed is billed
+    with pytest.raises(ReaderError) as refused:
+        protocol.convert_refusal(400, "Unrecognized argument: safety_identifier", {}, "")
+    assert not isinstance(refused.value, CallRefusedError)
+    with pytest.raises(CallRefusedError):
+        protocol.convert_refusal(400, "rejected by our safety system", {}, "")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.readers.chat_cases import FAST, plan, request, sweep
 from tests.readers.test_openai_chat import FAULTS
-from winnow.errors import ReaderError
+from winnow.errors import BudgetError, ReaderError
 from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_chat import OpenAIReader
@@ -123,6 +123,18 @@ def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
         started = time.monotonic()
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
     assert time.monotonic() - started > 0.9
+
+
+def test_lost_calls_are_not_repeated_beyond_the_budget(tmp_path: Path) -> None:
+    """Each may have been billed, so that the next attempt counts as a new call: there are three."""
+    server = ChatServer(fault_rule=lambda *_: "malformed")
+    with server.serve() as url:
+        once = estimate_max_usage(request("q"), 1)
+        tokens = 3 * (once.tokens_in + once.tokens_out)
+        reader = OpenAIReader("m", "m", url, pacing=FAST, budget=Budget(tokens=tokens))
+        with pytest.raises(BudgetError, match="exceed the budget"):
+            sweep(reader, tmp_path / "l.sqlite", [plan(request("q"))])
+    assert sum(server.received.values()) == 3
 
 
 def test_a_lost_call_is_charged_to_the_budget_that_readers_share(tmp_path: Path) -> None:

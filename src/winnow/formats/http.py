@@ -17,5 +17,5 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
         if value[:1].isalpha():
             return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
         return max(0.0, float(value))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

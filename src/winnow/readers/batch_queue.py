@@ -101,12 +101,14 @@ class _PendingRequest:
         attempts: Number of batches in which the request was sent.
         reserved: Usage that is reserved in the budget, or None if the request is not in a batch of
             this run.
+        is_lost: Whether the server may charge for its last reply, which could not be used.
 
     """
 
     request: Generate
     attempts: int = 0
     reserved: Usage | None = None
+    is_lost: bool = False
 
 
 @dataclass
@@ -323,7 +325,10 @@ class BatchQueue:
         if isinstance(error, ModelMismatchError):
             raise error
         pending = self._pending.get(key)
-        if isinstance(error, RetryableError) or pending is None:
+        if pending is None:
+            return None
+        if isinstance(error, RetryableError):
+            pending.is_lost = error.billed
             return None
         if isinstance(error, CallRefusedError) and pending.request.may_fail:
             return Failed(str(error))
@@ -341,9 +346,10 @@ class BatchQueue:
         for key in batch.requests:
             result, pending = results.get(key), self._pending.get(key)
             if pending is not None and pending.reserved is not None:
-                usage = result.usage if isinstance(result, Generation) else Usage()
+                lost = pending.reserved if pending.is_lost else Usage()
+                usage = result.usage if isinstance(result, Generation) else lost
                 self.spending.commit(pending.reserved, usage)
-                pending.reserved = None
+                pending.reserved, pending.is_lost = None, False
             if result is not None and (request := self._get_request(batch, key)) is not None:
                 delivered.append((request, result))
                 self._pending.pop(key, None)

@@ -121,14 +121,25 @@ class StateFiles:
                     keys |= batch.requests.keys()
         return keys
 
-    def _write(self, batch: SentBatch) -> None:
+    def release(self) -> None:
+        """Let other processes poll the batches of this one, which does not any more."""
+        paths = list(self.folder.glob("*.json"))
+        if not paths:
+            return
+        with self._lock():
+            for path in paths:
+                batch, engine, owner = _parse(path)
+                if engine == self.engine and owner == get_process_name():
+                    self._write(batch, owner="")
+
+    def _write(self, batch: SentBatch, owner: str | None = None) -> None:
         """Write a state file, the only record of a batch that is paid for, atomically."""
         state = {
             "name": batch.name,
             "batch": batch.id,
             "requests": batch.requests.packed,
             "engine": self.engine,
-            "owner": get_process_name(),
+            "owner": get_process_name() if owner is None else owner,
         }
         write_texts(self.folder, {batch.path.name: json.dumps(state)})
 
@@ -152,7 +163,9 @@ class StateFiles:
         return batch
 
     def _has_ended(self, owner: str, path: Path) -> bool:
-        """Return whether the process of a batch has ended."""
+        """Return whether the process of a batch has ended, or polls it no more."""
+        if not owner:
+            return True
         ended = has_ended(owner)
         return time.time() - path.stat().st_mtime > self.silence if ended is None else ended
 

@@ -45,7 +45,7 @@ FINISH_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "content_filter", "safety", "recitation", "language", "blocklist", "prohibited_content",
-            "spii", "image_safety", "refusal", "error_toxic",
+            "spii", "image_safety", "refusal", "error_toxic", "sensitive", "guardrail_intervened",
         ),
         "content_filter",
     ),
@@ -53,7 +53,8 @@ FINISH_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "error", "abort", "aborted", "cancelled", "canceled", "error_limit", "other",
-            "malformed_function_call", "load", "unload", "finish_reason_unspecified",
+            "malformed_function_call", "function_call_filter", "load", "unload",
+            "finish_reason_unspecified", "insufficient_system_resource", "network_error",
         ),
         FAILED,
     ),
@@ -63,7 +64,9 @@ FINISH_REASONS: Mapping[str, str] = {
 The names are used by OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort),
 TGI (eos_token, stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini
 (MAX_TOKENS, SAFETY, ...), Anthropic (end_turn, max_tokens, refusal, tool_use, ...), Mistral
-(model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
+(model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...), DeepSeek (insufficient_system_resource),
+Zhipu (sensitive, network_error), Bedrock (guardrail_intervened) and OpenRouter (error). Details may
+follow a colon, as in Gemini's "content_filter: ...".
 """
 TEXT_PARTS = frozenset({"text", "output_text"})
 """Kinds of parts that make up the text of a message."""
@@ -237,7 +240,8 @@ def read_finish(reason: Any) -> str:
     if reason is None or reason == "":
         return "stop"
     text = repair_text(str(reason))
-    finish = FINISH_REASONS.get(text.lower())
+    name = text.lower()
+    finish = FINISH_REASONS.get(name) or FINISH_REASONS.get(name.partition(":")[0].strip())
     if finish is None:
         _log.warning(
             "The server reports the finish reason %r, which is not known. The reply is used as "

@@ -60,7 +60,9 @@ class OpenAIBatchReader(OpenAIEngine):
         super().__post_init__()
 
     def close(self) -> None:
-        """Close the connections. The next run continues the batches in progress."""
+        """Close the connections. The next run, of any process, continues the batches."""
+        if "_queue" in self.__dict__:
+            self._queue.states.release()
         if "_api" in self.__dict__:
             self._api.close()
 

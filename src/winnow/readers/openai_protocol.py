@@ -39,7 +39,8 @@ _MAX_TOKEN_CHARACTERS, _MAX_PLAUSIBLE_EXCESS = 300, 1_000_000
 was asked for.
 """
 _MODERATION = re.compile(
-    r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE
+    r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety(?!_)",
+    re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
     r"(context|model) (length|size|window)|exceed_context_size|too many tokens|(prompt|input|"
@@ -302,16 +303,20 @@ class ChatProtocol:
             ReaderError: If the failure is permanent.
 
         """
+        import httpx
         import openai as api
 
+        never_sent = isinstance(
+            error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout
+        )
         if isinstance(error, api.APITimeoutError):
-            raise RetryableError("the server did not reply in time", billed=True)
+            raise RetryableError("the server did not reply in time", billed=not never_sent)
         if isinstance(error, api.APIConnectionError):
             if isinstance(error.__cause__, ReaderError):
                 raise error.__cause__
             raise RetryableError(
                 self.mask_api_key(f"the connection failed: {error.__cause__ or error}"),
-                billed=True,
+                billed=not never_sent,
             )
         if not isinstance(error, api.APIStatusError):
             raise ReaderError(self.mask_api_key(f"{type(error).__name__}: {error}"))
@@ -355,6 +360,7 @@ class ChatProtocol:
                 f"HTTP {status}: {message}",
                 after=parse_retry_after(headers),
                 throttled=status in (429, 503),
+                billed=status in (504, 524),
             )
         if code in _RETIRED or (status == 404 and "model" in reason.lower()):
             raise ReaderError(

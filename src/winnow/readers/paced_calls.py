@@ -16,7 +16,7 @@ from winnow.readers.openai_errors import RetryableError
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
 from winnow.readers.server_preparation import ServerPreparation
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.requests import Generation, Score, TooLong
+from winnow.requests import Generation, Score, TooLong, Usage
 
 if TYPE_CHECKING:
     import aiolimiter
@@ -109,13 +109,20 @@ class PacedCalls:
     async def _call(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
         """Make one attempt, and report its success or failure to the concurrency limit and the
         circuit breaker.
+
+        Raises:
+            BudgetError: If lost attempts have exceeded the budget.
+
         """
+        spending = self.get_spending()
+        if not spending.reserve(Usage()):  # earlier attempts may have been charged
+            raise spending.build_budget_error()
         await self._wait_for_limits(group)
         try:
             results = await self.connection.call(group)
         except RetryableError as error:
             if error.billed:
-                self.get_spending().charge_lost_call(estimate_max_usage(group[0], len(group)))
+                spending.charge_lost_call(estimate_max_usage(group[0], len(group)))
             self._check_requested_wait(error)
             if error.throttled:
                 self.concurrency.halve_limit()

@@ -63,9 +63,25 @@ def test_replies(api: Any, name: str, url: str, excerpt: str) -> None:
     ]
     assert api.parse_reply({name: results, "other": 1}) == found
     assert api.parse_reply({}) == []
-    for wrong in ([], "text", None, {name: {}}, {name: None}):
+    for wrong in ([], "text", None, {name: {}}, {name: None}, {"error": "Rate limit"}):
         with pytest.raises(ValueError, match="expected an object with the list"):
             api.parse_reply(wrong)
+
+
+def test_blocked_engines_are_no_answer() -> None:
+    """SearXNG replies without results where those behind it did not answer; with some, it did."""
+    api, silent = APIS[0][0], [["google", "Suspended: CAPTCHA"]]
+    with pytest.raises(ValueError, match=r"behind SearXNG did not answer: .*CAPTCHA"):
+        api.parse_reply({"results": [], "unresponsive_engines": silent})
+    found = api.parse_reply({"results": [{"url": "u"}], "unresponsive_engines": silent})
+    assert [result.url for result in found] == ["u"]
+
+
+@pytest.mark.parametrize(("api", "name", "url", "excerpt"), APIS)
+def test_halves_of_characters_are_replaced(api: Any, name: str, url: str, excerpt: str) -> None:
+    """An excerpt may be cut inside an emoji, and no text with a half of it can be stored."""
+    (result,) = api.parse_reply({name: [{url: "u", "title": "a", excerpt: "end \ud83d"}]})
+    assert result.excerpt == "end ?"
 
 
 @settings(deadline=None)

@@ -74,6 +74,13 @@ def test_a_page_is_decoded(header: str, encoding: str, head: str) -> None:
     assert title == "Die Brücke"
 
 
+def test_a_label_means_what_browsers_read_by_it() -> None:
+    """A page labeled as iso-8859-1 has the quotes and the euro of windows-1252."""
+    body = ARTICLE.replace(SENTENCE, f"{SENTENCE} The firm\u2019s price was 5 \u20ac.")
+    _, text = extract_text(Download(body.encode("cp1252"), "text/html", "iso-8859-1"))
+    assert "The firm\u2019s price was 5 \u20ac." in text
+
+
 @pytest.mark.parametrize(
     "body",
     [

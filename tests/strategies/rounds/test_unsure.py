@@ -49,6 +49,13 @@ def test_a_reader_without_probabilities_is_refused() -> None:
         play(Unsure(PROMPT, Decoding()).plan(QUESTION, PLACED), lambda _: Generation("Austen"))
 
 
+def test_probabilities_of_reasoning_are_refused() -> None:
+    """They are of what the answer is not."""
+    reply = Generation("Austen", logprobs=(-0.01, -2.0), reasoning="It may be Bronte.")
+    with pytest.raises(ReaderError, match="reasons before its reply"):
+        play(Unsure(PROMPT, Decoding()).plan(QUESTION, PLACED), lambda _: reply)
+
+
 def test_settings_without_a_meaning_are_refused() -> None:
     """With what was received."""
     with pytest.raises(ConfigError, match=r"threshold=1\.5"):

@@ -15,6 +15,7 @@ import httpx
 from winnow.errors import ConfigError
 from winnow.formats.secrets import mask_secret
 from winnow.identity.markers import SpeedOnly
+from winnow.text.words import repair_surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,11 @@ class Searxng(JsonSearchApi):
         return httpx.Request("GET", self.url, params=parameters, headers=self.build_headers())
 
     def parse_reply(self, body: Any) -> Sequence[SearchResult]:
-        """Parse `results`."""
-        return _parse_results(body, "results", url="url", excerpt="content")
+        """Parse `results`; ValueError if there are none and engines behind it did not answer."""
+        results = _parse_results(body, "results", url="url", excerpt="content")
+        if not results and (silent := body.get("unresponsive_engines")):
+            raise ValueError(f"engines behind SearXNG did not answer: {json.dumps(silent)[:200]}")
+        return results
 
 
 @dataclass(frozen=True)
@@ -178,10 +182,11 @@ class GoogleCustomSearch(JsonSearchApi):
 
 def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[SearchResult]:
     """Parse the results under a name. Results without an address, and repeated addresses, are left
-    out.
+    out, and halves of characters, with which no text can be stored, are replaced.
     """
     results = body.get(name, []) if isinstance(body, Mapping) else None
-    if not isinstance(results, list):
+    is_error = isinstance(body, Mapping) and name not in body and {"error", "message"} & body.keys()
+    if not isinstance(results, list) or is_error:
         raise ValueError(
             f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}"
         )
@@ -194,6 +199,10 @@ def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[Sear
                 for part in ("title", excerpt)
             ]
             by_address.setdefault(
-                address, SearchResult(address, *(" ".join(text.split()) for text in texts))
+                repair_surrogates(address),
+                SearchResult(
+                    repair_surrogates(address),
+                    *(" ".join(repair_surrogates(text).split()) for text in texts),
+                ),
             )
     return list(by_address.values())

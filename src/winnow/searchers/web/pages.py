@@ -17,7 +17,7 @@ from winnow.records import Passage
 from winnow.requests import Snapshot
 from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
-from winnow.text.words import cut_words
+from winnow.text.words import cut_words, repair_surrogates
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
 _META_BYTES = 4096
@@ -119,21 +119,31 @@ def _decode(download: Download) -> str:
     """Decode a page; invalid bytes are replaced."""
     declared = _META_CHARSET.search(download.body[:_META_BYTES])
     for name in (download.charset, declared.group(1).decode() if declared else ""):
-        if name and _is_text_encoding(name):
-            return download.body.decode(name, errors="replace")
+        if name and (encoding := _find_encoding(name)):
+            return download.body.decode(encoding, errors="replace")
     from trafilatura.utils import decode_file
 
     return decode_file(download.body)
 
 
-def _is_text_encoding(name: str) -> bool:
-    """Return whether Python knows an encoding of text by this name."""
+_MEANT = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874",
+    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
+}  # fmt: skip
+"""Encodings that pages mean by the names of smaller ones, as browsers read them (WHATWG, Encoding
+Standard, section 4.2).
+"""
+
+
+def _find_encoding(name: str) -> str:
+    """Return the encoding of text that a page means by a name, or "" if Python knows none."""
     try:
-        return codecs.lookup(name)._is_text_encoding
+        codec = codecs.lookup(name)
     except LookupError:
-        return False
+        return ""
+    return _MEANT.get(codec.name, codec.name) if codec._is_text_encoding else ""
 
 
 def _normalize(text: str) -> str:
     """Return a text on one line, so that sentences that lines divide are whole."""
-    return " ".join(text.replace("\0", " ").split())
+    return " ".join(repair_surrogates(text).replace("\0", " ").split())

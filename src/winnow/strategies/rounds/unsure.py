@@ -33,7 +33,7 @@ class Unsure:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -60,6 +60,11 @@ class Unsure:
                 "reader that does (docs/readers.md)."
             )
         text = extract_final_text(reply.text)
+        if reply.thoughts:
+            raise ReaderError(
+                "The reader reasons before its reply, and the log-probabilities, by which "
+                "strategy=unsure decides, are of both. Use a reader that does not."
+            )
         first = Vote().choose(question, PromptReplies((extract_answer(text),), (text,)))
         sureness = math.exp(min(reply.logprobs)) if reply.logprobs else 0.0
         note = f"probability: {sureness:.3f}"
