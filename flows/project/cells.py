@@ -303,5 +303,4 @@ def build_placement(settings: Settings, questions: Path) -> PlacementRule:
 
 def build_strategy(settings: Settings, prompt: Prompt) -> Strategy:
     """Build the strategy of the one cell that a configuration describes."""
-    strategy = settings.strategy.plan.build(prompt=prompt, decoding=settings.decoding.build())
-    return strategy
+    return settings.strategy.plan.build(prompt=prompt, decoding=settings.decoding.build())

@@ -84,10 +84,10 @@ def _name_placement(settings: Settings) -> str:
     position or share if that is a setting of its own, or else the chosen name with what differs.
     """
     name, rule = settings.placement.name, _drop_seed(settings.placement.rule)
+    names = list_options("placement")
     options = {
         option: _drop_seed(load_option("placement", option)["rule"])
-        for option in [name, *list_options("placement")]
-        if option in list_options("placement")
+        for option in dict.fromkeys([*({name} & set(names)), *names])
     }
     if name not in options:
         numbers = [rule.get("order"), rule.get("share")]

@@ -311,13 +311,13 @@ def _judge_cells(
     each model and the calls, and print what calls cost.
     """
     own = RunStats()
-    total = len(build_judge_jobs(metrics, samples))
+    jobs = build_judge_jobs(metrics, samples)
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(
             open_engines(engines),
             ledger,
-            build_judge_jobs(metrics, samples),
-            total,
+            jobs,
+            len(jobs),
             "judging answers",
             own,
         )

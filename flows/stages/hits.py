@@ -4,7 +4,7 @@ rankings.
 
 import itertools
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +84,19 @@ def write_parts(
         yield len(batch)
 
 
-def iter_hits(parts: Sequence[Path], questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of hits in the order of the questions, of which all must be in the parts or
-    have no hits.
+def _locate_questions(parts: Sequence[Path]) -> dict[str, Path]:
+    """Return a part with the hits of each question; a question may be in two parts."""
+    return {id_: part for part in parts for id_ in read_found_questions([part])}
 
-    A part has its questions in this order too, so that only some rows of each are in memory. A
-    question may be in two parts.
+
+def _iter_hits(
+    part_by_question: Mapping[str, Path], questions: Sequence[Question]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of hits in the order of the questions, without those that are in no part.
+
+    A part has its questions in this order too, so that only some rows of each are in memory.
     """
-    part_by_question = {id_: part for part in parts for id_ in read_found_questions([part])}
-    groups = {part: _iter_groups(part) for part in parts}
+    groups = {part: _iter_groups(part) for part in set(part_by_question.values())}
     for id_ in (
         question.question_id for question in questions if question.question_id in part_by_question
     ):
@@ -118,8 +122,8 @@ def write_rankings(
             if the parts lack a question.
 
     """
-    unranked = read_unranked_questions(parts)
-    lost = {question.question_id for question in questions} - unranked - read_found_questions(parts)
+    unranked, part_by_question = read_unranked_questions(parts), _locate_questions(parts)
+    lost = {question.question_id for question in questions} - unranked - part_by_question.keys()
     if lost:
         raise InputError(
             f"{artifact.folder}: the parts lack {len(lost)} of {len(questions)} questions, such as "
@@ -134,7 +138,7 @@ def write_rankings(
             artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids)
         )
     texts = _write_texts(project, artifact.folder, parts, questions)
-    rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
+    rows = build_retrieval_rows(questions, _iter_hits(part_by_question, questions), texts)
     count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
     shutil.rmtree(artifact.folder / "shards")
     artifact.finish(count)

@@ -35,9 +35,9 @@ class StoredRankings:
         ]
         if missing:
             raise InputError(self.explain_missing(missing, len(questions)))
-        for question in questions:
+        for question in questions if self.texts else ():
             text = self.texts.get(question.question_id, question.text)
-            if normalize(text) != normalize(question.text):
+            if text != question.text and normalize(text) != normalize(question.text):
                 raise InputError(
                     f"The question id {question.question_id!r} is {question.text!r} in the data "
                     f"set and {text!r} in the file of the rankings. Ids that count rows differ "
