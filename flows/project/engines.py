@@ -26,7 +26,14 @@ from winnow.identity.code import declare_settings, get_ledger_identity
 from winnow.identity.modules import is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
-from winnow.protocols import MODEL_ROLES, Engine, Engines, Estimator, build_engine_map
+from winnow.protocols import (
+    MODEL_ROLES,
+    Engine,
+    Engines,
+    Estimator,
+    RemoteEngine,
+    build_engine_map,
+)
 from winnow.readers.budget import Budget, PaidEngine, Spending
 from winnow.records import Role
 from winnow.strategies.prompt import Prompt
@@ -191,17 +198,23 @@ def open_engine_sets(
 ) -> dict[Hashable, Engines]:
     """Open sets of engines, one engine per key, which all roles of all sets with this key share.
 
+    One model on a server has one engine even if two keys differ in a setting that affects speed
+    alone, as each would otherwise send what the other one waits for.
+
     Raises:
         ConfigError: If two roles share a model and have different budgets, since the model has only
             one.
 
     """
     by_key: dict[str, Engine] = {}
+    by_server: dict[tuple[type, str], Engine] = {}
     by_model: dict[str, EngineSpec] = {}
     opened: dict[Hashable, dict[tuple[type, Role], Engine]] = {name: {} for name in sets}
     for name, spec in ((name, spec) for name, specs in sets.items() for spec in specs):
         if spec.key not in by_key:
-            by_key[spec.key] = spec.open(check)
+            engine = spec.open(check)
+            remote = (type(engine), engine.identity) if isinstance(engine, RemoteEngine) else None
+            by_key[spec.key] = by_server.setdefault(remote, engine) if remote else engine
         engine = by_key[spec.key]
         first = by_model.setdefault(engine.identity, spec)
         if spec.budget != first.budget:

@@ -148,11 +148,9 @@ def _is_served(engine: Component[Any]) -> bool:
     return _waits_for_server(engine.component_class) and not engine.get("start")
 
 
-def _waits_for_server(engine: Any) -> bool:
-    """Return whether a class declares that it waits for a server, as every engine does; estimators
-    are not engines.
-    """
-    return hasattr(engine, "submit") and engine.remote is True
+def _waits_for_server(engine: type) -> bool:
+    """Return whether a class is a `winnow.protocols.RemoteEngine`; estimators are not engines."""
+    return hasattr(engine, "submit") and hasattr(engine, "stop")
 
 
 @cache

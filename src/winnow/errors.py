@@ -110,6 +110,12 @@ class ServerUnavailableError(ReaderError):
     """
 
 
+class StoppedError(ReaderError):
+    """Raised by an engine that was stopped, once it has returned the results of the calls that were
+    in flight.
+    """
+
+
 class NoScoreError(ModelError):
     """Raised when an estimator gives no number for a pair, although it works for others."""
 

@@ -130,13 +130,6 @@ class Engine(Protocol):
         ...
 
     @property
-    def remote(self) -> bool:
-        """Return whether the engine waits for a server. Others compute in this process, during
-        `collect`.
-        """
-        ...
-
-    @property
     def reuses_prefixes(self) -> bool:
         """Return whether the engine keeps the keys and values of prompts.
 
@@ -193,13 +186,26 @@ class Engine(Protocol):
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Return finished requests with their results, possibly none.
 
-        A remote engine waits at most `timeout` seconds for the first result. An engine that
+        A `RemoteEngine` waits at most `timeout` seconds for the first result. An engine that
         computes in this process runs one batch, however long that takes. The driver times calls
         accordingly.
 
         Each call implies that all previously returned results have been stored. The results may
         include those of an earlier run. An engine that cannot continue (rejected key, exhausted
         budget) first returns all finished requests and then raises an error.
+        """
+        ...
+
+
+@runtime_checkable
+class RemoteEngine(Engine, Protocol):
+    """An engine that waits for a server. Others compute in this process, during `collect`."""
+
+    def stop(self) -> None:
+        """Send no further request, because the run ends with an error elsewhere.
+
+        Later calls of `collect` return the results of the calls in flight, which are paid for, and
+        then raise `StoppedError`. Calls that a later run can collect are not waited for.
         """
         ...
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -35,7 +34,7 @@ from winnow.requests import (
     Usage,
 )
 from winnow.strategies.concatenation import Concatenation
-from winnow.testing import ScriptedReader, make_context, make_question
+from winnow.testing import ScriptedReader, ScriptedServer, make_context, make_question
 
 
 def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -> None:
@@ -188,10 +187,9 @@ def test_a_stored_refusal_reaches_only_plans_that_can_go_on(tmp_path: Path) -> N
 
 
 @dataclass
-class Remote(ScriptedReader):
+class Remote(ScriptedServer):
     """A server whose replies arrive with the second poll after a request."""
 
-    remote: ClassVar[bool] = True
     polls: int = 0
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:

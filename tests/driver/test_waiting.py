@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -22,7 +21,7 @@ from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding
 from winnow.requests import Generate, Message, Plan, Request, Result, TooLong
 from winnow.strategies.concatenation import Concatenation
-from winnow.testing import ScriptedReader, make_context, make_question
+from winnow.testing import ScriptedReader, ScriptedServer, make_context, make_question
 
 
 def ask_two_roles() -> Plan[Answer]:
@@ -123,10 +122,9 @@ def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
         assert other.claim([key]) == {key}
 
 
-class Failing(ScriptedReader):
+class Failing(ScriptedServer):
     """A server that fails whenever it is polled."""
 
-    remote: ClassVar[bool] = True
     polls = 0
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
@@ -143,37 +141,33 @@ def test_a_failed_server_is_not_polled_again(tmp_path: Path) -> None:
     assert reader.polls == 1
 
 
-class Silent(ScriptedReader):
-    """A server that never answers."""
+class Silent(ScriptedServer):
+    """A server that does not answer, until the calls reach their timeout."""
 
-    remote: ClassVar[bool] = True
     polls = 0
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
-        """Return nothing."""
+        """Return nothing, then fail."""
         time.sleep(0.02)
         self.polls += 1
-        if self.polls > 100:
-            raise ReaderError("polled for ever")
+        if self.polls > 10:
+            raise ReaderError("timeout")
         return []
 
 
-def test_a_silent_server_is_drained_for_a_limited_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After another engine failed, paid calls are waited for, but not for ever."""
-    monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.2)
+def test_a_silent_server_is_awaited_until_its_calls_time_out(tmp_path: Path) -> None:
+    """After another engine failed, the server is told to start nothing, and the first error is
+    raised.
+    """
     silent = Silent(identity="judge")
     engines = build_engine_map(Failing(), "reader") | build_engine_map(silent, "judge")
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
         list(Driver(engines, ledger).run([Job(1, ask_two_roles())]))
-    assert 2 <= silent.polls < 100
+    assert (silent.stopped, silent.polls) == (True, 11)
 
 
-class OneByOne(ScriptedReader):
+class OneByOne(ScriptedServer):
     """A server that returns one result at a time."""
-
-    remote: ClassVar[bool] = True
 
 
 @pytest.mark.parametrize("error", ["each plan", "refused request", "unknown role"])
@@ -239,10 +233,9 @@ def test_a_local_engine_is_not_computed_on_after_an_error(tmp_path: Path) -> Non
 
 
 @dataclass
-class Confirming(ScriptedReader):
+class Confirming(ScriptedServer):
     """A server that forgets its results when it is asked again, because they are stored then."""
 
-    remote: ClassVar[bool] = True
     collects: int = 0
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
@@ -267,11 +260,8 @@ def test_results_that_cannot_be_stored_are_not_confirmed(
     assert reader.collects == 1
 
 
-def test_a_server_that_hangs_does_not_keep_the_results_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_hangs_does_not_keep_the_results_of_another(tmp_path: Path) -> None:
     """After an error both are asked in turn."""
-    monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.5)
     silent, judge = Silent(identity="reader"), Later(identity="judge")
 
     def plan() -> Plan[Answer]:
@@ -292,10 +282,8 @@ def test_a_server_that_hangs_does_not_keep_the_results_of_another(
         assert len(ledger) == 1
 
 
-class Server(ScriptedReader):
+class Server(ScriptedServer):
     """A server that takes 0.2 s for each batch."""
-
-    remote: ClassVar[bool] = True
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
         """Return the batch after its time."""
@@ -310,10 +298,8 @@ def test_the_calls_of_a_batch_share_its_time(tmp_path: Path) -> None:
     assert 0.2 <= outcomes[1].usage[0].seconds < 0.4
 
 
-class Later(Watched):
+class Later(Watched, ScriptedServer):
     """A server that answers at the fifth poll."""
-
-    remote: ClassVar[bool] = True
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
         """Return the results from the fifth poll on."""

@@ -120,6 +120,16 @@ def test_roles_that_share_a_model_share_its_budget() -> None:
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
 
 
+def test_roles_share_the_engine_of_a_server_whose_model_they_name_differently() -> None:
+    """Two queues of one model in one process would each send what the other one waits for."""
+    words = ["reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m"]
+    project = Project(compose([*words, "judge.name=other"]))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    assert specs[0].key != specs[1].key
+    engines = open_engines(specs, check=False)
+    assert engines[Generate, "reader"] is engines[Generate, "judge"]
+
+
 def test_readers_that_are_opened_apart_share_one_budget() -> None:
     """Those of a process with the same identity and budget; another budget is one of its own."""
     cfg = compose(["reader=openai", "reader.base=m", "reader.engine.budget.tokens=5"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.readers.batch_cases import request
-from winnow.errors import BudgetError, CallRefusedError, ReaderError
+from winnow.errors import BudgetError, CallRefusedError, ReaderError, StoppedError
 from winnow.keys import compute_request_key
 from winnow.predictions import Price
 from winnow.readers.batch_queue import BatchQueue, BatchResult, BatchStatus, GoneError
@@ -143,6 +143,31 @@ def test_a_refusal_stops_the_queue_after_the_other_results(tmp_path: Path) -> No
     assert list(collect(queue, 1)) == ["a"]
     with pytest.raises(CallRefusedError, match="HTTP 401"):
         collect(queue, 1)
+
+
+def test_a_stopped_queue_sends_nothing_and_leaves_its_batches_to_the_next_run(
+    tmp_path: Path,
+) -> None:
+    """Hours may pass until they are finished; what is finished is returned first."""
+
+    class Busy(Shelf):
+        """A provider that works on every batch."""
+
+        def poll(self, batch_id: str) -> BatchStatus:
+            return BatchStatus("in_progress", is_finished=False)
+
+    shelf = Busy()
+    queue = open_queue(tmp_path, shelf)
+    add(queue, "a")
+    assert queue.collect(0.0) == []
+    add(queue, "b")
+    queue.stop()
+    with pytest.raises(StoppedError):
+        queue.collect(0.0)
+    assert len(shelf.batches) == 1
+    following = BatchQueue(Shelf(batches=shelf.batches), queue.states, queue.spending, 0.0)
+    add(following, "a")
+    assert list(collect(following, 1)) == ["a"]
 
 
 def test_a_budget_ends_what_is_sent(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.plans import PROMPT
 from tests.readers.chat_cases import FAST, plan, request, sweep
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
-from winnow.errors import BudgetError, ConfigError, ReaderError
+from winnow.errors import BudgetError, ConfigError, ReaderError, StoppedError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Price
@@ -152,10 +152,9 @@ def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -
     stored.
     """
     server = ChatServer(
-        reply=lambda p: p.upper(),
         fault_rule=lambda prompt, _: "refuse" if prompt == "q3" else None,
+        extra_latency=lambda prompt: 0.05 if prompt == "q3" else 0.3,
     )
-    server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
     with server.serve() as url, pytest.raises(ReaderError, match="HTTP 401"):
         sweep(
             OpenAIReader("m", "m", url, pacing=FAST),
@@ -164,6 +163,24 @@ def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -
         )
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 3
+
+
+def test_a_stopped_reader_returns_the_replies_on_their_way_and_sends_nothing_more() -> None:
+    """Two of six calls were sent; the error comes behind their replies."""
+    server = ChatServer(latency=0.3)
+    with server.serve() as url:
+        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
+        reader.submit([request(f"q{n}") for n in range(6)])
+        while len(server.received) < 2:
+            time.sleep(0.01)
+        reader.stop()
+        texts = []
+        with pytest.raises(StoppedError):
+            while True:
+                texts += [result.text for _, result in reader.collect(1.0)]  # type: ignore[union-attr]
+        reader.close()
+    assert sorted(texts) == ["Q0", "Q1"]
+    assert len(server.received) == 2
 
 
 def test_a_refusal_shows_no_key_even_in_its_chain(

@@ -92,6 +92,16 @@ def test_a_reply_that_failed_is_no_answer(reason: str) -> None:
         )
 
 
+def test_a_sample_that_failed_keeps_those_that_did_not() -> None:
+    """It is marked, and the reader requests it alone."""
+    choices = [
+        {"message": {"content": text}, "finish_reason": reason}
+        for text, reason in (("a", "stop"), ("b", "error"))
+    ]
+    replies = PROTOCOL.parse_reply(reply(choices=choices), [REQUEST] * 2)
+    assert [(one.text, one.finish) for one in replies] == [("a", "stop"), ("b", "error")]
+
+
 def test_samples_share_the_usage_of_their_call() -> None:
     """The prompt was read once; where there are fewer choices than samples the server
     knows no `n`.

@@ -1,19 +1,26 @@
 """Calls within the limits of a server, and their repetition."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.readers.chat_cases import FAST, plan, request, sweep
 from tests.readers.test_openai_chat import FAULTS
-from winnow.errors import BudgetError, ReaderError
+from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
+from winnow.readers.choices import FAILED
 from winnow.readers.openai_chat import OpenAIReader
+from winnow.readers.paced_calls import PacedCalls
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Usage
 from winnow.testing.chat_server import ChatServer, Fault
 
 
@@ -146,3 +153,66 @@ def test_a_lost_call_is_charged_to_the_budget_that_readers_share(tmp_path: Path)
         sweep(reader, tmp_path / "l.sqlite", [plan(request("q"))])
     once = estimate_max_usage(request("q"), 1)
     assert shared.spent.tokens_out > once.tokens_out
+
+
+def test_a_sample_that_the_server_could_not_complete_is_requested_alone() -> None:
+    """The other samples of its call are kept, and what it may have cost counts."""
+    sent: list[list[int]] = []
+
+    class Connection:
+        """A server that fails at the sample 1 once, and does not run before its preparation."""
+
+        protocol = SimpleNamespace(base_url="http://127.0.0.1:9/v1")
+
+        async def call(self, group: Sequence[Generate]) -> list[Generation]:
+            sent.append([one.sample for one in group])
+            return [
+                Generation(
+                    f"{one.sample}",
+                    FAILED if len(sent) == 1 and one.sample == 1 else "stop",
+                    usage=Usage(1, 5),
+                )
+                for one in group
+            ]
+
+    async def prepare() -> None:
+        """Do nothing."""
+
+    spending = Spending(Budget(), Price())
+    calls = PacedCalls(
+        Connection(),  # type: ignore[arg-type]
+        SimpleNamespace(wait=prepare),  # type: ignore[arg-type]
+        FAST,
+        lambda: spending,
+        lambda: False,
+    )
+    group = [request("q", Decoding(temperature=0.7, samples=3), n) for n in range(3)]
+    results = asyncio.run(calls.run(group))
+    assert [one.text for one in results] == ["0", "1", "2"]  # type: ignore[union-attr]
+    assert {one.finish for one in results} == {"stop"}  # type: ignore[union-attr]
+    assert sent == [[0, 1, 2], [1]]
+    assert spending.spent == Usage(1, 5)
+
+
+def test_the_version_is_checked_again_after_a_failure(tmp_path: Path) -> None:
+    """A server that was replaced meanwhile has no part in the results; one that has only failed
+    goes on.
+    """
+    faults: list[Fault | None] = [None, "500"]
+    server = ChatServer(fault_rule=lambda *_: faults.pop(0) if faults else None)
+    with server.serve() as url:
+        reader = OpenAIReader("m", "m", url, pacing=FAST, dialect="vllm", version="1.2.3")
+        one = [plan(request("q0")), plan(request("q1"))]
+        assert len(sweep(reader, tmp_path / "l.sqlite", one)[0]) == 2
+        faults[:] = [None, "500"]
+
+        def replace_server(prompt: str) -> str:
+            server.version = "2.0.0"
+            return prompt
+
+        server.reply = replace_server
+        reader = OpenAIReader(
+            "m", "m", url, pacing=replace(FAST, max_concurrency=1), dialect="vllm", version="1.2.3"
+        )
+        with pytest.raises(ConfigError, match=r"has version 2\.0\.0"):
+            sweep(reader, tmp_path / "l.sqlite", [plan(request("r0")), plan(request("r1"))])

@@ -94,6 +94,19 @@ def test_a_server_without_log_probabilities_is_named() -> None:
         plan.send([Generation("x")] * 3)
 
 
+def test_log_probabilities_of_reasoning_are_no_likelihood_of_an_answer() -> None:
+    """Whether it is in the text or beside it: the answer behind the longest would seem unlikely."""
+    sure = (math.log(0.9),)
+    for reply in (
+        Generation("<think>x or y</think>x", logprobs=sure),
+        Generation("x", logprobs=sure, reasoning="x or y"),
+    ):
+        plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(make_question(), CONTEXTS)
+        next(plan)
+        with pytest.raises(ReaderError, match=r"begins with reasoning.*strategy=post_fusion"):
+            plan.send([Generation("y", logprobs=sure), reply, Generation("y", logprobs=sure)])
+
+
 def test_unknown_is_an_answer_only_where_it_votes() -> None:
     """By default it wins only where nothing else is said, and costs no likelihood."""
     table = {(c, t): 0.9 if t == "unknown" else 0.1 for c in "abc" for t in ("unknown", "y")}

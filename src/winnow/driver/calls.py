@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from winnow.driver.plans import Waiter
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
-from winnow.protocols import Engine, Engines
+from winnow.protocols import Engine, Engines, RemoteEngine
 from winnow.requests import (
     Estimate,
     FusedGenerate,
@@ -76,6 +76,12 @@ class EngineQueue:
     """Time (`time.monotonic`) at which a server last returned results or became busy."""
     failed: bool = False
     """Whether the engine raised an error."""
+    is_remote: bool = field(init=False)
+    """Whether the engine waits for a server."""
+
+    def __post_init__(self) -> None:
+        """Ask once what the engine is."""
+        self.is_remote = isinstance(self.engine, RemoteEngine)
 
     def add(self, call: Call) -> None:
         """Add a call to the queue and mark it as queued."""

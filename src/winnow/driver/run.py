@@ -10,6 +10,7 @@ local models compute.
 """
 
 import gc
+import logging
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from winnow.driver.stats import ProgressCallback, RunStats
 from winnow.errors import ConfigError
 from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
-from winnow.protocols import CallStore, Engine, Engines
+from winnow.protocols import CallStore, Engine, Engines, RemoteEngine
 from winnow.records import T
 from winnow.requests import Generation, Result, Score, TooLong, Usage
 from winnow.steps import Outcome
@@ -41,8 +42,7 @@ run.
 """
 _OTHERS_SECONDS = 0.2
 """Time to wait if other processes make all remaining calls."""
-_DRAIN_SECONDS = 30.0
-"""Maximum time to wait for calls in flight after an error."""
+_log = logging.getLogger(__name__)
 
 
 class Driver:
@@ -160,21 +160,24 @@ class Driver:
         queue.add(call)
 
     def _drain(self) -> None:
-        """Store the results of calls that are in flight on servers after an error; wait for at most
-        `_DRAIN_SECONDS`.
+        """After an error, keep servers from starting calls, and store the results of those in
+        flight, which are paid for.
 
-        The servers are asked in turn, so that one that hangs does not keep the results of the
-        others.
+        The servers are asked in turn, so that a slow one does not keep the results of the others.
         """
-        deadline = time.monotonic() + _DRAIN_SECONDS
-        while time.monotonic() < deadline:
-            queues = [
-                queue
-                for queue in self._queues
-                if queue.engine.remote and queue.in_flight and not queue.failed
-            ]
-            if not queues:
-                return
+        for queue in self._queues:
+            if isinstance(queue.engine, RemoteEngine) and queue.in_flight and not queue.failed:
+                _log.warning(
+                    "An error ends the run. Calls to %s that are in flight are awaited, because "
+                    "they are paid for; Ctrl+C abandons them.",
+                    queue.identity,
+                )
+                queue.engine.stop()
+        while queues := [
+            queue
+            for queue in self._queues
+            if queue.is_remote and queue.in_flight and not queue.failed
+        ]:
             for queue in queues:
                 with suppress(Exception):  # the run ends with the first error
                     self._store(queue, _WAIT_SECONDS if len(queues) == 1 else _POLL_SECONDS)
@@ -236,7 +239,7 @@ class Driver:
             if not results:
                 return None
             now = time.monotonic()
-            began = queue.since if queue.engine.remote else start
+            began = queue.since if queue.is_remote else start
             seconds_per_call, queue.since = (now - began) / len(results), now
             software = queue.engine.software
             keyed = [

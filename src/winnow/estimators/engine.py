@@ -30,7 +30,6 @@ class EstimatorEngine:
     """
 
     revision: ClassVar[int] = 1
-    remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 
     estimator: Estimator

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from winnow.errors import CallRefusedError, ReaderError
+from winnow.errors import CallRefusedError, ReaderError, StoppedError
 from winnow.keys import compute_request_key
 from winnow.readers.batch_state import SentBatch, StateFiles
 from winnow.readers.budget import Spending
@@ -144,6 +144,12 @@ class BatchQueue:
         """
         self._pending[key] = _PendingRequest(request)
 
+    def stop(self) -> None:
+        """Send no further batch, and poll those in progress once more; the next run collects
+        them.
+        """
+        self._error, self._next_poll = StoppedError("The batch queue was stopped."), 0.0
+
     def collect(self, timeout: float) -> Results:
         """Poll the batches, send waiting requests, and wait up to `timeout` seconds for results.
 
@@ -161,7 +167,9 @@ class BatchQueue:
                 results = self._poll_all(batches)
                 if results or self._delivered:
                     return results
-                if self._error is not None and not batches:
+                if self._error is not None and (
+                    not batches or isinstance(self._error, StoppedError)
+                ):
                     raise self._error
                 self._send(batches)
                 self._next_poll = time.monotonic() + self.poll_seconds

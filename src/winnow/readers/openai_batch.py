@@ -66,6 +66,10 @@ class OpenAIBatchReader(OpenAIEngine):
         if "_api" in self.__dict__:
             self._api.close()
 
+    def stop(self) -> None:
+        """Send no further batch; the next run collects those in progress."""
+        self._queue.stop()
+
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. The next call of `collect` sends those that no batch in progress
         contains.

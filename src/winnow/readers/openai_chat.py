@@ -12,7 +12,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
-from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
+from winnow.errors import (
+    CallRefusedError,
+    ConfigError,
+    ReaderError,
+    ServerUnavailableError,
+    StoppedError,
+)
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.dialects import get_dialect
@@ -249,6 +255,11 @@ class OpenAIReader(OpenAIEngine):
             self._finished.put(_END_OF_RESULTS)  # the next call raises the error
         return results
 
+    def stop(self) -> None:
+        """Start no further call, and retry none; those that were sent are awaited by `collect`."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end, StoppedError(f"{self.name} was stopped."))
+
     def close(self) -> None:
         """Discard queued requests, cancel running calls, close the connections and stop
         the thread.
@@ -311,16 +322,21 @@ class OpenAIReader(OpenAIEngine):
             self._finished.put(_END_OF_RESULTS)
 
     def _handle_task_end(self, task: asyncio.Task[None]) -> None:
-        """Start further calls after a task ended. If it failed, keep its error and cancel the tasks
-        that sent no request.
-        """
+        """Start further calls after a task ended, or none if it failed."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None and self._error is None:
-            self._error = error if isinstance(error, Exception) else ReaderError(repr(error))
-            for unsent_task in (
-                self._tasks - self._connection.receiving
-            ):  # the other calls have been sent and are paid for
+        if error is None:
+            self._dispatch()
+        else:
+            self._end(error if isinstance(error, Exception) else ReaderError(repr(error)))
+
+    def _end(self, error: Exception) -> None:
+        """Keep the first error, and cancel the tasks that sent no request. The other calls are paid
+        for.
+        """
+        if self._error is None:
+            self._error = error
+            for unsent_task in self._tasks - self._connection.receiving:
                 unsent_task.cancel()
         self._dispatch()
 

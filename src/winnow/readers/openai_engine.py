@@ -49,7 +49,6 @@ class OpenAIEngine:
     """
 
     software: ClassVar[str] = ""
-    remote: ClassVar[bool] = True
     reuses_prefixes: ClassVar[bool] = False
 
     path: Annotated[str, NotAFile("the name of a model on a server")]

@@ -170,8 +170,9 @@ class ChatProtocol:
     def parse_reply(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
         """Parse a reply into one Generation per sample.
 
-        A missing, filtered or truncated choice is a result, not an error. The tokens of the prompt
-        are assigned to the first sample, because the server read the prompt once.
+        A missing, filtered or truncated choice is a result, not an error, and so is one that the
+        server could not complete if there are others (its finish is `FAILED`). The tokens of the
+        prompt are assigned to the first sample, because the server read the prompt once.
 
         Args:
             text: JSON text of the reply.
@@ -227,7 +228,7 @@ class ChatProtocol:
         self.check_model(served_model)
         if is_failure:
             raise RetryableError("the reply reports an error beside its choices", billed=True)
-        if any(choice.finish == FAILED for choice in choices):
+        if choices and all(choice.finish == FAILED for choice in choices):
             reasons = self.mask_api_key(
                 ", ".join(str(choice.get("finish_reason")) for choice in reply["choices"])
             )

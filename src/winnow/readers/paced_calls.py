@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from winnow.errors import ServerUnavailableError
 from winnow.readers.budget import Spending
+from winnow.readers.choices import FAILED
 from winnow.readers.openai_connection import OpenAIConnection, TextRequest
 from winnow.readers.openai_errors import RetryableError
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
@@ -55,6 +56,22 @@ class PacedCalls:
         self.breaker = CircuitBreaker(self.pacing)
 
     async def run(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
+        """Make a call, and request those samples again that the server could not complete."""
+        results = list(await self._retry(group))
+        while failed := [
+            index
+            for index, result in enumerate(results)
+            if isinstance(result, Generation) and result.finish == FAILED
+        ]:
+            repeated = await self._retry([group[index] for index in failed])
+            for index, result in zip(failed, repeated, strict=True):
+                lost = results[index]
+                assert isinstance(lost, Generation)
+                self.get_spending().charge_lost_call(lost.usage)
+                results[index] = result
+        return results
+
+    async def _retry(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
         """Make a call, and retry it until `max_attempts` attempts failed or it was throttled for
         `patience` seconds.
 
@@ -63,7 +80,6 @@ class PacedCalls:
         """
         import tenacity
 
-        await self.preparation.wait()
         try:
             return await self._call(group)
         except RetryableError as error:
@@ -119,6 +135,7 @@ class PacedCalls:
             raise spending.build_budget_error()
         await self._wait_for_limits(group)
         try:
+            await self.preparation.wait()
             results = await self.connection.call(group)
         except RetryableError as error:
             if error.billed:
@@ -128,6 +145,7 @@ class PacedCalls:
                 self.concurrency.halve_limit()
                 self.breaker.record_reply()
             else:
+                self.preparation.check_again()
                 if not self.breaker.failures:
                     _log.warning(
                         "A call to %s failed (%s). Failed calls are retried.", self.address, error

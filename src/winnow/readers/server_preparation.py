@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.openai_connection import OpenAIConnection
+from winnow.readers.openai_errors import RetryableError
 from winnow.readers.server_process import ServerProcess, ServerUse, exit_on_signals
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class ServerPreparation:
     _result: asyncio.Future[None] | None = field(default=None, repr=False)
     _use: ServerUse | None = field(default=None, repr=False)
     _is_ready: bool = False
+    _is_repeated: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a version that cannot be checked."""
@@ -60,6 +62,7 @@ class ServerPreparation:
 
         Raises:
             ServerUnavailableError: If it does not come up, or reports no version where one is set.
+            RetryableError: If it reports no version any more.
             ConfigError: If it has another version.
 
         """
@@ -68,6 +71,13 @@ class ServerPreparation:
             self._result = loop.create_future()
             threading.Thread(target=self._prepare, args=(loop, self._result), daemon=True).start()
         await asyncio.shield(self._result)
+
+    def check_again(self) -> None:
+        """Compare the version before the next call, because a server that failed may have been
+        replaced.
+        """
+        if self.version and self._result is not None and self._result.done():
+            self._result, self._is_repeated = None, True
 
     def release(self) -> None:
         """Release a started server."""
@@ -108,6 +118,8 @@ class ServerPreparation:
     def _check_version(self) -> None:
         """Compare the version that the server reports with the setting."""
         address, version = self.connection.protocol.base_url, self.connection.read_version()
+        if version is None and self._is_repeated:
+            raise RetryableError(f"{address} does not report its version any more")
         if self.version and version is None:
             raise ServerUnavailableError(
                 f"{address} does not report that it has version {self.version}. Start the server, "

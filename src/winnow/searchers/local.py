@@ -32,7 +32,6 @@ class LocalSearch:
 
     revision: ClassVar[int] = 3
     software: ClassVar[str] = ""
-    remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 
     searcher: Callable[[], Searcher]

@@ -144,9 +144,15 @@ class Marginal:
 
 
 def sum_log_probabilities(reply: Generation) -> float:
-    """Sum the log-probabilities of a reply's tokens; raise ReaderError if the reader
-    returned none.
+    """Sum the log-probabilities of a reply's tokens; raise ReaderError if the reader returned none,
+    or if they include reasoning, which makes an answer the less likely the longer it is.
     """
+    if reply.thoughts:
+        raise ReaderError(
+            "strategy.plan.scoring=generated adds up the log-probabilities of a reply, and this "
+            "one begins with reasoning. Turn the reasoning of the model off, or set "
+            "strategy=post_fusion."
+        )
     if reply.logprobs is None:
         raise ReaderError(
             "strategy.plan.scoring=generated needs the log-probabilities of the reply's tokens, "

@@ -42,7 +42,6 @@ class ScriptedReader:
 
     revision: ClassVar[int] = 1
     software: ClassVar[str] = ""
-    remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 
     reply: Reply = lambda _: "unknown"
@@ -101,6 +100,22 @@ class ScriptedReader:
         text, stop = self.reply(prompt), request.decoding.stop
         text = end_reply(text, "stop", stop)[0] if stop else text
         return Generation(text, usage=Usage(len(prompt.split()), len(text.split())))
+
+
+@dataclass
+class ScriptedServer(ScriptedReader):
+    """A scripted reader that the driver takes for a server.
+
+    Attributes:
+        stopped: Whether the run ended with an error elsewhere.
+
+    """
+
+    stopped: bool = False
+
+    def stop(self) -> None:
+        """Send no further request."""
+        self.stopped = True
 
 
 @dataclass

@@ -3,6 +3,7 @@ when they fail.
 """
 
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from small_web import Reply, SmallWeb
 
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
-from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
+from winnow.errors import ConfigError, ReaderError, ServerUnavailableError, StoppedError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.requests import Failed, Pages, Plan, Search
@@ -198,6 +199,33 @@ def test_successive_failures_stop_the_run(web: SmallWeb, tmp_path: Path) -> None
     add_pages(web)
     results = run(tmp_path, make_engine(web, max_failures=3, max_concurrency=1), queries)
     assert sum(isinstance(result, Failed) for result in results) == 3
+
+
+def test_a_stopped_engine_returns_the_searches_that_run_and_starts_no_other(web: SmallWeb) -> None:
+    """The error comes behind their results."""
+    add_pages(web)
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Searxng):
+        """An API that answers when it may."""
+
+        def parse_reply(self, reply: Any) -> Any:
+            begun.set()
+            go_on.wait(5)
+            return super().parse_reply(reply)
+
+    engine = make_engine(web, api=Slow(f"{web.url}/search"), max_concurrency=1)
+    engine.submit([Search(f"query {number}", 2) for number in range(4)])
+    assert begun.wait(5)
+    engine.stop()
+    assert engine.collect(0.0) == []
+    go_on.set()
+    results = engine.collect(5.0)
+    assert [isinstance(result, Pages) for _, result in results] == [True]
+    with pytest.raises(StoppedError):
+        while True:
+            engine.collect(1.0)
+    engine.close()
 
 
 def test_failures_between_which_a_search_succeeds_do_not_stop_the_run(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
+from winnow.errors import ConfigError, ReaderError, ServerUnavailableError, StoppedError
 from winnow.formats.http import parse_retry_after
 from winnow.identity.markers import SpeedOnly
 from winnow.requests import Failed, Pages, Request, Result, Search, Snapshot
@@ -72,7 +72,6 @@ class WebSearch:
 
     revision: ClassVar[int] = 1
     software: ClassVar[str] = ""
-    remote: ClassVar[bool] = True
     reuses_prefixes: ClassVar[bool] = False
 
     identity: str
@@ -148,6 +147,10 @@ class WebSearch:
         if not self._is_past:
             self.api.check()
 
+    def stop(self) -> None:
+        """Start no further search."""
+        self._error = self._error or StoppedError(f"{self.identity} was stopped.")
+
     def close(self) -> None:
         """Close the connections. Searches that run are not waited for."""
         for name in ("_pool", "_client"):
@@ -194,7 +197,7 @@ class WebSearch:
                 self._error = self._error or error
             else:
                 raise error
-        if self._error is not None and not results:
+        if self._error is not None and not results and not self._running:
             raise self._error
         return results
 
