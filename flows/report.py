@@ -97,7 +97,11 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         describe_provenance(settings, specs, results),
         breakdown=breakdown.title if breakdown else "",
         part=part,
-        filtered=specs[0].questions.count_questions(),
+        filtered=[
+            counts
+            for questions in dict.fromkeys(spec.questions for spec in specs)
+            if (counts := questions.count_questions())
+        ],
         more_notes=[
             *_build_notes(specs, results, made_of),
             *describe_selection(specs),

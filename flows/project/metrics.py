@@ -42,8 +42,20 @@ from winnow.sweeps.spec import CellSpec, EngineSpec
 
 
 def build_metrics(settings: Settings) -> list[Metric]:
-    """Build the metrics of the settings; the first one is the metric that the report compares."""
-    return [node.build() for node in settings.metric.values()]
+    """Build the metrics of the settings; the first one is the metric that the report compares.
+
+    Raises:
+        ConfigError: If two have the same heading, so that no table could show both.
+
+    """
+    metrics: dict[str, Metric] = {}
+    for metric in (node.build() for node in settings.metric.values()):
+        if (first := metrics.setdefault(metric.heading, metric)) is not metric:
+            raise ConfigError(
+                f"The metrics {first.name} and {metric.name} have the same heading "
+                f"{metric.heading!r}. Set metric.{metric.name}.title to another one."
+            )
+    return list(metrics.values())
 
 
 def build_breakdown(settings: Settings) -> Breakdown | None:

@@ -9,6 +9,7 @@ from conftest import Run
 
 from flows.project.artifacts import Project
 from flows.project.engines import open_engines, open_reader, resolve_engine_spec
+from flows.project.metrics import build_metrics
 from flows.settings.components import Component, check_component
 from flows.settings.door import compose
 from flows.stages.errors import exit_on_errors
@@ -118,6 +119,15 @@ def test_roles_that_share_a_model_share_its_budget() -> None:
         [resolve_engine_spec(same, role) for role in ("reader", "judge")], check=False
     )
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
+
+
+def test_metrics_with_one_heading_are_refused() -> None:
+    """A table would show the second of them alone."""
+    message = r"accuracy and choice have the same heading 'Acc'\. Set metric\.choice\.title"
+    with pytest.raises(ConfigError, match=message):
+        build_metrics(compose(["metric=[accuracy,choice]"]))
+    metrics = build_metrics(compose(["metric=[accuracy,choice]", "metric.choice.title=choice"]))
+    assert [metric.heading for metric in metrics] == ["Acc", "choice"]
 
 
 def test_roles_share_the_engine_of_a_server_whose_model_they_name_differently() -> None:

@@ -130,6 +130,24 @@ def test_the_permutation_test_of_many_questions_is_nearly_exact() -> None:
     )
 
 
+def test_the_p_value_of_a_clear_difference_survives_the_correction_for_many_cells() -> None:
+    """Ten thousand permutations cannot show less than 0.0002, 300 times which is 0.06."""
+    differences = np.random.default_rng(0).uniform(0.2, 0.8, 400)
+    assert 300 * permutation_test(differences) < 1e-10
+    few = np.full(5, 0.5) + np.arange(5) / 100
+    assert permutation_test(few) == pytest.approx(2 / 2**5)
+
+
+@pytest.mark.parametrize(("n", "share"), [(30, 0.98), (30, 0.95), (60, 0.98), (60, 0.95)])
+def test_the_interval_of_nearly_equal_differences_covers(n: int, share: float) -> None:
+    """One cell shows both gold passages of nearly every question, the other always one of them."""
+    rng, inside = np.random.default_rng(n), 0
+    for _ in range(200):
+        result = compare(np.where(rng.random(n) < share, 1.0, 0.5), np.full(n, 0.5), resamples=200)
+        inside += result.low <= share / 2 <= result.high
+    assert inside / 200 >= 0.94
+
+
 def test_holm_by_hand() -> None:
     """Of .01, .04, .03: 3 * .01, then 2 * .03, then .04 but no less than its predecessor; never
     above 1.

@@ -1,8 +1,9 @@
 """Correct candidates that do not become the answer."""
 
+import numpy as np
 import pytest
 
-from winnow.metrics.base import evaluate
+from winnow.metrics.base import compute_all_values, compute_rows, evaluate
 from winnow.metrics.cost import Cost
 from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
@@ -41,6 +42,7 @@ def test_undefined_is_no_number() -> None:
     assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == [
         UNDEFINED
     ] * 3
+    assert np.isnan(compute_all_values(NM, compute_rows([NM], alone)["nm"])).all()
 
 
 def test_a_question_without_candidates_counts_among_all() -> None:

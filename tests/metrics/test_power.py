@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from winnow.errors import InputError
+from winnow.metrics.comparisons import permutation_test
 from winnow.metrics.power import PowerPoint, compute_power, find_size
 
 
@@ -52,6 +53,16 @@ def test_other_values_are_tested_by_their_mean() -> None:
 def _sum_binomial(least: int) -> float:
     """The probability of at least so many of 100 fair coins."""
     return sum(math.comb(100, k) for k in range(least, 101)) / 2**100
+
+
+def test_power_of_rare_differences_is_that_of_the_permutation_test() -> None:
+    """Of questions of which 3 in 100 gain: with six differences or fewer, no test can reject."""
+    data = np.zeros(300)
+    data[:9] = np.linspace(0.4, 0.67, 9)
+    rng = np.random.default_rng(1)
+    for point in compute_power(data, [100, 200], resamples=2000):
+        rejected = [permutation_test(rng.choice(data, point.n)) < 0.05 for _ in range(200)]
+        assert point.significant == pytest.approx(np.mean(rejected), abs=0.1)
 
 
 def test_the_order_may_be_the_other_way() -> None:

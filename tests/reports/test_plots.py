@@ -29,7 +29,10 @@ def test_plots_are_svg_and_repeat() -> None:
     assert one.render_svg() == two.render_svg()
     assert one.render_svg().startswith("<svg")
     assert "concatenation" in one.render_svg()
-    assert "<script" not in plot_against_position(CELLS, "em", 5, 0).render_svg()
+    plot = plot_against_position(CELLS, "em", 5, 0, "3 questions with a gold passage")
+    assert "<script" not in plot.render_svg()
+    assert plot.slug == "em_against_the_gold_passage_s_position_k_5"
+    assert "placement of the gold passage (3 questions with a gold passage)" in plot.columns
 
 
 def test_plots_are_saved_in_every_format(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from winnow.metrics.intervals import (
     is_binary,
     is_fraction,
     resample_means,
+    widen_bounds,
 )
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,8 @@ def compare(
     is at least 0.05. Otherwise, the interval is a paired bootstrap interval. Near p = 0.05 it may
     disagree with the permutation test; the test is then more reliable. If all values are from 0 to
     1 and fewer than ten questions differ, a bootstrap interval is too narrow. It is then extended
-    by the interval that the differences would have if each were 1 or -1.
+    by the interval that the differences would have if each were 1 or -1. If fewer than ten deviate
+    from another difference that most have, it is extended by Wilson's.
 
     Args:
         first: (questions,) Values of the first cell.
@@ -126,18 +128,31 @@ def compare(
         low, high = compute_paired_share_bounds(gained, lost, len(differences))
         p_value = mcnemar_test(gained, lost)
     else:
-        low, high = compute_bounds(resample_means(differences, seed, resamples))
-        if (
-            np.count_nonzero(differences) < MIN_DEVIATING
-            and is_fraction(first_values)
-            and is_fraction(second_values)
-        ):
-            signs = compute_paired_share_bounds(
-                int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
-            )
-            low, high = min(low, signs[0]), max(high, signs[1])
+        bounds = compute_bounds(resample_means(differences, seed, resamples))
+        if is_fraction(first_values) and is_fraction(second_values):
+            bounds = _widen_bounds(bounds, differences)
+        low, high = bounds
         p_value = permutation_test(differences, seed=seed)
     return Comparison(float(differences.mean()), low, high, p_value, len(differences), detectable)
+
+
+def _widen_bounds(
+    bounds: tuple[float, float], differences: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Extend the bootstrap bounds of a mean difference of values from 0 to 1 if fewer than ten
+    questions deviate from the difference that most have.
+    """
+    low, high = bounds
+    if np.count_nonzero(differences) < MIN_DEVIATING:
+        signs = compute_paired_share_bounds(
+            int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
+        )
+        return min(low, signs[0]), max(high, signs[1])
+    shares = (differences + 1) / 2
+    low, high = widen_bounds(
+        ((low + 1) / 2, (high + 1) / 2), float(shares.mean()), shares[np.newaxis]
+    )
+    return 2 * low - 1, 2 * high - 1
 
 
 def mcnemar_test(gained: int, lost: int) -> float:
@@ -160,7 +175,8 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
 
     For more than 2,000 non-zero differences, the permuted mean is assumed to be normally
     distributed. The error of this approximation is smaller than the error of drawing 9,999
-    permutations.
+    permutations. For fewer, a p-value is at most Hoeffding's bound for random signs: among the
+    pairs of many cells, the smallest p-value of 9,999 permutations would not be significant.
 
     Args:
         differences: (questions,) Difference between the two cells on each question.
@@ -185,7 +201,8 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
         rng=np.random.default_rng(seed),
         batch=1000,
     )
-    return float(test.pvalue)
+    z_score = nonzero.sum() / math.sqrt(float((nonzero**2).sum()))
+    return min(float(test.pvalue), 2 * math.exp(-(z_score**2) / 2))
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:

@@ -8,6 +8,9 @@ majority vote. All candidates of a question are its pool.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from winnow.metrics.answer import exact_match, has_exact_match
 from winnow.metrics.base import Columns, MeanMetric, RatioMetric, Row, Sample
 from winnow.metrics.intervals import Interval, build_undefined_interval
@@ -21,7 +24,7 @@ class NotMajority(MeanMetric):
     The metric is undefined if no question has candidates.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the question has a correct candidate but a wrong final answer, else 0.0, or
@@ -37,6 +40,11 @@ class NotMajority(MeanMetric):
         return (
             None if row is None else {**row, "candidates": float(len(sample.prediction.candidates))}
         )
+
+    def compute_values(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the score of each question, or NaN for all if no question has candidates."""
+        scores = super().compute_values(columns)
+        return scores if columns["candidates"].any() else np.full(len(scores), np.nan)
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
         """Compute the share with its 95 % interval, which is undefined if no question has

@@ -182,7 +182,8 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
     caption = (
         "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact "
         "test and the interval agrees with it. Otherwise, the test is a permutation test and the "
-        "interval is a bootstrap. The column 'needed' is the number of questions that show the "
+        "interval is a bootstrap. p (Holm, this table) is corrected for the rows of this table "
+        "alone. The column 'needed' is the number of questions that show the "
         "paper's difference with 80 % power."
     )
     caption += "".join(dict.fromkeys(difference.definition for difference in differences))
@@ -192,7 +193,7 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
         "B",
         "A - B",
         "p (raw)",
-        "p (Holm)",
+        "p (Holm, this table)",
         "questions",
         "paper",
         "needed",

@@ -21,7 +21,7 @@ _COMPARED = ("ours", "paper", "diff.")
 
 
 def compare_with_paper(
-    part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None
+    part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: Sequence[tuple[int, int]]
 ) -> tuple[list[TableView], list[str]]:
     """Build tables that show our values, differences and numbers of questions next to the values of
     the paper.
@@ -30,8 +30,7 @@ def compare_with_paper(
         part: Table or figure of the paper.
         cells: Our cells, without the questions that the table or figure does not cover.
         seed: Seed of the bootstrap.
-        filtered: Our number of questions before and after the closed-book filter, or None if there
-            is not a filter.
+        filtered: Our distinct numbers of questions before and after closed-book filters.
 
     Returns:
         Tables, and notes on differences for which we have too few questions.
@@ -43,7 +42,8 @@ def compare_with_paper(
     if differences:
         tables.append(build_differences_table(differences))
     if part.questions and filtered:
-        rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
+        rows = [["ours", *map(str, counts)] for counts in filtered]
+        rows.append(["paper", *map(str, part.questions)])
         caption = (
             "Number of questions before and after removing those that the reader answers without "
             "passages. The paper describes its filter in section 4."
@@ -104,7 +104,7 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
     ours = cell.compute_interval(name, seed)
     is_of_model = not part.is_by_model or not cell.labels.varies_reader
     paper = find_value(part.reported, name, cell.labels) if is_of_model else None
-    ours_text = metric.format(ours)
+    ours_text = cell.format_metric(name, seed)
     if paper is None or not ours.n or math.isnan(paper.low):
         missing = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS
         return [ours_text, missing if paper is None else paper.format(), UNDEFINED, UNDEFINED]

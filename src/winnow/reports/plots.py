@@ -147,9 +147,13 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
     return _plot_intervals(title, "passages per prompt (k)", lines, ticks, unit, scale)
 
 
-def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
+def plot_against_position(
+    cells: Sequence[CellResult], metric: str, k: int, seed: int, questions: str
+) -> Plot:
     """Plot a metric with its 95 % intervals against the placement of the gold passage at one k,
     with one line per strategy.
+
+    `questions` says which questions the cells have.
     """
     selected = [cell for cell in cells if cell.labels.k == k]
     placements = sorted({cell.labels.gold for cell in selected}, key=order_placement)
@@ -161,7 +165,8 @@ def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed
     ordered = {name: lines[name] for name in dict.fromkeys(cell.labels.line for cell in selected)}
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against the gold passage's position (k = {k})"
-    return _plot_intervals(title, "placement of the gold passage", ordered, placements, unit, scale)
+    label = f"placement of the gold passage ({questions})"
+    return _plot_intervals(title, label, ordered, placements, unit, scale)
 
 
 def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:

@@ -108,7 +108,7 @@ def build_report(
     *,
     breakdown: str = "",
     part: PaperPart | None = None,
-    filtered: tuple[int, int] | None = None,
+    filtered: Sequence[tuple[int, int]] = (),
     more_notes: Sequence[str] = (),
 ) -> Report:
     """Build the report of a sweep from its cells.
@@ -126,8 +126,8 @@ def build_report(
             it is empty, there is no such table.
         part: Table or figure of a paper. If it is given, the first tables compare the cells with
             it.
-        filtered: Number of questions before and after the closed-book filter, or None if there is
-            no filter.
+        filtered: Distinct numbers of questions before and after the closed-book filters of the
+            cells; each reader has its own.
         more_notes: Notes on what only the stages know, such as the models and the code behind the
             cells.
 
@@ -136,7 +136,7 @@ def build_report(
     gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
     tables += build_comparison_tables(family)
-    best_table = build_best_table(family, is_filtered=filtered is not None)
+    best_table = build_best_table(family, is_filtered=bool(filtered))
     if best_table:
         tables.append(best_table)
     if breakdown:
@@ -221,7 +221,11 @@ def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
         if name == "nm"
     ]
     if first in names:
-        plots += [plot_against_position(gold_cells or with_passages, first, k, seed) for k in ks]
+        selected = gold_cells or with_passages
+        questions = f"{format_question_count(selected)} questions"
+        if gold_cells:
+            questions += " with a gold passage"
+        plots += [plot_against_position(selected, first, k, seed, questions) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]
     if cost != first and all(cell.find_metric(cost) for cell in cells):

@@ -46,13 +46,16 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
             values = get_unit_scale(metric) * np.array(
                 [interval.mean for interval in intervals if interval.n]
             )
-            is_whole = intervals[0].n == group[0].num_questions
-            number = "" if is_whole else f" (n {intervals[0].n})"
+            numbers = sorted({interval.n for interval in intervals})
+            is_whole = numbers == [group[0].num_questions]
+            number = (
+                "" if is_whole else f" (n {'–'.join(map(str, numbers[:: len(numbers) - 1 or 1]))})"
+            )
             row.append(_format_spread(values) + number if len(values) == len(group) else UNDEFINED)
         rows.append(row)
     caption = (
         "Mean, standard deviation and range over the models that were trained with different "
-        "seeds. All models of a row are evaluated on the same questions, and a metric on those "
+        "seeds. All models of a row are evaluated on the same questions, and a mean is over those "
         "for which it is defined for all of them. The intervals of the other tables are over "
         "questions, for one model each."
     )

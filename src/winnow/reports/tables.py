@@ -82,15 +82,7 @@ def build_metrics_table(
         columns.insert(position, "questions")
         for row, cell in zip(rows, cells, strict=True):
             row.insert(position, str(cell.num_questions))
-        caption += (
-            " The rows are over different questions. Tables of differences pair the questions that "
-            "two cells share"
-        )
-        caption += (
-            "."
-            if len({cell.labels.questions for cell in cells}) == 1
-            else " if these are selected alike."
-        )
+        caption += f" The rows are over different questions. {_describe_pairing(cells)}"
     return TableView(title, caption, columns, rows, subject=[metrics[0].heading])
 
 
@@ -129,7 +121,18 @@ def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
     ]
     columns = ["strategy", *(f"k {k}, {gold}" for k, gold in places)]
     title = f"{metric.heading} by strategy, k and placement"
-    return TableView(title, "With 95 % intervals.", columns, rows, subject=columns)
+    caption = "With 95 % intervals."
+    if not have_same_questions(cells):
+        caption += f" The cells have different questions. {_describe_pairing(cells)}"
+    return TableView(title, caption, columns, rows, subject=columns)
+
+
+def _describe_pairing(cells: Sequence[CellResult]) -> str:
+    """Return how cells with different questions are compared."""
+    is_one_selection = len({cell.labels.questions for cell in cells}) == 1
+    return "Tables of differences pair the questions that two cells share" + (
+        "." if is_one_selection else " if these are selected alike."
+    )
 
 
 def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:

@@ -19,6 +19,13 @@ def test_the_frontier_has_no_cell_with_gold_labels() -> None:
     assert low < best < high
 
 
+def test_questions_with_a_gold_passage_are_counted_in_a_cell_that_shows_passages() -> None:
+    """Every second of six has one, whichever cell comes first."""
+    closed = make_cell_result("closed_book", 0, "retrieved", [1.0] * 6)
+    data = build_page([closed, CELLS[0]])._build_data()
+    assert (data["numGold"], data["numQuestions"]) == (3, 6)
+
+
 def test_the_chart_library_is_kept_between_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from winnow.metrics.unknown import Unknown
 from winnow.reports.cells import CellResult
 from winnow.reports.family import Family
 from winnow.reports.page.story import build_story
+from winnow.reports.tables import build_matrix_table
 from winnow.testing import make_cell_result
 
 
@@ -29,6 +30,16 @@ def test_the_headline_names_the_best_setting_and_the_simplest() -> None:
         story.cost
         == "40 questions · tokens per question: 60.0, 3.0 times that of the simplest setting"
     )
+
+
+def test_other_questions_of_the_same_number_are_named() -> None:
+    """A closed-book filter leaves each reader questions of its own; both tables say so."""
+    names = list(HIGH.columns.question_ids)
+    cells = [HIGH.select_questions(names[:30]), LOW.select_questions(names[10:])]
+    text = tell(*cells).headline.text
+    assert "its own questions for which it is defined, which are not the same in all cells" in text
+    assert "different questions" in build_matrix_table(cells, 0).caption
+    assert "which are not the same" not in tell(HIGH, LOW).headline.text
 
 
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:

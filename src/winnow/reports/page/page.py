@@ -110,7 +110,7 @@ class Page:
     def _build_data(self) -> dict[str, Any]:
         """Build what the script reads. Questions and answers are referred to by their numbers."""
         cells, report = self.family.cells, self.report
-        largest = max(cells, key=lambda cell: cell.num_questions)
+        largest = max(cells, key=lambda cell: (cell.num_questions, cell.labels.shows_passages))
         names, metrics = name_cells(cells), self._list_metrics(cells[0])
         questions = {
             (cell.labels.questions, s.question.question_id): s.question

@@ -220,10 +220,10 @@ def _format_headline(
         text += (
             " Some cells answer other questions; it is compared with those that answer the same."
         )
-    elif len({_count_defined(family, index) for index in range(len(family.cells))}) > 1:
+    elif len({frozenset(other.get_values(metric.name)) for other in family.cells}) > 1:
         text += (
-            " Its value is over the questions for which it is defined, which are not the same in "
-            "all cells; comparisons are over common questions."
+            " Its value is over its own questions for which it is defined, which are not the same "
+            "in all cells; comparisons are over common questions."
         )
     if not best.is_deployable:
         text += " All settings use gold labels, which nobody has for a new question."
