@@ -159,3 +159,15 @@ def test_a_reply_with_control_tokens_says_so() -> None:
     replies = [Generation("Paris<|im_end|>", "length"), Generation("Paris")]
     steps = describe_round(1, [request, request], replies)
     assert [step.finish for step in steps] == ["length with control tokens", "stop"]
+
+
+def test_control_tokens_that_the_strategy_itself_uses_are_not_those_of_a_template() -> None:
+    """Search-o1 asks for them in its prompt, and ends replies by them."""
+    request = Generate(
+        (Message("user", "Write <|begin_search_query|> before a query."),),
+        Decoding(stop=("<|end_search_query|>",)),
+    )
+    own = Generation("I look.<|begin_search_query|>who<|end_search_query|>")
+    leaked = Generation("<|begin_search_query|>who<|im_end|>")
+    steps = describe_round(1, [request, request], [own, leaked])
+    assert [step.finish for step in steps] == ["stop", "stop with control tokens"]

@@ -227,10 +227,14 @@ def _validate(settings: Settings) -> None:
             f"k={settings.k} is larger than the stored rankings (depth={settings.depth}). Lower k, "
             "or raise depth."
         )
-    if (
-        isinstance(settings.placement.rule.build(), Counterfactual)
-        and settings.search.rules.build().placed
-    ):
+    is_changed = isinstance(settings.placement.rule.build(), Counterfactual)
+    if is_changed and weighted_by != "none":
+        raise ConfigError(
+            f"weighting.by={weighted_by} weights passages by their scores, and "
+            f"placement={settings.placement.name} changes a passage after it was scored. Set "
+            "weighting.by=none, or take another placement."
+        )
+    if is_changed and settings.search.rules.build().placed:
         raise ConfigError(
             f"placement={settings.placement.name} changes passages of the rankings, and "
             "search.rules.placed=true would change those of searches, of which no metric knows. "

@@ -267,6 +267,16 @@ class Pages(Struct, frozen=True):
     scores: tuple[float | None, ...] = ()
 
 
+class PlacedPages(Pages, frozen=True, kw_only=True):
+    """Results of a search in the order in which a cell places them. They are not stored.
+
+    `ranks` are the ranks of the passages, and `gold` says which are gold passages.
+    """
+
+    ranks: tuple[int, ...]
+    gold: tuple[bool, ...]
+
+
 class Failed(Struct, frozen=True):
     """A search or call that failed without ending its plan. It is stored, so that later runs
     receive it too.

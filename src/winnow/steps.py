@@ -27,7 +27,7 @@ from winnow.requests import (
     Search,
     TooLong,
 )
-from winnow.text.final import has_control_tokens
+from winnow.text.final import find_control_tokens
 
 READER: Role = "reader"
 """Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write
@@ -123,7 +123,7 @@ def describe_round(
         query = request.query if isinstance(request, Search) else ""
         if isinstance(result, Generation):
             finish, model = result.finish, result.model
-            finish += WITH_CONTROL_TOKENS if has_control_tokens(result.text) else ""
+            finish += WITH_CONTROL_TOKENS if _has_control_tokens(request, result.text) else ""
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:
@@ -145,6 +145,17 @@ def describe_round(
         )
         counts[fields] = counts.get(fields, 0) + 1
     return [Step(number, *fields, calls) for fields, calls in counts.items()]
+
+
+def _has_control_tokens(request: Request, reply: str) -> bool:
+    """Return whether a reply contains control tokens of a chat template. Those that the prompt or
+    the stop strings name belong to the strategy.
+    """
+    tokens = find_control_tokens(reply)
+    if not tokens or not isinstance(request, Generate):
+        return bool(tokens)
+    texts = [*(message.content for message in request.messages), *request.decoding.stop]
+    return not all(any(token in text for text in texts) for token in tokens)
 
 
 def describe_stop(steps: Sequence[Step], result: object) -> str:

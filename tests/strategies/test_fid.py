@@ -29,3 +29,9 @@ def test_one_request_with_a_message_a_passage() -> None:
         [["Jane"]],
     )
     assert (answer.text, len(prompts)) == ("Jane", 1)
+
+
+def test_a_question_without_passages_is_shown_alone() -> None:
+    """As the other strategies do; a reader cannot fuse no message."""
+    requests = next(FusionInDecoder(PROMPT, Decoding()).plan(make_question("who"), []))
+    assert [message.content for message in requests[0].messages] == ["who"]  # type: ignore[union-attr]

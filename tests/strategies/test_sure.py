@@ -111,3 +111,21 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: 
     """By their names."""
     with pytest.raises(ConfigError, match=message):
         SuRe(**({"prompt": PROMPT, "decoding": Decoding(), **TEMPLATES} | settings))
+
+
+def test_a_candidate_that_was_cut_is_left_out() -> None:
+    """Unless it is the only one."""
+    for text, expected in (("(a) Rome (b) 14 October 1", "rome"), ("(a) 14 Octo", "14 octo")):
+        replies = iter([Generation(text, "length"), *[Generation("true")] * 2])
+        plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES).plan(QUESTION, PLACED)
+        answer, requests = play(plan, lambda _, replies=replies: next(replies))
+        assert (answer.text.lower(), len(requests)) == (expected, 3)
+
+
+def test_a_verdict_that_names_both_passages_is_for_the_first_one() -> None:
+    """In both orders, Paris is preferred to Rome."""
+    answer, _ = _play(
+        "(a) Rome (b) Paris", "r", "p", "True", "True",
+        "Passage 2 says more than Passage 1.", "Passage 1 says more than passage 2.",
+    )  # fmt: skip
+    assert (answer.text, answer.trace) == ("Paris", ("Rome: 1", "Paris: 2"))

@@ -14,7 +14,7 @@ import pytest
 
 from winnow.metrics.intervals import compute_mean_interval
 from winnow.text.answers import extract_answer
-from winnow.text.final import extract_final_text, has_control_tokens
+from winnow.text.final import extract_final_text, find_control_tokens
 
 ROWS = [
     json.loads(line)
@@ -55,7 +55,7 @@ def test_the_rate_of_unseen_replies() -> None:
 )
 def test_control_tokens_are_recognized(reply: str, expected: bool) -> None:
     """Not where a sentence names one."""
-    assert has_control_tokens(reply) is expected
+    assert bool(find_control_tokens(reply)) is expected
 
 
 def test_text_without_them_is_unchanged() -> None:

@@ -24,6 +24,7 @@ from winnow.requests import (
 )
 from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.rounds.react import React
+from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.sweeps.searches import SearchRules
 from winnow.testing import make_question
 
@@ -246,3 +247,36 @@ def test_a_negative_budget_is_refused(name: str) -> None:
         match=rf"search\.rules\.{name} must be at least 0, or null for no limit; received -1",
     ):
         SearchRules(**{name: -1})
+
+
+def test_found_passages_that_are_placed_keep_rank_and_gold_label() -> None:
+    """A prompt that is too long then loses the lowest rank first, and the gold passage last."""
+    rules = SearchRules(placed=True)
+    plan = rules.apply(
+        _search(3), QUESTION, KNOWN, POOL, RETRIEVED, Placement(gold="insert", order="reversed")
+    )
+
+    def serve(request: object) -> object:
+        return Pages(OTHERS) if isinstance(request, Search) else Generation("x")
+
+    (pages,), _ = play(plan, serve)
+    placed = {
+        passage.passage_id: (rank, gold)
+        for passage, rank, gold in zip(pages.passages, pages.ranks, pages.gold, strict=True)
+    }
+    assert placed == {"a": (1, False), "b": (2, False), "gold": (3, True)}
+    assert pages.ranks != (1, 2, 3)
+
+    def ask() -> Plan[Any]:
+        found = yield from search("query", 3)
+        return build_contexts(found, start=5)
+
+    contexts, _ = play(
+        rules.apply(
+            ask(), QUESTION, KNOWN, POOL, RETRIEVED, Placement(gold="insert", order="reversed")
+        ),
+        serve,
+    )
+    assert {one.passage.passage_id: (one.rank, one.is_gold) for one in contexts} == {
+        "a": (5, False), "b": (6, False), "gold": (7, True),
+    }  # fmt: skip

@@ -38,7 +38,7 @@ class ChainOfThought:
 
     """
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     prompt: Prompt
     decoding: Decoding

@@ -20,6 +20,8 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 _CANDIDATE = re.compile(r"\(\w+\)\s*([^()]+)")
+_PASSAGE = re.compile(r"passage ([12])")
+"""Passage that a verdict names first, as in "Passage 2 says more than Passage 1"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class SuRe:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -85,7 +87,10 @@ class SuRe:
             )
         ]
         used = reply.passages or tuple(context.passage for context in contexts)
-        candidates = _find_candidates(extract_final_text(reply.text))[: self.max_candidates]
+        candidates = _find_candidates(extract_final_text(reply.text))
+        if reply.finish == "length" and len(candidates) > 1:
+            candidates.pop()  # it was cut
+        candidates = candidates[: self.max_candidates]
         if not candidates:
             return Answer(UNKNOWN, unknown=True, used=used, reply=reply.text, stop="no candidate")
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
@@ -118,7 +123,8 @@ class SuRe:
         verdict_texts = [extract_final_text(verdict.text).lower() for verdict in verdicts]
         scores = [float("true" in text) for text in verdict_texts[: len(candidates)]]
         for (first, _), text in zip(pairs, verdict_texts[len(candidates) :], strict=True):
-            scores[first] += 1.0 if "passage 1" in text else 0.0 if "passage 2" in text else 0.5
+            named = _PASSAGE.search(text)
+            scores[first] += 0.5 if named is None else float(named[1] == "1")
         best = max(range(len(candidates)), key=lambda number: (scores[number], -number))
         trace = [
             f"{candidate}: {score:g}" for candidate, score in zip(candidates, scores, strict=True)

@@ -16,7 +16,17 @@ from winnow.contexts.placed import PlacementRule
 from winnow.contexts.placement import Placement
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Passage, Question
-from winnow.requests import BUDGET, Failed, Generation, Pages, Plan, Request, Score, Search
+from winnow.requests import (
+    BUDGET,
+    Failed,
+    Generation,
+    Pages,
+    PlacedPages,
+    Plan,
+    Request,
+    Score,
+    Search,
+)
 from winnow.sweeps.rounds import intercept_rounds
 from winnow.text.containment import has_answers
 
@@ -41,7 +51,7 @@ class SearchRules:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     max_searches: Annotated[int, Ge(0)] | None = None
     max_tokens: Annotated[int, Ge(0)] | None = None
@@ -175,8 +185,18 @@ def _place(
         n = max(n, sum(context.is_gold for context in contexts))
     contexts = distractors.replace_contexts(question, contexts, n, pool)
     placed = placement.place(question, contexts, n).contexts
-    return structs.replace(
-        pages,
-        passages=tuple(one.passage for one in placed),
-        scores=tuple(one.score for one in placed if pages.scores),
+    return PlacedPages(
+        tuple(one.passage for one in placed),
+        pages.snapshots,
+        tuple(one.score for one in placed if pages.scores),
+        ranks=tuple(_compute_ranks(placed)),
+        gold=tuple(one.is_gold for one in placed),
     )
+
+
+def _compute_ranks(contexts: Sequence[Context]) -> list[int]:
+    """Return the rank of each context among them. Those that were not found rank last."""
+    found = sorted(context.rank for context in contexts if context.rank)
+    return [
+        found.index(context.rank) + 1 if context.rank else len(contexts) for context in contexts
+    ]

@@ -107,12 +107,15 @@ def extract_reasoned_answer(reply: str) -> str:
     """Extract the answer from a chain of thought: the text after the last "Answer:", or else the
     last line.
 
-    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is
-    then the best guess. What a model reasons before its reply, between tags, is not part of the
+    An example that the model writes behind its own answer is left out. A rationale without
+    "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best
+    guess. What a model reasons before its reply, between tags, is not part of the
     chain.
     """
     reply = extract_final_text(reply)
-    if _ANSWER_PREFIX.search(reply) or _unwrap(reply) != reply:
+    if first := _ANSWER_PREFIX.search(reply):
+        reply = reply[: first.start()] + _remove_next_example(reply[first.start() :])
+    if first or _unwrap(reply) != reply:
         return _extract_answer_line(reply)
     lines = _list_lines(reply)
     return _remove_marks(lines[-1]) if lines else ""

@@ -126,9 +126,9 @@ def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) ->
     )
 
 
-def has_control_tokens(reply: str) -> bool:
-    """Return whether a reply contains control tokens of a chat template."""
-    return bool(_TOKEN.search(reply) or _END_OF_SENTENCE.search(reply))
+def find_control_tokens(reply: str) -> set[str]:
+    """Return the control tokens of a chat template that a reply contains."""
+    return {match[0] for one in (_TOKEN, _END_OF_SENTENCE) for match in one.finditer(reply)}
 
 
 def find_open_reasoning(prompt: str) -> str:

@@ -51,6 +51,9 @@ def test_pages_that_could_not_be_read_are_counted() -> None:
         (" ".join(["word"] * 31), "who?", "rewriting: no keywords"),
         ("<think>Who is Bob?</think>\nAda", "Ada", "query: Ada"),
         (" \n", "who?", "rewriting: no keywords"),
+        ("Query: a, b", "a, b", "query: a, b"),
+        ("**Query:** a, b", "a, b", "query: a, b"),
+        ('"a, b"', "a, b", "query: a, b"),
         (Failed("moderated"), "who?", "rewriting failed: moderated"),
     ],
 )

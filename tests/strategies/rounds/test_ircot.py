@@ -265,3 +265,12 @@ def test_what_makes_no_sense_is_refused() -> None:
         Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"Use answer_by=reader or decoding\.samples=1"):
         Ircot(PROMPT, Decoding(temperature=1.0, samples=3), TEMPLATE, answer_by="chain")
+
+
+def test_nothing_is_searched_for_once_a_prompt_is_full() -> None:
+    """A placed passage and two found ones are three; more placed ones than that are refused."""
+    chain = ["One is. ", "Two is. ", "Three is. ", "So the answer is: x."]
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, n=1, max_passages=3), chain)
+    assert sum(isinstance(one, Search) for one in requests) == 2
+    with pytest.raises(ConfigError, match=r"max_passages=1 leaves no room .* 1 placed ones"):
+        _play(Ircot(PROMPT, Decoding(), TEMPLATE, n=1, max_passages=1), chain)

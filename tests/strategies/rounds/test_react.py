@@ -96,6 +96,20 @@ def test_the_action_of_a_turn_has_its_own_number_or_none() -> None:
     assert _list_prompts(requests)[1].endswith("Thought 1: t\nAction 1:")
 
 
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("Finish[Symphony No. 3 [Eroica] in E-flat]", "Symphony No. 3 [Eroica] in E-flat"),
+        ("Finish[Paris] as [1] says", "Paris"),
+        ("Finish[Paris", "Paris"),
+    ],
+)
+def test_an_argument_may_have_brackets(action: str, text: str) -> None:
+    """And its last one may be missing."""
+    answer, _ = _play([f"t\nAction 1: {action}"])
+    assert answer.text == text
+
+
 def test_a_reply_without_an_action_is_asked_for_one() -> None:
     """With its first line as the thought, up to the end of the line."""
     _, requests = _play(["I know.\nIt is easy.", " Finish[x]"])

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.plans import PROMPT, play, serve_replies
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ReaderError
 from winnow.records import Decoding
-from winnow.requests import Failed, Generate, Generation, Search, TooLong
+from winnow.requests import BUDGET, Failed, Generate, Generation, Search, TooLong
 from winnow.strategies.rounds.self_ask import SelfAsk
 from winnow.testing import make_context, make_question
 
@@ -91,3 +91,36 @@ def test_settings_without_a_meaning_are_refused() -> None:
         SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=0)
     with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
         SelfAsk(PROMPT, Decoding(temperature=1.0, samples=2), TEMPLATE)
+
+
+def test_placed_passages_stay_where_no_search_is_left() -> None:
+    """The question is answered from what there is, not from nothing."""
+    replies = iter(map(Generation, ["Follow up: a?", "b", "So the final answer is: c"]))
+    answer, requests = play(
+        SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
+        serve_replies(replies, Failed(BUDGET)),  # type: ignore[arg-type]
+    )
+    prompts = [one.messages[0].content for one in requests if isinstance(one, Generate)]
+    assert all(prompt.startswith("<placed>") for prompt in prompts)
+    assert (len(prompts), answer.text) == (3, "c")
+
+
+@pytest.mark.parametrize("marker", ["Follow-up question:", "Follow up 1:", "follow up question 2:"])
+def test_follow_up_questions_in_other_words_are_searched_for(marker: str) -> None:
+    """They would be taken for the answer."""
+    replies = iter(map(Generation, [f"Yes.\n{marker} Where?", "b", "So the final answer is: c"]))
+    answer, _ = play(
+        SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
+        serve_replies(replies),  # type: ignore[arg-type]
+    )
+    assert (answer.text, answer.trace) == ("c", ("query: Where?",))
+
+
+def test_a_stop_string_in_the_reasoning_of_a_model_is_named() -> None:
+    """Nothing of the chain is left, which would be an empty reply of every question."""
+    for reply in (Generation("<think>"), Generation("", "empty", reasoning="Let me see")):
+        with pytest.raises(ReaderError, match=r"ended the reasoning.*enable_thinking=false"):
+            play(
+                SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
+                serve_replies(iter([reply])),
+            )

@@ -182,3 +182,14 @@ def test_a_passage_that_another_search_still_shows_is_not_left_out() -> None:
     answer, _ = play(ToolAgent(PROMPT, Decoding()).plan(QUESTION, ()), _serve(replies))
     assert [passage.text for passage in answer.used] == ["text of X"]
     assert answer.trace == ("search: X", "search: X")
+
+
+@pytest.mark.parametrize(
+    "reply", ["Answer: Paris", "**Answer:** Paris", "Paris\n\nThis follows from passage 2."]
+)
+def test_the_answer_is_read_as_that_of_other_strategies(reply: str) -> None:
+    """Without a label, markup and what follows; the whole reply is kept."""
+    answer, _ = play(
+        ToolAgent(PROMPT, Decoding()).plan(QUESTION, PLACED), _serve([Generation(reply)])
+    )
+    assert (answer.text, answer.reply) == ("Paris", reply)

@@ -2,6 +2,7 @@
 results.
 """
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,8 @@ _MAX_QUERY_WORDS = 30
 """A rewritten question with more words is prose instead of keywords, and the question is searched
 for instead.
 """
+_LABEL = re.compile(r'^[*"\s]*query:', re.IGNORECASE)
+"""Label of a query, with which the prompt ends and which a model may repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class KnowledgeSearch:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     n: int = 5
     rewriting: str = ""
@@ -93,7 +96,7 @@ class KnowledgeSearch:
         lines = [
             line.strip() for line in extract_final_text(reply.text).splitlines() if line.strip()
         ]
-        query = lines[0].removeprefix("query:").strip() if lines else ""
+        query = _LABEL.sub("", lines[0]).strip(' "*') if lines else ""
         if not query or len(query.split()) > _MAX_QUERY_WORDS:
             return question.text, ("rewriting: no keywords",)
         return query, (f"query: {query}",)

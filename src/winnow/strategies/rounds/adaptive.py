@@ -46,7 +46,7 @@ class Adaptive:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from winnow.errors import ReaderError
 from winnow.records import Context, Decoding, Question
-from winnow.requests import Generate
+from winnow.requests import Generate, Generation
 from winnow.strategies.prompt import Prompt, build_request, fill_template
+from winnow.text.final import extract_final_text, remove_reasoning
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 _ABBREVIATION = re.compile(
@@ -46,6 +48,24 @@ def build_chain_request(
     return structs.replace(
         build_request(filled, question, contexts, decoding), may_be_too_long=True
     )
+
+
+def extract_chain_text(reply: Generation) -> str:
+    """Return the text of a reply without reasoning.
+
+    Raises:
+        ReaderError: If the stop string of a round ended the reasoning of the model, so that nothing
+            of the chain is left.
+
+    """
+    is_reasoning = (reply.reasoning or reply.text.strip()) and not remove_reasoning(reply.text)
+    if is_reasoning and reply.finish in ("stop", "empty"):
+        raise ReaderError(
+            "The model reasons before its reply, and the stop string of this strategy ended the "
+            "reasoning. Turn reasoning off (reader.engine.template_options.enable_thinking=false "
+            "for Qwen), or choose another reader."
+        )
+    return extract_final_text(reply.text)
 
 
 def find_first_sentence(text: str) -> str:

@@ -14,12 +14,16 @@ from winnow.errors import ConfigError, ReaderError, check_fields
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
+from winnow.strategies.rounds.chains import (
+    build_chain_request,
+    extract_chain_text,
+    find_answer,
+    find_first_sentence,
+)
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import check_one_path, get_shown
 from winnow.strategies.unknown import is_unknown
 from winnow.text.answers import extract_reasoned_answer
-from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 
@@ -47,7 +51,7 @@ class Flare:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -95,7 +99,7 @@ class Flare:
                 pages = yield from search(query, self.n)
                 if pages.passages:
                     reply, shown = yield from self._ask(
-                        question, build_contexts(pages.passages), chain, shown
+                        question, build_contexts(pages), chain, shown
                     )
                     sentence = "" if reply is None else _divide(reply)[0]
             chain += [sentence] if sentence else []
@@ -165,7 +169,7 @@ def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:
     Tokens before the sentence, such as those of reasoning, are left out. If texts and tokens do not
     agree, all tokens count.
     """
-    final = extract_final_text(reply.text)
+    final = extract_chain_text(reply)
     sentence, whole = find_first_sentence(final), "".join(reply.tokens)
     first = whole.rfind(final) if final else -1
     start = whole.find(sentence, first) if first >= 0 and sentence else -1

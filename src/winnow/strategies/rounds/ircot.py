@@ -14,12 +14,16 @@ from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
-from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.rounds.chains import (
+    build_chain_request,
+    extract_chain_text,
+    find_answer,
+    find_first_sentence,
+)
+from winnow.strategies.rounds.searching import Found, build_contexts, search
 from winnow.strategies.sampling import get_shown
 from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import Vote
-from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 AnswerBy = Literal["reader", "chain"]
@@ -49,7 +53,8 @@ class Ircot:
             chain so far.
         n: Number of passages that each search gives.
         max_sentences: Maximum number of sentences.
-        max_passages: Maximum number of passages in a prompt. Further ones are not added.
+        max_passages: Maximum number of passages in a prompt, of which the placed ones must be
+            fewer. Once a prompt has as many, nothing more is searched for.
         max_new_tokens: Maximum number of tokens of a sentence.
         answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper,
             section 3.2); "chain" takes what follows "answer is".
@@ -57,7 +62,7 @@ class Ircot:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     prompt: Prompt
     decoding: Decoding
@@ -95,6 +100,11 @@ class Ircot:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
+        if len(contexts) >= self.max_passages:
+            raise ConfigError(
+                f"strategy.plan.max_passages={self.max_passages} leaves no room for passages that "
+                f"are found next to {len(contexts)} placed ones. Raise it, or lower k."
+            )
         shown: tuple[Passage, ...] = ()
         known = list(contexts)
         decoding = replace(
@@ -118,14 +128,14 @@ class Ircot:
                 stop = "prompt too long"
                 break
             shown = get_shown(request, reply)
-            sentence = find_first_sentence(extract_final_text(reply.text))
+            sentence = find_first_sentence(extract_chain_text(reply))
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain))
-            if not stop:
+            if not stop and len(known) < self.max_passages:
                 query = write_query(question, chain)
-                pages = yield from search(query, self.n)
-                trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
-                self._add(known, pages.passages)
+                found = yield from search(query, self.n)
+                trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
+                self._add(known, found)
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
@@ -143,15 +153,17 @@ class Ircot:
             return "answer"
         return "max rounds" if num_sentences == self.max_sentences else ""
 
-    def _add(self, known: list[Context], passages: Sequence[Passage]) -> None:
+    def _add(self, known: list[Context], found: Found) -> None:
         """Add passages that are new, as far as there is room, ranked behind those that
         are known. Several placed contexts may be parts of one passage.
         """
         ids = {context.passage.passage_id for context in known}
-        new = {one.passage_id: one for one in passages if one.passage_id not in ids}
-        room = max(0, self.max_passages - len(known))
         last = max([len(known), *(context.rank for context in known)])
-        known += build_contexts(list(new.values())[:room], last + 1)
+        new: dict[str, Context] = {}
+        for context in build_contexts(found, last + 1):
+            if context.passage.passage_id not in ids:
+                new.setdefault(context.passage.passage_id, context)
+        known += list(new.values())[: self.max_passages - len(known)]
 
     def _answer_by_chain(
         self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str

@@ -33,7 +33,7 @@ class IterRetGen:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -59,5 +59,5 @@ class IterRetGen:
             pages = yield from search(f"{question.text} {answer.reply}", self.n)
             if not pages.passages:
                 return replace(answer, stop=pages.problem)
-            answer = yield from reader.plan(question, build_contexts(pages.passages))
+            answer = yield from reader.plan(question, build_contexts(pages))
         return answer

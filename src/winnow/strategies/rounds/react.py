@@ -19,7 +19,8 @@ from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
 _ACTION_LABEL = re.compile(r"Action(?: \d+)?: *")
-_ACTION = re.compile(r"(search|lookup|finish)\[([^\]]*)", re.IGNORECASE)
+_ACTION = re.compile(r"(search|lookup|finish)\[((?:[^\[\]]|\[[^\[\]]*\])*)", re.IGNORECASE)
+"""Action with its argument, which may have brackets of its own; the last bracket may be missing."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -74,7 +75,7 @@ class React:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding

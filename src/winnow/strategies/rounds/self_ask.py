@@ -13,15 +13,16 @@ from winnow.errors import ConfigError, check_fields
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.rounds.chains import build_chain_request
+from winnow.strategies.rounds.chains import build_chain_request, extract_chain_text
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import check_one_path, get_shown
 from winnow.strategies.unknown import is_unknown
 from winnow.text.answers import extract_reasoned_answer
-from winnow.text.final import extract_final_text
 from winnow.text.normalization import UNKNOWN
 
-_FOLLOW_UP = re.compile(r"follow[- ]?up:[ \t*]*([^\s*][^\n]*)", re.IGNORECASE)
+_FOLLOW_UP = re.compile(
+    r"follow[- ]?up(?: question)?(?: \d+)?:[ \t*]*([^\s*][^\n]*)", re.IGNORECASE
+)
 _FINAL = re.compile(r"final answer is:?[ \t*]*([^\s*][^\n]*)", re.IGNORECASE)
 _INTERMEDIATE = "Intermediate answer:"
 
@@ -47,7 +48,7 @@ class SelfAsk:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -92,7 +93,7 @@ class SelfAsk:
             query = follow_up[1].strip()
             pages = yield from search(query, self.n)
             trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
-            contexts = build_contexts(pages.passages)
+            contexts = contexts if pages.is_over_budget else build_contexts(pages)
             thoughts += f" {reply[: follow_up.end()].strip()}\n{_INTERMEDIATE}"
             answer, shown = yield from self._ask(question, contexts, thoughts, "\n", shown)
             if answer is None:
@@ -121,7 +122,7 @@ class SelfAsk:
         return (
             (None, shown)
             if isinstance(reply, TooLong)
-            else (extract_final_text(reply.text), get_shown(request, reply))
+            else (extract_chain_text(reply), get_shown(request, reply))
         )
 
     def _end(

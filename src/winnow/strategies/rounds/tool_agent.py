@@ -13,6 +13,7 @@ from winnow.requests import Generate, Message, Plan, Tool, ToolCall
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.history import NO_MORE, History, Observation
 from winnow.strategies.sampling import check_one_path
+from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
 
 SEARCH = "search"
@@ -54,7 +55,7 @@ class ToolAgent:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -86,9 +87,7 @@ class ToolAgent:
             if reply is None:
                 return history.build_answer("", "", trace, "prompt too long")
             if not reply.tool_calls:
-                return history.build_answer(
-                    extract_final_text(reply.text).strip(), reply.text, trace, "answer"
-                )
+                return history.build_answer(extract_answer(reply.text), reply.text, trace, "answer")
             results = []
             calls = tuple(
                 _repair(call, number) for number, call in enumerate(reply.tool_calls, start=1)

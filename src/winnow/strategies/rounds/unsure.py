@@ -23,7 +23,8 @@ class Unsure:
     """A strategy that answers without passages, and from the placed ones if that answer is unknown
     or unsure.
 
-    An answer is as sure as its least probable token. A threshold of 0 shows passages for unknown
+    An answer is as sure as the least probable token of its reply, which for a model on this machine
+    includes the token that ends it. A threshold of 0 shows passages for unknown
     answers only, one of 1 for all but certain ones.
 
     Args:
