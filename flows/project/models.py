@@ -304,4 +304,11 @@ def resolve_generator_training(project: Project, reader: Reader) -> Artifact:
             f"reader={reader.name} needs a generator from joint training, but "
             f"{setting}={training.name} makes none. Choose {setting}=re_rag, rag or fid."
         )
+    trained_length = training.generator.get("max_length")
+    if reader.engine.get("max_length") != trained_length:
+        raise ConfigError(
+            f"reader.engine.max_length={reader.engine.get('max_length')}, but the generator is "
+            f"trained on pairs of joint.generator.max_length={trained_length} tokens. Set both "
+            "alike."
+        )
     return resolve_joint_models(project, training)

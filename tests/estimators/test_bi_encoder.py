@@ -26,3 +26,14 @@ def test_log_odds_are_scaled_cosines_and_passages_are_encoded_once(tmp_path: Pat
     encoder.advance = seen.append
     np.testing.assert_array_equal(estimator.score(pairs), first)
     assert sum(seen) == 2, "the questions"
+
+
+def test_vectors_of_any_length_give_cosines(tmp_path: Path) -> None:
+    """Encoders such as Contriever's do not normalize."""
+    folder = str(make_tiny_encoder(tmp_path, ["a river", "dogs bark"]))
+    pairs = [("what barks?", passage) for passage in PASSAGES]
+    scores = [
+        BiEncoder(SentenceEncoder(folder, dtype="float32", normalize=normalize)).score(pairs)
+        for normalize in (True, False)
+    ]
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.02)

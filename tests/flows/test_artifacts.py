@@ -205,6 +205,11 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
         (resolve_cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
         (
             resolve_cell_artifact,
+            ["reader=joint", "joint=rag", "joint.generator.max_length=512"],
+            "reader.engine.max_length=256, but the generator is trained on pairs of",
+        ),
+        (
+            resolve_cell_artifact,
             ["+strategy.engines=[reader,critic]"],
             "there is no role 'critic'",
         ),

@@ -89,3 +89,20 @@ def test_budget_batches_by_hand() -> None:
 def test_rows_of_one_length_stay_among_themselves() -> None:
     """Three of the same length fill more than half of 20 tokens; the two behind them are mixed."""
     assert group_by_token_budget([5, 4, 5, 5, 3], 20) == [[0, 2, 3], [1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{title}. {text}", "the dog"),
+        (" {title} // {text}", " the dog"),
+        ("title: {title} context: {text}", "title:  context: the dog"),
+    ],
+)
+def test_a_passage_without_a_title_has_no_joiner(template: str, text: str) -> None:
+    """As encoders of passages have it; FiD's template names its fields."""
+    pair = PairTemplate(passage=template)
+    assert pair.format_passage(Passage("1", "", "the dog")) == text
+    assert pair.format_passage(Passage("1", "T", "the dog")) == template.format(
+        title="T", text="the dog"
+    )

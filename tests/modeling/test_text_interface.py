@@ -13,6 +13,7 @@ from winnow.errors import ModelError
 from winnow.modeling.loading import load_causal_lm, load_text_interface
 from winnow.modeling.text_interface import TextInterface, read_interface, write_interface
 from winnow.testing import make_tiny_causal_lm
+from winnow.testing.tiny_models import make_tiny_tokenizer
 
 TEXTS = ["Who wrote Emma? I don't know!", "日本 élan\n\n  x\t1234567", "<pad> a <|end|>"]
 
@@ -130,3 +131,24 @@ def test_neither_pytorch_nor_models_are_imported(folder: Path, tmp_path: Path) -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_reply_ends_as_the_chat_template_ends_it() -> None:
+    """Gemma's has an end of turn; a template without one, and none, leave the end-of-sequence
+    token; so does a token that ends no reply.
+    """
+    tokenizer = make_tiny_tokenizer(["the cat"], ["<end_of_turn>"])
+    turn = int(tokenizer.convert_tokens_to_ids("<end_of_turn>"))  # type: ignore[arg-type]
+    template = (
+        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}END\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    for end, ends, expected in (
+        ("<end_of_turn>", {1, turn}, turn),
+        ("<end_of_turn>", {1}, 1),
+        ("", {1, turn}, 1),
+    ):
+        tokenizer.chat_template = template.replace("END", end)
+        assert TextInterface(tokenizer, 99, frozenset(ends)).reply_end_id == expected
+    tokenizer.chat_template = None
+    assert TextInterface(tokenizer, 99, frozenset({1, turn})).reply_end_id == 1

@@ -1,12 +1,13 @@
 """The T5-like reader: batches give what single prompts give."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import Decoding
+from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.testing import make_tiny_t5
 
@@ -79,3 +80,45 @@ def test_there_is_no_window_unless_it_is_set(folder: Path) -> None:
     long = Generate((Message("user", "fox " * 3000),), Decoding(4))
     assert Seq2SeqReader(str(folder), "t", "float32").fits(long)
     assert not Seq2SeqReader(str(folder), "t", "float32", context_length=512).fits(long)
+
+
+def test_a_prompt_of_one_passage_is_cut_as_in_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A prompt of two passages is not a pair, and stays whole."""
+    folder = make_tiny_t5(tmp_path / "t5", ["the cat sat on the mat"])
+    reader = Seq2SeqReader(str(folder), "t5", dtype="float32", device="cpu", max_length=8)
+    whole = Seq2SeqReader(str(folder), "t5", dtype="float32", device="cpu")
+    passages = (Passage("1", "", "a"), Passage("2", "", "b"))
+    requests = [
+        Generate((Message("user", "the cat sat on the mat " * 4),), Decoding(4), passages=shown)
+        for shown in (passages[:1], passages)
+    ]
+    ids = [list(reader.encode(request).ids) for request in requests]
+    full = list(whole.encode(requests[0]).ids)
+    assert (len(full) > 8, ids[0]) == (True, full[:8])
+    assert ids[1] == full
+    assert "more than reader.engine.max_length=8 tokens" in caplog.text
+    assert reader.identity == f"{whole.identity}/max 8"
+
+
+def test_a_model_that_always_begins_with_a_token_is_scored_from_behind_it(tmp_path: Path) -> None:
+    """BART writes "<s>" first; the likelihood of its own reply is that of the generation."""
+    folder = make_tiny_t5(tmp_path / "t5", ["the cat sat on the mat"])
+    settings = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(
+        json.dumps({**settings, "forced_bos_token_id": 2})
+    )
+    reader = Seq2SeqReader(str(folder), "bart", dtype="float32", device="cpu")
+    message = (Message("user", "the cat"),)
+    target = list(reader.encode(Likelihood(message, "mat")).target)
+    request = Likelihood(message, "mat")
+    score = serve(reader, [request])[request]
+    assert isinstance(score, Score)
+    inputs = reader.lm.tokenizer("the cat", return_tensors="pt")
+    with torch.inference_mode():
+        logits = reader.lm.model(
+            **inputs, decoder_input_ids=torch.tensor([[0, 2, *target[:-1]]])
+        ).logits[0, 1:]
+    expected = logits.log_softmax(-1).gather(1, torch.tensor(target)[:, None]).sum()
+    assert score.value == pytest.approx(float(expected), abs=1e-4)

@@ -12,10 +12,10 @@ def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
     """Everything before it, padding included, is -100; rows end together; the last label ends the
     turn.
     """
-    tokenizer = load_causal_lm(
-        str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu"
-    ).tokenizer
-    rows = [encode_example(example, tokenizer) for example in EXAMPLES[:3]]
+    folder = make_tiny_causal_lm(tmp_path / "m", TEXTS)
+    text = load_causal_lm(str(folder), "float32", "cpu").text
+    tokenizer = text.tokenizer
+    rows = [encode_example(example, text) for example in EXAMPLES[:3]]
     batch = LeftPaddingCollator(0)(rows)
     for n, row in enumerate(rows):
         labels = batch["labels"][n]

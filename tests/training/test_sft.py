@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import LlamaForCausalLM, TrainingArguments
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import load_causal_lm
@@ -22,7 +23,7 @@ from winnow.requests import Message
 from winnow.testing import make_tiny_causal_lm
 from winnow.training.examples import Example
 from winnow.training.settings import check_single_device
-from winnow.training.sft import SftSettings, fine_tune
+from winnow.training.sft import ReplyTrainer, SftSettings, fine_tune
 
 TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
 EXAMPLES = [
@@ -199,3 +200,29 @@ def test_several_gpus_of_one_process_are_refused() -> None:
         ConfigError, match=r"2 GPUs are visible to one process.*CUDA_VISIBLE_DEVICES"
     ):
         check_single_device(SimpleNamespace(n_gpu=2))
+
+
+def test_adapters_are_drawn_from_the_seed(tmp_path: Path) -> None:
+    """Whatever the process has drawn before."""
+    base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
+    settings = replace(SETTINGS, epochs=1, lora_rank=4)
+    weights = []
+    for number in (1, 2):
+        torch.manual_seed(number)
+        fine_tune(str(base), EXAMPLES, settings, tmp_path / f"{number}", silent)
+        weights.append(load_file(tmp_path / f"{number}" / "model.safetensors"))
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_trainer_gives_the_number_of_tokens_of_a_step_for_every_model(tmp_path: Path) -> None:
+    """Also for one whose own loss does not take it, as Gemma 4's; micro-batches would count alike,
+    whatever their number of tokens.
+    """
+
+    class OwnLoss(LlamaForCausalLM):
+        accepts_loss_kwargs = False
+
+    lm = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "base", TEXTS)), "float32", "cpu")
+    lm.model.__class__ = OwnLoss
+    trainer = ReplyTrainer(lm.model, TrainingArguments(str(tmp_path), use_cpu=True))
+    assert trainer.model_accepts_loss_kwargs

@@ -9,12 +9,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers.processors import TemplateProcessing
 
 from tests.training.test_ppo import GROUPS, PROMPT, SETTINGS, Broken, Emits, base
 from winnow.errors import ConfigError, WinnowError
+from winnow.modeling.chat import TEMPLATE_DATE, tokenize_chat
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Decoding
 from winnow.strategies.cite import Cite
@@ -76,13 +79,34 @@ def test_replies_weigh_equally_as_published(base: str, tmp_path: Path) -> None:
         assert learner._build_arguments(SETTINGS, tmp_path)["loss_type"] == expected
 
 
-def test_a_prompt_that_begins_the_reply_is_refused(base: str) -> None:
-    """TRL would end the turn and begin another one."""
-    prompt = replace(PROMPT, reply_start="Answer:")
-    task = replace(TASK, strategy=Cite(prompt, DECODING))
-    learner = Grpo(base, task, DECODING, device="cpu")
-    with pytest.raises(ConfigError, match=r"prompt\.reply_start begins the reply"):
-        learner._build_prompt(SimpleNamespace(chat_template="{{ messages }}"), GROUPS[0])
+def test_the_prompt_is_the_readers(base: str) -> None:
+    """One token at its beginning, the same date every day, and a reply that the prompt begins."""
+    tokenizer = load_causal_lm(base, "float32", "cpu").tokenizer
+    tokenizer.bos_token = "<pad>"
+    task = replace(TASK, strategy=Cite(replace(PROMPT, reply_start="Answer:"), DECODING))
+    expected = tokenize_chat(tokenizer, task.build_prompt(GROUPS[0]))
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{tokenizer.bos_token} $A",
+        special_tokens=[(tokenizer.bos_token, int(tokenizer.bos_token_id))],  # type: ignore[list-item]
+    )
+    text = Grpo(base, task, DECODING, device="cpu")._build_prompt(tokenizer, GROUPS[0])
+    assert tokenizer(text)["input_ids"] == expected
+    assert text.endswith("Answer:")
+    tokenizer.chat_template = "{{ strftime_now('%Y') }}{{ messages[0]['content'] }}"
+    text = Grpo(base, TASK, DECODING, device="cpu")._build_prompt(tokenizer, GROUPS[0])
+    assert text.startswith(str(TEMPLATE_DATE.year))
+
+
+def test_adapters_are_drawn_from_the_seed(base: str, tmp_path: Path) -> None:
+    """Whatever the process has drawn before."""
+    weights = []
+    for number in (1, 2):
+        torch.manual_seed(number)
+        learner = Grpo(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
+        out = tmp_path / f"{number}"
+        learner.fit(GROUPS[:4], replace(SETTINGS, batch_questions=4), out, lambda *_: None)
+        weights.append(load_file(out / "reader/model.safetensors"))
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
 def test_speed_is_of_the_tokens_since_the_last_checkpoint(tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ class BiEncoder:
     is encoded only once.
 
     Args:
-        encoder: Encoder of questions and passages. Its vectors must have unit length.
+        encoder: Encoder of questions and passages, whose vectors are scaled to unit length.
         scale: Factor by which the cosine similarity is multiplied.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     encoder: SentenceEncoder
     scale: Annotated[float, Gt(0)] = 20.0
@@ -50,11 +50,18 @@ class BiEncoder:
         for passage, vector in zip(
             new_passages, self.encoder.encode_passages(new_passages), strict=True
         ):
-            self._vectors[passage] = vector.astype(np.float16)
+            self._vectors[passage] = _normalize(vector).astype(np.float16)
         questions = list(dict.fromkeys(question for question, _ in pairs))
-        question_vectors = dict(zip(questions, self.encoder.encode_queries(questions), strict=True))
+        vectors = map(_normalize, self.encoder.encode_queries(questions))
+        question_vectors = dict(zip(questions, vectors, strict=True))
         cosines = [
             float(question_vectors[question] @ self._vectors[passage].astype(np.float32))
             for question, passage in pairs
         ]
         return np.array(cosines, dtype=np.float32) * self.scale
+
+
+def _normalize(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale a vector (dimensions,) to unit length; one without length stays."""
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow.identity.hub import parse_model_name
+from winnow.modeling.positions import LENGTH_DEPENDENT, read_rope_type
 
 TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
 """Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py.
@@ -15,7 +16,7 @@ TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwe
 A change of what is supported changes what runtime "auto" computes, and raises
 `LocalReader.revision`.
 """
-_LENGTH_DEPENDENT = ("dynamic", "longrope", "su", "yarn")
+_UNTESTED_POSITIONS = (*LENGTH_DEPENDENT, "yarn")
 """Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test
 covers.
 """
@@ -39,8 +40,7 @@ def explain_unsupported(path: str) -> str | None:
     uses_window = config.get("sliding_window") and config.get("use_sliding_window", True)
     if uses_window or set(config.get("layer_types") or ()) - {"full_attention"}:
         return "its layers attend to a window of tokens"
-    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
-    if rope.get("rope_type", rope.get("type")) in _LENGTH_DEPENDENT:
+    if read_rope_type(config) in _UNTESTED_POSITIONS:
         return "its rotary positions depend on the length of the text"
     return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import mmap
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,14 +48,22 @@ def describe_generation(path: str) -> str:
     settings.
 
     Replies do not depend on the settings of generation_config.json (see `remove_settings`), and the
-    date in a chat template is the same every day. Both were otherwise once, so that keys in the
-    ledger have to tell replies apart.
+    date in a chat template is the same every day. Of several end tokens, likelihoods include the
+    one of the chat template. All were otherwise once, so that keys in the ledger have to tell
+    results apart.
 
     Args:
         path: Folder, GGUF file or hub name, whose small files are downloaded for it.
 
     """
-    return ("/plain" if _has_settings(path) else "") + ("/dated" if _has_date(path) else "")
+    settings = _read_settings(path)
+    ends = settings.get("eos_token_id")
+    parts = {
+        "/plain": _has_settings(settings),
+        "/dated": _has_date(path),
+        "/turn": isinstance(ends, list) and len(ends) > 1,
+    }
+    return "".join(part for part, holds in parts.items() if holds)
 
 
 def remove_settings(config: GenerationConfig) -> None:
@@ -78,15 +87,20 @@ def remove_settings(config: GenerationConfig) -> None:
         )
 
 
-def _has_settings(path: str) -> bool:
-    """Return whether generation_config.json has settings that would change greedy replies."""
+def _read_settings(path: str) -> Mapping[str, Any]:
+    """Read generation_config.json, or return nothing without it."""
     settings: Any = {}
     with suppress(OSError, ValueError):
         settings = json.loads(
             (_find_file(path, "generation_config.json") or Path()).read_text(encoding="utf-8")
         )
-    names = set(settings) if isinstance(settings, dict) else set()
-    return any(not _is_neutral(name, settings[name]) for name in names - _KEPT - _WITHOUT_EFFECT)
+    return settings if isinstance(settings, dict) else {}
+
+
+def _has_settings(settings: Mapping[str, Any]) -> bool:
+    """Return whether settings of generation_config.json would change greedy replies."""
+    names = settings.keys() - _KEPT - _WITHOUT_EFFECT
+    return any(not _is_neutral(name, settings[name]) for name in names)
 
 
 def _is_neutral(name: str, value: Any) -> bool:

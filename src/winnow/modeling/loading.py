@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
 from winnow.modeling.devices import pick_device, pick_dtype
 from winnow.modeling.generation_settings import remove_settings
+from winnow.modeling.positions import LENGTH_DEPENDENT, read_rope_type
 from winnow.modeling.text_interface import TextInterface, read_interface
 from winnow.modeling.weights import (
     check_weight_files,
@@ -64,6 +66,15 @@ class LanguageModel:
         return _list_end_tokens(self.model.generation_config, self.tokenizer)
 
     @property
+    def decoder_start(self) -> list[int]:
+        """Return the token ids before a reply of an encoder-decoder: its start token and, for
+        BART-like models, the token that they always begin with.
+        """
+        forced = self.model.generation_config.forced_bos_token_id
+        start = [int(self.model.config.decoder_start_token_id)]
+        return start if forced is None else [*start, int(forced)]
+
+    @property
     def text(self) -> TextInterface:
         """Return the tokenizer and the limits of the model."""
         return TextInterface(self.tokenizer, self.context_length, self.end_token_ids)
@@ -79,6 +90,11 @@ class LanguageModel:
         if any(getattr(config, name, None) for name in ("attention_types", "window_size")):
             return False  # the cache does not represent the local attention of GPT-Neo
         return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+
+    @cached_property
+    def has_length_dependent_positions(self) -> bool:
+        """Whether the positions of a text depend on the longest text of its batch."""
+        return read_rope_type(self.model.config.to_dict()) in LENGTH_DEPENDENT
 
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
         """Return the number of columns before the reply in the output of `generate`: the prompt, or

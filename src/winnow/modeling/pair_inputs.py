@@ -5,6 +5,7 @@ batches.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_TITLE = re.compile(r"\{title\}.*?(?=\{text\})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class PairTemplate:
 
     Args:
         question: Template with the field {question}.
-        passage: Template with the field {text} and, optionally, {title}.
+        passage: Template with the field {text} and, optionally, {title}. One that begins with the
+            title begins with the text of a passage without a title.
         suffix: Text after the passage, for example words that a model continues with "true" or
             "false". Encoders with a classifier have none.
         passage_first: Whether the passage precedes the question, as the premise precedes
@@ -38,7 +41,7 @@ class PairTemplate:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     question: str = "question: {question}"
     passage: str = "title: {title} context: {text}"
@@ -49,6 +52,13 @@ class PairTemplate:
         """Raise ConfigError if a template lacks a field or has an unknown one."""
         check_fields("template.question", self.question, {"question"})
         check_fields("template.passage", self.passage, {"text"}, {"title"})
+
+    def format_passage(self, passage: Passage) -> str:
+        """Fill the template of a passage. FiD's, which names its fields, keeps an empty title."""
+        template = self.passage
+        if not passage.title and template.lstrip().startswith("{title}"):
+            template = remove_title(template)
+        return template.format(title=passage.title, text=passage.text)
 
 
 @dataclass
@@ -104,10 +114,7 @@ class PairTokenizer:
         questions = [question for question in used_questions if question not in self._questions]
         passages = [passage for passage in used_passages if passage not in self._passages]
         space = " " if self.prepend_space else ""
-        passage_texts = [
-            space + self.template.passage.format(title=passage.title, text=passage.text)
-            for passage in passages
-        ]
+        passage_texts = [space + self.template.format_passage(passage) for passage in passages]
         question_texts = [
             self.template.question.format(question=question) for question in questions
         ]
@@ -161,6 +168,11 @@ class PairTokenizer:
             "input_ids"
         ]
         return ids
+
+
+def remove_title(template: str) -> str:
+    """Remove the title from the template of a passage, with what joins it to the text behind it."""
+    return _TITLE.sub("", template)
 
 
 def pad_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +15,12 @@ from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.modeling.devices import pick_dtype, resolve_dtype
 from winnow.modeling.loading import build_hub_arguments, check_and_pick_device
 from winnow.modeling.memory_budget import MemoryBudget
-from winnow.modeling.pair_inputs import pad_rows
+from winnow.modeling.pair_inputs import pad_rows, remove_title
 from winnow.modeling.weights import load_tokenizer_or_config
 from winnow.records import Passage
 
 if TYPE_CHECKING:
     import torch
-
-_UNTITLED = re.compile(r"\{title\}.*?(?=\{text\})", re.DOTALL)
-"""The title in a template, with what joins it to the text behind it."""
 
 
 @dataclass
@@ -88,7 +84,7 @@ class TextEncoder(ABC):
         """Return the texts of passages, in their template and with their prefix; what joins title
         and text is left out without a title.
         """
-        untitled = _UNTITLED.sub("", self.passage_template)
+        untitled = remove_title(self.passage_template)
         texts = [
             (self.passage_template if passage.title else untitled).format(
                 title=passage.title, text=passage.text

@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winnow.errors import ModelError
+from winnow.errors import ConfigError, ModelError
+from winnow.modeling.chat import render_chat
 from winnow.modeling.weights import load_tokenizer_or_config
+from winnow.requests import Message
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _FILE = "text_interface.json"
+_REPLY = "reply1x"
 _ATTRIBUTES = (
     "all_special_tokens",
     "chat_template",
@@ -44,6 +48,20 @@ class TextInterface:
     tokenizer: PreTrainedTokenizerBase
     context_length: int
     end_token_ids: frozenset[int]
+
+    @cached_property
+    def reply_end_id(self) -> int:
+        """The id of the token that ends a reply in the chat template, such as Gemma's
+        "<end_of_turn>", if it is one of `end_token_ids`; otherwise the end-of-sequence token.
+        """
+        ids: list[int] = []
+        if self.tokenizer.chat_template is not None:
+            turns = [Message("user", "a"), Message("assistant", _REPLY), Message("user", "b")]
+            with suppress(ConfigError):  # a template that has other turns
+                rest = render_chat(self.tokenizer, turns).partition(_REPLY)[2].lstrip()
+                ids = self.tokenizer(rest, add_special_tokens=False)["input_ids"]
+        is_end = bool(ids) and ids[0] in self.end_token_ids
+        return ids[0] if is_end else int(self.tokenizer.eos_token_id)
 
 
 def write_interface(text: TextInterface, folder: Path) -> None:

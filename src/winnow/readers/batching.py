@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from winnow.modeling.loading import LanguageModel, keep_freed_memory
 from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.positions import reset_positions
 from winnow.modeling.text_interface import TextInterface
 from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Request, Result, Score
@@ -95,6 +96,9 @@ class Batches:
         items = self._groups[key]
         longest = max(1, items[-1].length)
         rows = min(self.max_rows, max(1, self._budget.tokens // longest))
+        if self.lm.has_length_dependent_positions:
+            rows = 1
+            reset_positions(self.lm.model)
         batch, self._groups[key] = items[-rows:], items[:-rows]
         if not self._groups[key]:
             del self._groups[key]

@@ -99,6 +99,4 @@ class FidReader(Seq2SeqReader):
 
     def _tokenize_messages(self, request: Generate) -> list[list[int]]:
         """Return one row of token ids per message."""
-        texts = [message.content for message in request.messages]
-        rows: list[list[int]] = self.lm.tokenizer(texts, truncation=False)["input_ids"]
-        return rows
+        return self.tokenize([message.content for message in request.messages], cut=True)

@@ -118,11 +118,6 @@ class LocalEngine(ABC):
         return self.model_runtime.software
 
     @property
-    def remote(self) -> bool:
-        """Return False, because the model runs in this process."""
-        return False
-
-    @property
     def reuses_prefixes(self) -> bool:
         """Return whether the beginning that prompts share is read once for neighbors."""
         return self.model_runtime.reuses_prefixes
@@ -232,12 +227,12 @@ class LocalEngine(ABC):
         return self.model_runtime.collect()
 
     def tokenize_target(self, request: Likelihood) -> list[int]:
-        """Tokenize the continuation of a request. Append the end token if the request
+        """Tokenize the continuation of a request, with the token that ends a reply if the request
         includes it.
         """
-        tokenizer = self.text.tokenizer
-        ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
-        return [*ids, int(tokenizer.eos_token_id)] if request.include_eos else ids
+        text = self.text
+        ids: list[int] = text.tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
+        return [*ids, text.reply_end_id] if request.include_eos else ids
 
     @abstractmethod
     def load(self) -> LanguageModel:

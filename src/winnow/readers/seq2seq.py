@@ -4,23 +4,41 @@ similar length.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.local_engine import LocalEngine
 from winnow.readers.runtime import TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Score
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class Seq2SeqReader(LocalEngine):
     """A reader that serves Generate and Likelihood requests with an encoder-decoder from a
     safetensors folder or the hub.
+
+    Args (in addition to LocalEngine's):
+        max_length: Maximum number of tokens of a prompt with at most one passage. A longer one is
+            cut at its end, as joint training cuts pairs. None cuts nothing.
+
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
+
+    max_length: Annotated[int, Ge(1)] | None = None
+    _has_cut: bool = field(default=False, repr=False)
+
+    @property
+    def identity(self) -> str:
+        """Return the identity of the base class, followed by the maximum length."""
+        return f"{super().identity}/max {self.max_length}" if self.max_length else super().identity
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
@@ -30,12 +48,28 @@ class Seq2SeqReader(LocalEngine):
         """Join the messages to plain text, because these models have no chat template, and tokenize
         the text.
         """
-        tokenizer = self.lm.tokenizer
         prompt = "\n\n".join(message.content for message in request.messages)
-        ids = tokenizer(prompt, truncation=False)["input_ids"]
+        (ids,) = self.tokenize([prompt], cut=len(request.passages) <= 1)
         return TokenizedRequest(
             request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ()
         )
+
+    def tokenize(self, texts: Sequence[str], *, cut: bool) -> list[list[int]]:
+        """Tokenize texts, and cut each to `max_length` tokens if `cut`."""
+        rows: list[list[int]] = self.lm.tokenizer(texts, truncation=False)["input_ids"]
+        if not cut or self.max_length is None or max(map(len, rows)) <= self.max_length:
+            return rows
+        if not self._has_cut:
+            self._has_cut = True
+            _log.warning(
+                "Some prompts have more than reader.engine.max_length=%d tokens, and are cut as in "
+                "training.",
+                self.max_length,
+            )
+        cut_rows: list[list[int]] = self.lm.tokenizer(
+            texts, truncation=True, max_length=self.max_length
+        )["input_ids"]
+        return cut_rows
 
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
@@ -52,11 +86,11 @@ class Seq2SeqReader(LocalEngine):
 
         from winnow.readers.generation import score_targets
 
-        start_id = self.lm.model.config.decoder_start_token_id
+        start = self.lm.decoder_start
         pad_id = self.lm.tokenizer.pad_token_id
         longest_target = max(len(item.target) for item in batch)
         decoder_rows = [
-            [start_id, *item.target[:-1], *[pad_id] * (longest_target - len(item.target))]
+            [*start, *item.target[:-1], *[pad_id] * (longest_target - len(item.target))]
             for item in batch
         ]
         with torch.inference_mode():
@@ -65,7 +99,7 @@ class Seq2SeqReader(LocalEngine):
                 decoder_input_ids=torch.tensor(decoder_rows, device=self.lm.device),
                 use_cache=False,
             )
-        return score_targets(self.lm, batch, output.logits, align_right=False)
+        return score_targets(self.lm, batch, output.logits[:, len(start) - 1 :], align_right=False)
 
     def _pad_prompts(self, batch: Sequence[TokenizedRequest]) -> Any:
         """Pad the prompts of a batch on the right, and return them as inputs of the encoder."""

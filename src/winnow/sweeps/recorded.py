@@ -29,11 +29,6 @@ class RecordedEngine:
         return ""
 
     @property
-    def remote(self) -> bool:
-        """Return False."""
-        return False
-
-    @property
     def reuses_prefixes(self) -> bool:
         """Return False."""
         return False

@@ -156,20 +156,19 @@ def compute_seq2seq_log_likelihood(
     ids, mask = (
         tensor.to(lm.device) for tensor in pad_rows(targets, int(lm.tokenizer.pad_token_id))
     )
-    start_ids = torch.full(
-        (len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device
-    )
+    start = lm.decoder_start
+    start_ids = torch.tensor([start], device=lm.device).expand(len(targets), -1)
     output = lm.model(
         **inputs, decoder_input_ids=torch.cat([start_ids, ids[:, :-1]], dim=1), use_cache=False
     )
-    return sum_target_log_probs(output.logits, ids, mask)
+    return sum_target_log_probs(output.logits[:, len(start) - 1 :], ids, mask)
 
 
 @dataclass
 class Seq2SeqGenerator(Generator):
     """An encoder-decoder generator, such as T5."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

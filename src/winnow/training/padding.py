@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from winnow.modeling.chat import tokenize_chat
+from winnow.modeling.text_interface import TextInterface
 from winnow.training.examples import Example
 
 _WIDTH_MULTIPLE = 32
@@ -18,17 +18,17 @@ memory for every width.
 """
 
 
-def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Tokenize an example.
+def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:
+    """Tokenize an example, whose reply ends as the chat template of the model ends it.
 
     Returns:
         The token ids of prompt and reply as "input_ids", the number of tokens in the reply,
         including the end token, as "reply", and the id of the example as "example_id".
 
     """
-    prompt_ids = tokenize_chat(tokenizer, example.messages)
-    reply_ids = tokenizer(example.completion, add_special_tokens=False)["input_ids"]
-    input_ids = [*prompt_ids, *reply_ids, tokenizer.eos_token_id]
+    prompt_ids = tokenize_chat(text.tokenizer, example.messages)
+    reply_ids = text.tokenizer(example.completion, add_special_tokens=False)["input_ids"]
+    input_ids = [*prompt_ids, *reply_ids, text.reply_end_id]
     return {"input_ids": input_ids, "reply": len(reply_ids) + 1, "example_id": example.example_id}
 
 

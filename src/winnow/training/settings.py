@@ -42,7 +42,7 @@ class SftSettings:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     epochs: Annotated[float, Gt(0)] = 1.0
     learning_rate: Annotated[float, Gt(0)] = 1e-4

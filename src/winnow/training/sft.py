@@ -25,6 +25,7 @@ from transformers import (
     TrainerControl,
     TrainerState,
     TrainingArguments,
+    set_seed,
 )
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import get_last_checkpoint
@@ -124,6 +125,7 @@ def fine_tune(
         *(("bfloat16", settings.device, settings.quantize) if quantized else ("float32", "cpu")),
     )
     check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
+    set_seed(settings.seed)  # Trainer sets it after the adapters are drawn
     if new_tokens:
         add_tokens(lm, new_tokens)
     new_token_ids = [int(lm.tokenizer.convert_tokens_to_ids(token)) for token in new_tokens]  # type: ignore[arg-type]
@@ -132,7 +134,8 @@ def fine_tune(
         if settings.lora_rank
         else lm.model
     )
-    rows = [encode_example(example, lm.tokenizer) for example in examples]
+    text = lm.text
+    rows = [encode_example(example, text) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
     if not usable:
         raise ConfigError(
@@ -199,6 +202,13 @@ class ReplyTrainer(Trainer):
 
     tokens_seen = 0
     losses: _LossTotal
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Receive the number of tokens of all micro-batches of a step from Trainer, also for models
+        whose own loss does not use it.
+        """
+        super().__init__(*arguments, **options)
+        self.model_accepts_loss_kwargs = True
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthGroupedSampler:
         examples: Any = self.train_dataset if train_dataset is None else train_dataset

@@ -107,11 +107,13 @@ class TrlMethod:
         """
         import trl
         from datasets import Dataset
+        from transformers import set_seed
         from transformers.trainer_utils import get_last_checkpoint
 
         report_file = out / _REPORT_FILE
         if report_file.is_file():
             return LoopReport(**json.loads(report_file.read_text()))
+        set_seed(settings.seed)  # Trainer sets it after the adapters are drawn
         lm = load_with_adapters(self.base, self.lora_rank, self.quantize, self.device)
         model: Any = lm.model
         check_free_space(out.parent, _BYTES_PER_PARAMETER * model.num_parameters())
@@ -150,30 +152,24 @@ class TrlMethod:
             shutil.rmtree(checkpoints, ignore_errors=True)
         return report
 
-    def _build_prompt(self, tokenizer: Any, group: Group) -> str | list[dict[str, str]]:
-        """Return a prompt in TRL's form: messages, or the text of a model without a chat template;
-        ConfigError for a prompt that begins the reply.
+    def _build_prompt(self, tokenizer: Any, group: Group) -> str:
+        """Return the prompt as the reader renders it, without the special tokens that TRL's
+        tokenizer adds.
         """
-        messages = self.task.build_prompt(group)
-        if tokenizer.chat_template is None:
-            return render_chat(tokenizer, messages)
-        if messages[-1].role == "assistant":
-            raise ConfigError(
-                "prompt.reply_start begins the reply, which TRL does not continue: it would train "
-                "on another prompt than the reader's. Set prompt.reply_start='', or use method=ppo."
-            )
-        return [{"role": message.role, "content": message.content} for message in messages]
+        text = render_chat(tokenizer, self.task.build_prompt(group))
+        added: list[int] = tokenizer("a")["input_ids"]
+        adds_first = bool(added) and added[0] == tokenizer.bos_token_id
+        return text.removeprefix(tokenizer.bos_token) if adds_first else text
 
     def _build_reward(self, train: Sequence[Group]) -> Any:
         """Return TRL's reward function, which also logs the other metrics of the task."""
 
         def reward(
-            completions: Sequence[Any], group: Sequence[int], log_metric: Any = None, **_: Any
+            completions: Sequence[str], group: Sequence[int], log_metric: Any = None, **_: Any
         ) -> list[float]:
-            texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
             scores = [
                 self.task.score(train[index], text.strip())
-                for index, text in zip(group, texts, strict=True)
+                for index, text in zip(group, completions, strict=True)
             ]
             for name in scores[0] if log_metric is not None else ():
                 log_metric(name, sum(score[name] for score in scores) / len(scores))
