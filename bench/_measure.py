@@ -48,7 +48,6 @@ def take_turns(
 
     Returns:
         The results of each function, and the number of items that it processed per second.
-
     """
     middle = len(items) // 2
     results: list[list[Any]] = [[] for _ in functions]

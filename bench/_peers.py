@@ -178,7 +178,6 @@ class Cells:
         templates: Templates of prompts with contexts, without, and with candidates, and of a
             passage.
         generate: Function that returns the replies to prompts.
-
     """
 
     def __init__(self, templates: dict[str, str], generate: Generate) -> None:

@@ -44,7 +44,6 @@ class Point:
         seconds: Wall time.
         gigabytes: Peak memory of the process.
         disk_gigabytes: Size of the files that were written.
-
     """
 
     size: int
@@ -98,7 +97,6 @@ class Series:
         sizes: Values of the quantity.
         questions: Number of questions whose rankings are written before, for a size.
         depth: Number of passages of a ranking, for a size.
-
     """
 
     title: str

@@ -44,7 +44,6 @@ def build_requests(
         num_prompts: Number of requests, a multiple of the number of `ks` in a sweep.
         is_sweep: Whether each question is asked with every k, as in a sweep. Otherwise, each is
             asked once, with the values of k in turn.
-
     """
     if not MODEL.is_file() or not any((ROOT / "data/retrieval").glob("trivia-bm25-*")):
         print(

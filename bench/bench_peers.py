@@ -55,7 +55,6 @@ class Cost:
         seconds: Wall time.
         cpu_seconds: CPU time of all cores.
         gigabytes: Peak memory of its largest process.
-
     """
 
     seconds: float
@@ -73,7 +72,6 @@ class Task:
         questions: Number of questions.
         continues: Whether Winnow starts with what the task before left. The peers have nothing that
             they could continue.
-
     """
 
     label: str

@@ -167,7 +167,6 @@ def compute_limit(
         requests: Requests.
         num_logits: Number of tokens that are generated, or whose likelihood is computed.
         dtype: Precision of the matrix products.
-
     """
     items = [reader.encode(require_text_request(request)) for request in requests]
     num_read = count_distinct_tokens([list(item.ids) for item in items])

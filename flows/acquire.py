@@ -111,9 +111,7 @@ def plan_downloads(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Su
 
 
 def _iter_hub_rows(cells: Sequence[Settings]) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield a row for each model and data set of the hub, and the bytes of the files that are
-    loaded if the hub gives them.
-    """
+    """Yield a row and the bytes to load, if known, for each model and data set on the hub."""
     references = {
         str(reference.name): reference
         for settings in cells
@@ -153,9 +151,7 @@ def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
 
 
 def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:
-    """Yield a row for each file, model and data set that is read and not there, unless it belongs
-    to an asset or the hub.
-    """
+    """Yield a row for each missing file, model and data set outside the assets and the hub."""
     pinned = PinnedAssets.from_settings(settings.plain)
     for name, node in iter_mappings(settings.plain):
         naming = [(key, "its content") for key in _list_input_files(node)]
@@ -201,9 +197,7 @@ def _list_assets(cells: Sequence[Settings], groups: Collection[str]) -> list[Ass
 
 
 def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[Asset]:
-    """Yield the assets of all groups or of some; an asset whose files are all replaced by other
-    paths is not needed.
-    """
+    """Yield the assets of `groups` or of all, except an asset whose paths are all overridden."""
     plain = settings.plain
     filtering = (
         [("reader", plain["closed_book"].get("reader"))]
@@ -223,9 +217,7 @@ def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[As
 
 
 def _select_users(groups: Mapping[str, Any], name: str, node: Any) -> Any:
-    """Return the settings that may read the files of a group's asset: those of the group or, for an
-    encoder, which serves other components, those of the other groups.
-    """
+    """Return the settings that may read a group's asset: its own, or for an encoder all others."""
     if name != "encoder":
         return node
     return {other: inner for other, inner in groups.items() if other != name}

@@ -39,9 +39,7 @@ _LABELS, _MORE, _RESULTS = "labels.jsonl", "labels_more.jsonl", "calibration.jso
 
 
 def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
-    """Compare the verdicts on all jobs' cells with the labels, or write the answers to label if
-    there is no such file.
-    """
+    """Compare the verdicts with the labels, or write the answers to label if there is no file."""
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
     chosen = settings.calibrate_judge

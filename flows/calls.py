@@ -64,12 +64,10 @@ def calls(jobs: Sequence[Settings]) -> Summary:
 
 
 def export_used_calls(settings: Settings, specs: Sequence[CellSpec], file: Path) -> tuple[int, int]:
-    """Write the calls that finished cells and their judged metrics used, unless the ledger lacks
-    some of them.
+    """Write the calls of finished cells and their judged metrics, unless the ledger lacks some.
 
     Returns:
         Number of the calls, and number of the plans of which the ledger lacks a call.
-
     """
     with open_ledger(settings) as ledger:
         if not isinstance(ledger, SqliteStore | PostgresStore):
@@ -109,7 +107,6 @@ def collect_keys(
     Returns:
         Keys of all calls that they use, and the number of plans that cannot be replayed because the
         ledger lacks a call.
-
     """
     keys: set[bytes] = set()
     num_incomplete = 0
@@ -132,9 +129,7 @@ def collect_keys(
 def _iter_plans(
     settings: Settings, specs: Sequence[CellSpec]
 ) -> Iterator[tuple[Plan[object], Mapping[Role, str], Sequence[Step]]]:
-    """Yield every plan of the cells and of their judged metrics, with the engines' identities by
-    role and recorded steps.
-    """
+    """Yield all plans of the cells and judged metrics with engine identities and recorded steps."""
     for cell in load_cells(specs):
         identities = identify_engine_specs(cell.spec.engines)
         steps = read_steps(

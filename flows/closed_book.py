@@ -113,9 +113,7 @@ def _ask(
     questions: Sequence[Question],
     models: Counter[tuple[Role, str]] | None = None,
 ) -> dict[Hashable, str]:
-    """Return the answer to each question without passages, by its index, and count the replies of
-    each model.
-    """
+    """Return the closed-book answer to each question by index, and count the replies per model."""
     specs = [resolve_closed_book_spec(project)]
     label = "asking without passages"
     results = collect_results(

@@ -44,15 +44,13 @@ _DIGEST = "# Digest: "
 
 
 def compose_params(overrides: Sequence[str]) -> str:
-    """Return the text of params.yaml for these overrides, with the settings of every option that
-    `grid` names.
+    """Return params.yaml for these overrides, with the settings of every option that `grid` names.
 
     References are resolved, but for those to what the grid changes, which mean another value in
     each cell.
 
     Raises:
         ConfigError: If an override or a setting is wrong.
-
     """
     composed = compose_config(complete_overrides(overrides))
     open_settings(composed)  # which checks them
@@ -65,9 +63,7 @@ def compose_params(overrides: Sequence[str]) -> str:
 
 
 def list_written_stages(overrides: Sequence[str]) -> list[str]:
-    """Return the names of the stages of dvc.yaml that are written, each after those
-    that it reads.
-    """
+    """Return the names of the stages written to dvc.yaml, each after the stages that it reads."""
     settings = open_settings(compose_config(complete_overrides(overrides)))
     needed = {name for name in _IF_NEEDED if name in list_needed("sweep", settings)}
     order = [
@@ -77,8 +73,7 @@ def list_written_stages(overrides: Sequence[str]) -> list[str]:
 
 
 def write_stages(text: str, names: Sequence[str] = _QUICK_START) -> str:
-    """Return dvc.yaml with these stages as the modules of `flows` describe them, between its two
-    marks.
+    """Return dvc.yaml with these stages, as `flows` modules describe them, between its two marks.
 
     A stage runs again if its module or a setting changes that it or a stage before it reads;
     finished artifacts are kept.
@@ -127,7 +122,6 @@ def check_unedited(old: str, new: str) -> None:
 
     Raises:
         ConfigError: If it was edited. The message names the settings.
-
     """
     try:
         digest = compute_key(parse_yaml(old))
@@ -152,15 +146,13 @@ def check_unedited(old: str, new: str) -> None:
 
 
 def load_overrides(path: Path) -> list[str]:
-    """Read a file of the form {groups: {...}, set: {...}} and return its content as Hydra
-    overrides.
+    """Read a file of the form {groups: {...}, set: {...}} and return it as Hydra overrides.
 
     Settings may be nested or named by dotted keys: `set: {decoding: {samples: 5}}` is `set:
     {decoding.samples: 5}`.
 
     Raises:
         ConfigError: If the file is not valid YAML or has other keys.
-
     """
     try:
         body: Any = parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -188,9 +180,7 @@ def load_overrides(path: Path) -> list[str]:
 
 
 def _quote(value: Any) -> str:
-    """Format a value in Hydra's override grammar; strings are quoted so that they may contain any
-    character.
-    """
+    """Format a value in Hydra's override grammar, with strings quoted to allow any character."""
     if value == {}:
         return "{}"
     if value is None or isinstance(value, bool):

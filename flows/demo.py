@@ -55,7 +55,6 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
     Yields:
         The address of the server.
-
     """
     home = Path(".prefect").resolve()
     home.mkdir(exist_ok=True)
@@ -78,9 +77,7 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
 
 def _print_summary(seconds: float) -> None:
-    """Print where the results are, and what comes next. The report's stage has printed the table of
-    the cells.
-    """
+    """Print where the results are and what comes next. The report stage has printed the table."""
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(
         "1. Open reports/dvc/index.html: what the sweep found, with every chart, table, prompt and "

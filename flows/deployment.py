@@ -39,7 +39,6 @@ def run(stage: str = "pipeline", settings: Sequence[str] = ("experiment=quick_st
     Raises:
         ConfigError: If there is no such stage.
         StageFailedError: If the stage ends with an error.
-
     """
     from prefect.settings import PREFECT_API_URL
 

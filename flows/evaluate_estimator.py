@@ -123,9 +123,7 @@ def _validate(settings: Settings) -> None:
 
 
 def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]:
-    """Read the scored questions of a split, with the exact match of those that the sweep with these
-    settings answered.
-    """
+    """Read the scored questions of a split, with the exact match where the sweep answered them."""
     settings = project.settings
     questions = read_questions(project.questions_file, [split])[: settings.score.limit]
     accepted = [question.answers for question in questions]

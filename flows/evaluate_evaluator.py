@@ -38,9 +38,7 @@ from winnow.training.groups import Group
 from winnow.training.pair_selection import PairSelection
 
 _PAIRS = PairSelection(positives=1, hard_negatives=1, random_negatives=0)
-"""One relevant and one irrelevant passage per question, so that always answering "yes" is right in
-half of the cases.
-"""
+"""One relevant and one irrelevant passage per question, so always answering "yes" scores 50 %."""
 
 
 def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
@@ -103,9 +101,7 @@ def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
 
 
 def _validate(settings: Settings) -> None:
-    """Check that thresholds are chosen on other questions than they are evaluated on, and on the
-    contexts of a sweep.
-    """
+    """Check that thresholds are not chosen on test questions, and that contexts are a sweep's."""
     own = settings.evaluate_evaluator
     check_evaluated_split(settings, "evaluate_evaluator", own.dev, own.test)
     if settings.rank_by != "retriever" or settings.k < 1:
@@ -150,9 +146,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
 
 
 def _build_evaluator(settings: Settings) -> EstimatedRelevance:
-    """Build the evaluator of the settings that takes the estimator's scores, or the default one if
-    only judges are listed.
-    """
+    """Build the evaluator that uses the estimator's scores, or the default one if there is none."""
     evaluators = [node.build() for node in settings.evaluator.values()]
     default = EstimatedRelevance(scale=settings.estimator.relevance_scale)
     return next(
@@ -162,9 +156,7 @@ def _build_evaluator(settings: Settings) -> EstimatedRelevance:
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:
-    """Evaluate the pairs by every judge of the settings, and return the evaluations of each
-    question by the judge's name.
-    """
+    """Evaluate the pairs of each question by every judge, and return the results by judge name."""
     judges = {name: node.build() for name, node in project.settings.evaluator.items()}
     judges = {
         name: judge for name, judge in judges.items() if not isinstance(judge, EstimatedRelevance)

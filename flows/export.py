@@ -47,9 +47,7 @@ from winnow.records import Hit, Question
 
 
 def export(jobs: Sequence[Settings]) -> Summary:
-    """Write the rankings of each job's retriever and split, or the archive of the cells of all
-    jobs.
-    """
+    """Write the rankings of each job's retriever and split, or the archive of all jobs' cells."""
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
     selected = {
@@ -111,9 +109,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
 
 
 def _select_rankings(settings: Settings) -> Settings:
-    """Return the settings of the rankings that all cells of a grid read; raise ConfigError if they
-    read several.
-    """
+    """Return the settings of the rankings that all cells read; raise ConfigError for several."""
     cells = {resolve_rankings(Project(cell)).key: cell for cell in settings.cells}
     if len(cells) > 1:
         names = ", ".join(dict.fromkeys(cell.retriever.name for cell in cells.values()))
@@ -142,9 +138,7 @@ def _note_lost_gold(questions: Sequence[Question], rankings: Rankings) -> list[s
 
 
 def _export_sweep(jobs: Sequence[Settings]) -> Summary:
-    """Write the archive of the finished cells of all jobs, with the tables that the present code
-    computes from them.
-    """
+    """Write the archive of all jobs' finished cells, with tables computed by the current code."""
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
     file = Path(settings.export.out) / f"{slugify(settings.sweep.name)}.zip"

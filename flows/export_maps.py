@@ -22,9 +22,7 @@ from winnow.retrievers.mixture import Mixture
 
 
 def export_maps(jobs: Sequence[Settings]) -> Summary:
-    """Write the maps of the questions of one split of each job, of which those without a relevant
-    passage are left out.
-    """
+    """Write the maps of one split of each job, without questions that lack a relevant passage."""
     check_outputs("export_maps.out", [(one.export_maps.out,) for one in jobs])
     rows = []
     for settings in jobs:

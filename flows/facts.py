@@ -25,9 +25,7 @@ from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
 _STEMS = {"questions", "base", "warm", "manifest"}
-"""Stems of the files and folders of a world. Temporary names such as ".warm.checkpoint.partial"
-have the stem "warm".
-"""
+"""Stems of a world's files and folders, such as "warm" for ".warm.checkpoint.partial"."""
 
 
 def facts(jobs: Sequence[Settings]) -> Summary:
@@ -59,7 +57,6 @@ def _remove_world(out: Path) -> None:
 
     Raises:
         ConfigError: If the folder contains anything that is not part of a world.
-
     """
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _STEMS}
@@ -72,9 +69,7 @@ def _remove_world(out: Path) -> None:
 
 
 def _create_world(settings: Settings, out: Path) -> int:
-    """Write the questions, the base model and its warm-up training, and return the number of
-    questions.
-    """
+    """Write the questions, the base model and its warm-up, and return the number of questions."""
     from winnow.synthetic.facts import Facts
     from winnow.synthetic.scratch_t5 import make_t5
     from winnow.training.generators import Seq2SeqGenerator

@@ -73,7 +73,6 @@ class Use:
         engines: Identities of engines in the ledger.
         opened: Keys of the models whose identities are among `engines`.
         problems: Names of the settings that could not be resolved here, by the reason.
-
     """
 
     keys: set[str] = field(default_factory=set)
@@ -99,7 +98,6 @@ def gc(
         force: Whether to remove even if some settings cannot be resolved, so that what they use is
             not known.
         hours: Age from which artifacts and calls are listed.
-
     """
     restore_artifacts(str(settings.paths.ledger))
     use, before = find_use(settings), time.time() - hours * 3600
@@ -157,9 +155,7 @@ def gc(
 
 
 def find_use(settings: Settings) -> Use:
-    """Find what the settings of the command, params.yaml, the experiments, the reports and the
-    tracked folders use.
-    """
+    """Find what these settings, params.yaml, experiments, reports and tracked folders use."""
     use = Use()
     loaders: dict[str, Callable[[], Settings]] = {
         f"experiment={name}": partial(compose, [f"experiment={name}"])
@@ -214,9 +210,7 @@ def _add_settings(use: Use, settings: Settings) -> None:
 
 
 def _add_engines(use: Use, project: Project) -> None:
-    """Add the identities under which the ledger stores the calls of a cell. A model that is not
-    trained yet has none.
-    """
+    """Add the ledger identities of a cell's calls. A model that is not trained yet has none."""
     settings = project.settings
     models = [(reader, settings.prompt) for reader in list_readers(settings)]
     models += [(teacher.reader, teacher.prompt) for teacher in list_teachers(settings)]
@@ -249,9 +243,7 @@ def _add_engines(use: Use, project: Project) -> None:
 
 
 def _iter_keys(settings: Any) -> Iterator[str]:
-    """Yield the keys of the artifacts among the inputs of an artifact, which are recorded as
-    "key:content" or "key".
-    """
+    """Yield the keys of the artifacts among the inputs, recorded as "key:content" or "key"."""
     for value in flatten(settings).values():
         if isinstance(value, str):
             key = value.partition(":")[0]
@@ -276,9 +268,7 @@ def _add_inputs(use: Use, manifests: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _is_export(manifest: Mapping[str, Any]) -> bool:
-    """Return whether an artifact holds the exported calls of cells; it is used as long as its cells
-    are.
-    """
+    """Return whether an artifact holds exported calls; it is used as long as its cells are."""
     return bool(manifest) and manifest["settings"].get("stage") == "calls"
 
 
@@ -292,9 +282,7 @@ def _iter_folders(roots: Iterable[Path]) -> "Iterator[tuple[Path, re.Match[str]]
 
 
 def iter_unused_folders(roots: Iterable[Path], used: set[str], before: float) -> Iterator[Path]:
-    """Yield the folders of artifacts whose keys are not used and in which nothing was written since
-    `before`.
-    """
+    """Yield the folders of unused artifacts in which nothing was written since `before`."""
     for folder, match in _iter_folders(roots):
         newest = max(
             (path.stat().st_ctime for path in folder.rglob("*")), default=folder.stat().st_ctime

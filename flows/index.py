@@ -83,9 +83,7 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
 @contextmanager
 def _show_progress(label: str, retriever: object, passages: Path) -> Iterator[None]:
-    """Show how many passages are encoded, by all encoders of a retriever; an index without an
-    encoder is built in one step.
-    """
+    """Show the number of passages encoded by all encoders, or one step if there is no encoder."""
     encoders = list(_iter_encoders(retriever))
     num_left = len(encoders) * count_rows(passages)
     with progress(label, num_left if encoders else None) as advance:
@@ -115,9 +113,7 @@ def _iter_encoders(component: Any) -> Iterator[Any]:
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that
-    is searched.
-    """
+    """Yield the indexes of the retriever, of labels and trainings, and of a searched corpus."""
     yield project.resolve_index()
     for own in list_projects(project.settings):
         yield from (own.resolve_index(retriever) for retriever in list_indexed_retrievers(own))

@@ -48,9 +48,7 @@ _READ_BY_THE_SWEEP = (
 
 
 def pipeline(jobs: Sequence[Settings]) -> Summary:
-    """Run the stage that is the goal, by default the page of the sweep, and before it each stage
-    whose artifact is missing.
-    """
+    """Run each stage whose artifact is missing, then the goal, by default the page of the sweep."""
     goal, prepared, groups = _choose_goal(jobs)
     acquire(prepared, groups).show()
     stages_run = ["acquire"]
@@ -70,7 +68,6 @@ def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, list[Settings], tuple[s
 
     Raises:
         ConfigError: If the reader was trained on questions that it would answer.
-
     """
     goal = choose_stage(
         "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
@@ -87,13 +84,11 @@ def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, list[Settings], tuple[s
 def list_prepared_settings(
     jobs: Sequence[Settings], is_needed: Callable[[Settings], bool] = lambda _: True
 ) -> list[Settings]:
-    """Return the distinct settings of the grids' cells in what the stages before the sweep read,
-    without the grids.
+    """Return the cell settings, without grids, that are distinct for the stages before the sweep.
 
     Args:
         jobs: Settings of all jobs.
         is_needed: Function that selects cells by all their settings.
-
     """
     pairs: list[tuple[Settings, dict[str, Any]]] = []
     for job in jobs:
@@ -109,15 +104,13 @@ def list_prepared_settings(
 
 
 def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> None:
-    """Run the stages before the goal whose artifacts are missing, in their order, and print their
-    summaries.
+    """Run the stages with missing artifacts before the goal, in order, and print their summaries.
 
     Args:
         goal: Name of a stage.
         jobs: Settings of all jobs.
         stages_run: Names of the stages that were run before; the stages that are run now are
             appended.
-
     """
     for stage in list_ancestors(goal):
         if stage.grid:
@@ -183,9 +176,7 @@ def _needs(goal: str, stage: str, cell: Settings) -> bool:
 
 
 def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summary:
-    """Run a stage, and say what to do about an artifact that is missing although its
-    stage was run.
-    """
+    """Run a stage, and explain what to do if an artifact is missing although its stage was run."""
     try:
         summary = stage.run(jobs)
     except MissingArtifactError as error:

@@ -71,9 +71,7 @@ def _write_questions(project: Project) -> None:
 
 
 def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
-    """Yield the questions with `answerable` set: whether a passage of the labeling retriever
-    contains an answer.
-    """
+    """Yield each question with `answerable` set: whether the labeling retriever finds an answer."""
     settings = project.settings.answerable
     searcher = settings.retriever.build().open(project.resolve_index(settings.retriever).require())
     rankings = searcher.search(parsed, settings.depth)
@@ -97,17 +95,13 @@ def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[
 
 
 def _read_reported_counts(settings: Settings) -> Mapping[str, int]:
-    """Return the number of questions per split that the paper of the settings reports, or nothing
-    without a paper.
-    """
+    """Return the number of questions per split that the paper reports, or {} without a paper."""
     paper = settings.report.paper
     return load_reported_question_counts(paper.name, paper.dataset) if paper else {}
 
 
 def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return a row per split with the numbers of questions and of answerable ones, next to the
-    reported numbers.
-    """
+    """Return a row per split with the numbers of all, answerable and reported questions."""
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
     total = Counter(row["split"] for row in table)
     answerable = Counter(row["split"] for row in table if row["answerable"])

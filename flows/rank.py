@@ -49,9 +49,7 @@ from winnow.sweeps.shards import Shard
 
 
 def rank(jobs: Sequence[Settings]) -> Summary:
-    """Rank the passages of each job, and compare the rankings with those of the
-    retriever itself.
-    """
+    """Rank the passages of each job, and compare the rankings with the retriever's own."""
     use_finished_shards(
         jobs[0], "rank", [resolve_planned_rankings(project) for project in map(Project, jobs)]
     )
@@ -116,9 +114,7 @@ def _read_questions(project: Project) -> list[Question]:
 
 
 def _write(project: Project, artifact: Artifact) -> None:
-    """Run the plan of every question, and write the rankings, what they cost, and which models
-    replied.
-    """
+    """Run each question's plan, and write the rankings, their cost and the models that replied."""
     questions = _read_questions(project)
     models: Counter[tuple[Role, str]] = Counter()
     hits: dict[str, list[Hit]] = {}
@@ -244,9 +240,7 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
 
 
 def _list_needs(settings: Settings) -> list[str]:
-    """Return the stages whose artifacts the plan reads: the retriever's, and trainings of its
-    models.
-    """
+    """Return the stages that the plan reads: the retriever's, and the trainings of its models."""
     readers = [
         settings.get_model(role) or settings.reader
         for role in settings.retriever.engines

@@ -49,9 +49,7 @@ _COMPARED = (
 )  # fmt: skip
 """Fields of a prediction that a replay gives again, in addition to the usage."""
 _NOTE = re.compile(rf"(?:> )?\d+ of \d+ {CHANGED_CODE}: [^|\n]*\n(?:>?\n)?")
-"""The note on changed code, which is the only line of the tables that depends on the code of this
-machine.
-"""
+"""The note on changed code, the only line of the tables that depends on this machine's code."""
 _MOST_LINES = 12
 """Number of differing lines that are printed of a table, and of answers."""
 _CONTEXT = 60
@@ -95,7 +93,6 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
 
     Raises:
         ArtifactError: If an answer or a table differs. The message names the first ones.
-
     """
     if not file.is_file():
         raise InputError(
@@ -153,9 +150,7 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
 
 
 def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int, list[str]]:
-    """Replay every answer; return their number, and the cells and questions of those
-    that differ.
-    """
+    """Replay every answer; return their number, and the cell and question of each that differs."""
     count, differing = 0, []
     cells = load_cells(specs)
     total = sum(len(cell.questions) for cell in cells)
@@ -173,9 +168,7 @@ def _replay_answers(settings: Settings, specs: Sequence[CellSpec]) -> tuple[int,
 
 
 def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, str]]:
-    """Yield the id of each question of a cell, and how its answer differs from the stored one, ""
-    if it does not.
-    """
+    """Yield each question's id and how its answer differs from the stored one, or "" if equal."""
     spec = cell.spec
     identities = identify_engine_specs(spec.engines)
     stored = {one.question_id: one for one in read_predictions(spec.predictions)}
@@ -217,9 +210,7 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, st
 
 
 def _describe_difference(stored: Prediction, built: Prediction) -> str:
-    """Say in which fields two predictions differ, but for the time of their calls; ""
-    if in none.
-    """
+    """Return in which fields two predictions differ, except for call times, or "" if in none."""
     before, after = (
         {name: getattr(one, name) for name in _COMPARED}
         | {"usage": [replace(used, seconds=0.0) for used in one.usage]}
@@ -238,9 +229,7 @@ def _shorten(text: str) -> str:
 
 
 def _compare(recorded: Path, computed: Path) -> str:
-    """Return the first places in which two files differ, or "" if they are the same but for the
-    note on changed code.
-    """
+    """Return the first differences of two files except the note on changed code, or "" if none."""
     before, after = (
         _NOTE.sub("", file.read_text(encoding="utf-8"), count=1) for file in (recorded, computed)
     )
@@ -265,9 +254,7 @@ def _iter_values(before: str, after: str) -> Iterator[str]:
 
 
 def _iter_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that differ between two texts, from a little before the first character that
-    does.
-    """
+    """Yield the lines that differ between two texts, from just before the first difference."""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, own_start, own_end in matcher.get_opcodes():
         if kind == "equal":

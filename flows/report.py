@@ -138,9 +138,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
 def _build_notes(
     specs: Sequence[CellSpec], results: Sequence[CellResult], made_of: Sequence[Path]
 ) -> list[str]:
-    """Return notes on the models that answered and judged, unless settings allow several, and on
-    code that was changed.
-    """
+    """Return notes on reader and judge models unless several are allowed, and on changed code."""
     filters = list_filters(specs)
     counts = [count_models(spec.folder) for spec in specs]
     models = [
@@ -161,9 +159,7 @@ def _build_notes(
 
 
 def _allows_changes(spec: CellSpec, role: str) -> bool:
-    """Return whether the settings of a role allow replies of several models; a judge without any
-    has the reader's.
-    """
+    """Return whether a role's settings, or else the reader's, allow replies of several models."""
     node = spec.config.get(role) or spec.config["reader"]
     return bool(node["engine"].get("model_change") == "allow")
 
@@ -174,8 +170,7 @@ def _list_difference_metrics(part: object) -> list[str]:
 
 
 def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], seed: int) -> str:
-    """Return the keys and labels of all cells and [mean, low, high, n] of their metrics, null where
-    undefined, as JSON.
+    """Return the cells' keys, labels and metrics [mean, low, high, n] as JSON, null if undefined.
 
     n is the number of questions of the value.
 
@@ -205,9 +200,7 @@ def _format_metrics(specs: Sequence[CellSpec], results: Sequence[CellResult], se
 
 
 def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
-    """Write the headline metrics of each cell to a JSON file with its name, each of which is a row
-    of `dvc metrics show`.
-    """
+    """Write each cell's headline metrics to its own JSON file, a row of `dvc metrics show`."""
     texts: dict[str, str] = {}
     for name, result in zip(name_cells(results), results, strict=True):
         file = name.replace("/", "_")
@@ -224,9 +217,7 @@ def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
 
 
 def _format_csv(results: Sequence[CellResult]) -> str:
-    """Return a row per cell with its labels and headline metrics as CSV, which `dvc
-    plots` reads.
-    """
+    """Return a CSV for `dvc plots` with a row of labels and headline metrics per cell."""
     text = io.StringIO()
     rows = []
     for name, result in zip(name_cells(results), results, strict=True):
@@ -248,8 +239,7 @@ def _format_csv(results: Sequence[CellResult]) -> str:
 
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
-    """Return the means of the defined headline metrics, rates in percent, rounded as tables show
-    them.
+    """Return the means of the defined headline metrics, rates in percent, rounded as in tables.
 
     A mean over a part of the questions has their number next to it, as `<metric>_n`.
     """

@@ -86,9 +86,7 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
-    """Retrieve for the shard's questions, and write their hits next to those of the other
-    shards.
-    """
+    """Retrieve for the shard's questions, and write their hits next to the other shards' hits."""
     rows: dict[Path, dict[str, Any]] = {}
     with hold(jobs[0], shard, "retrieve"):
         for project in map(Project, jobs):
@@ -129,9 +127,7 @@ def _retrieve(
 
 
 def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
-    """Return a note if answers are in scripts without spaces between words, which a search for
-    words does not find.
-    """
+    """Return a note if answers are in scripts without word spaces, which a word search misses."""
     answers = [answer for question in questions for answer in question.answers]
     unspaced = count_unspaced(answers)
     if not unspaced or unspaced * 20 < len(answers):
@@ -145,8 +141,7 @@ def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
 
 
 def note_contradictions(rankings: Rankings, questions: Sequence[Question]) -> list[str]:
-    """Return a note where two measures of one thing differ so much that ids or answers are likely
-    to be read wrongly.
+    """Return a note where two measures differ so much that ids or answers are probably misread.
 
     Annotated gold passages and accepted answers say the same: where most questions have an answer
     in their best passages and hardly one has a gold passage there, or the reverse, the ids or the
@@ -187,9 +182,7 @@ def _note_unranked(folder: Path, questions: Sequence[Question]) -> list[str]:
 
 
 def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
-    """Return a note if some scores are missing, as can be the case for rankings that were read from
-    a file.
-    """
+    """Return a note if some scores are missing, as can happen for rankings read from a file."""
     scores = [hit.score for hits in rankings.hits.values() for hit in hits]
     missing = scores.count(None)
     if not missing:
@@ -203,8 +196,7 @@ def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
 def compute_quality_rows(
     rankings: Rankings, questions: Sequence[Question], depth: int
 ) -> list[dict[str, Any]]:
-    """Compute the retrieval metrics of each split, with confidence intervals, at depths of at most
-    `depth`.
+    """Compute each split's retrieval metrics, with confidence intervals, at depths up to `depth`.
 
     Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it
     has a second row with recall@k, nDCG@10, MRR and MAP. Questions without an accepted answer, as
@@ -259,9 +251,7 @@ def compute_quality_rows(
 
 
 def select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the defined values by their MLflow names, such as "test_recall_at_10" and
-    "test_nDCG_at_10".
-    """
+    """Return the defined values by MLflow name, such as "test_nDCG_at_10"."""
     values = {}
     for row in rows:
         for name, value in row.items():

@@ -43,9 +43,7 @@ KS = (1, 5, 10, 20)
 
 
 def score(jobs: Sequence[Settings]) -> Summary:
-    """Score the contexts of each job, and compare the estimator's ranking with the ranking of the
-    retriever.
-    """
+    """Score the contexts of each job, and compare the estimator's ranking with the retriever's."""
     use_finished_shards(
         jobs[0], "score", [resolve_relevance(project) for project in map(Project, jobs)]
     )
@@ -136,9 +134,7 @@ def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str,
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
-    """Score the contexts that are not in the ledger, and return how many of their texts were
-    truncated.
-    """
+    """Score the contexts that are not in the ledger, and return the number of truncated texts."""
     contexts = _read_contexts(project, questions)
     log_odds, num_truncated = _estimate(project, questions, contexts)
     rows = (
@@ -153,9 +149,7 @@ def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Ques
 def _estimate(
     project: Project, questions: Sequence[Question], contexts: Mapping[str, Sequence[Context]]
 ) -> tuple[dict[Any, tuple[float, ...]], int]:
-    """Return the log-odds of the contexts by question id, and the number of texts that this run
-    truncated.
-    """
+    """Return the contexts' log-odds by question id, and how many texts this run truncated."""
     engine = EstimatorEngine(open_estimator(project), compute_estimator_identity(project))
     jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
     with open_ledger(project.settings) as ledger:
@@ -170,9 +164,7 @@ def _estimate(
 
 
 def _select_top(contexts: Sequence[Context], depth: int | None) -> list[Context]:
-    """Return the first `depth` contexts (all if it is None) and the gold passages that were not
-    retrieved, whose rank is 0.
-    """
+    """Return the top `depth` contexts (all if None) and the unretrieved gold passages (rank 0)."""
     return [context for context in contexts if depth is None or context.rank <= depth]
 
 
@@ -206,15 +198,13 @@ def _compare(
 def _build_comparison_rows(
     contains_answer: Mapping[str, Sequence[Sequence[bool]]], selection: str, ks: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Compare two rankings by top-k accuracy, with p-values that are also adjusted by Holm's
-    method.
+    """Compare two rankings by top-k accuracy, with p-values and Holm-adjusted p-values.
 
     Args:
         contains_answer: For each ranking and question, whether the context at each rank contains an
             answer.
         selection: Description of the questions.
         ks: Values of k.
-
     """
     accuracies = {
         name: {k: top_k_accuracy(ranked, k) for k in ks} for name, ranked in contains_answer.items()

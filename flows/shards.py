@@ -40,9 +40,7 @@ _PLACES = ("shards.runner", "shards.wait", "shards.gpus", "shards.slurm")
 
 
 def shards(jobs: Sequence[Settings]) -> Summary:
-    """Run the stage's shards, merge their ledgers into that of the settings, and run the stage,
-    which replays them.
-    """
+    """Run the stage's shards, merge their ledgers, and run the stage, which replays the calls."""
     settings = jobs[0]
     stage = choose_stage("shards.stage", settings.shards.stage, lambda stage: bool(stage.shards))
     parts = [Shard(number, settings.shards.count) for number in range(1, settings.shards.count + 1)]
@@ -103,9 +101,7 @@ def _build_words(settings: Settings, shard: Shard) -> list[str]:
 
 
 def _check_finished(stage: Stage, jobs: Sequence[Settings], parts: Sequence[Shard]) -> None:
-    """Raise ConfigError if a shard was not finished with these settings, which can be so if the
-    shards were run by hand.
-    """
+    """Raise ConfigError if a shard, perhaps run by hand, was not finished with these settings."""
     settings = jobs[0]
     digest = compute_digest(_resolve_keys(stage, jobs))
     for shard in parts:

@@ -102,9 +102,7 @@ def _replay_question(
 
 
 def _describe_steps(recorded: QuestionSteps) -> str:
-    """Return a line per step: what was requested, which passages were shown or found, and how it
-    ended.
-    """
+    """Return a line per step: what was requested, the passages shown or found, and how it ended."""
     lines = [
         f"  round {step.round}: {step.calls} x {step.kind}, role {step.role}"
         + (f", query {step.query!r}" if step.query else "")

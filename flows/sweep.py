@@ -73,9 +73,7 @@ _NO_CALL_NOTE = "Every cell was finished already; no call was made."
 
 
 def sweep(jobs: Sequence[Settings]) -> Summary:
-    """Run the unfinished cells of all jobs, with one driver per set of language models, and log
-    every cell to MLflow.
-    """
+    """Run all unfinished cells, with one driver per set of models, and log every cell to MLflow."""
     check_common_settings(jobs)
     specs = resolve_cells(jobs)
     cells = load_cells(specs)
@@ -101,8 +99,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
 
 
 def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """Return the cells to run: those that are not finished, and those that the settings of the
-    sweep ask for again.
+    """Return the cells to run: unfinished ones, and those that the sweep's settings ask for again.
 
     `sweep.retry_empty` asks for cells with replies without text, and `sweep.record_steps` for cells
     without recorded steps.
@@ -151,9 +148,7 @@ def _finish_cell(cell: LoadedCell, rows: int) -> None:
 
 
 def _check_one_model(spec: CellSpec) -> None:
-    """Raise ConfigError if several models of the reader answered the questions of a cell, in this
-    run or an earlier one.
-    """
+    """Raise ConfigError if several reader models answered a cell, in this run or an earlier one."""
     models = {
         model: count
         for (role, model), count in count_models(spec.folder).items()

@@ -34,9 +34,7 @@ from winnow.tracking.runs import Tracker
 
 
 def traces(jobs: Sequence[Settings]) -> Summary:
-    """Log the traces of the chosen questions in every cell; those that are there
-    already are kept.
-    """
+    """Log the traces of the chosen questions in every cell; existing traces are kept."""
     settings, specs = jobs[0], resolve_cells(jobs)
     if not settings.tracking.traces:
         raise ConfigError(

@@ -48,9 +48,7 @@ from winnow.targets import require_targets
 
 
 def train_joint(jobs: Sequence[Settings]) -> Summary:
-    """Train the models of each job, and show the best epoch's metrics on the
-    development questions.
-    """
+    """Train each job's models, and show the best epoch's metrics on the development questions."""
     use_finished_shards(
         jobs[0], "train_joint", [_resolve_taught(Project(settings)) for settings in jobs]
     )
@@ -84,7 +82,6 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
     Raises:
         ConfigError: If the training has no teacher.
-
     """
     divided = divide_limits(jobs, shard)
     taught = [_find_taught(settings) for settings in divided]
@@ -115,9 +112,7 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 
 
 def _train(project: Project, artifact: Artifact) -> None:
-    """Train the models of a joint training and log its metrics. Under torchrun only the first
-    process logs.
-    """
+    """Train the models of a joint training. Under torchrun, only the first process logs metrics."""
     from winnow.training.loop import fit
     from winnow.training.progress import count_optimizer_steps
 
@@ -150,9 +145,7 @@ def _train(project: Project, artifact: Artifact) -> None:
 
 
 def _build_models(settings: Settings) -> dict[str, Any]:
-    """Build the models that the method trains, in float32 because mixed precision needs float32
-    master weights.
-    """
+    """Build the trainable models in float32, as mixed precision needs float32 master weights."""
     models: dict[str, Any] = {}
     device = settings.joint.settings.build().device
     if "estimator" in settings.joint.trainable:
@@ -182,9 +175,7 @@ def _load_data(project: Project) -> tuple[list[Any], list[Any]]:
 def _load_groups(
     project: Project, split: str, max_questions: int | None, max_contexts: int | None
 ) -> list[Any]:
-    """Load the first questions of a split, each grouped with its first retrieved contexts; None
-    means all.
-    """
+    """Load the first questions of a split with their first retrieved contexts; None means all."""
     from winnow.training.groups import Group
 
     questions = read_questions(project.questions_file, [split])[:max_questions]
@@ -203,8 +194,7 @@ def _load_groups(
 def _add_teacher_outputs(
     project: Project, taught_by: TeacherSettings, train: Sequence[Any], dev: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Add the teacher's likelihoods of the answers to the training groups, and its replies to the
-    development groups.
+    """Add the teacher's answer likelihoods to the training groups and its replies to dev groups.
 
     Its calls are stored in the ledger, so that trainings with another estimator, objective or seed
     reuse them.
@@ -252,9 +242,7 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
 
 
 def _list_trainings(settings: Settings) -> list[Joint]:
-    """Return the settings of the trainings of the estimator and of the generator, or `joint` if
-    neither is trained.
-    """
+    """Return the trainings of the estimator and the generator, or `joint` if neither is trained."""
     trainings = [settings.joint] if settings.estimator.trained else []
     if settings.generator and any(reader.joint for reader in list_readers(settings)):
         trainings.append(settings.generator)
@@ -267,9 +255,7 @@ def _select_training(settings: Settings, training: Joint) -> Project:
 
 
 def _find_taught(settings: Settings) -> Joint:
-    """Return the settings of the first training with a teacher, whose calls shards make, or of the
-    first one.
-    """
+    """Return the first training with a teacher (whose calls shards make), or else the first one."""
     trainings = _list_trainings(settings)
     return next((training for training in trainings if training.teacher is not None), trainings[0])
 
@@ -280,18 +266,14 @@ def _resolve_taught(project: Project) -> Artifact:
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the trainings of the estimator and of the generator, or that of the settings if neither
-    is trained.
-    """
+    """Yield the artifact of each training that `_list_trainings` returns."""
     yield from (
         resolve_joint_models(project, training) for training in _list_trainings(project.settings)
     )
 
 
 def _list_needs(settings: Settings) -> list[str]:
-    """Return the stages that a training needs: also the training of its teacher, if that is
-    fine-tuned here.
-    """
+    """Return the stages that a training needs, also the training of a teacher fine-tuned here."""
     is_taught = any(is_trained(settings, teacher.reader) for teacher in list_teachers(settings))
     return ["acquire", "retrieve", *(["train_reader"] if is_taught else [])]
 

@@ -96,9 +96,7 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
 
 
 def _train(project: Project, artifact: Artifact, training: Training) -> list[dict[str, Any]]:
-    """Train a reader and return its rows of the summary. Under torchrun only the first process
-    evaluates and logs.
-    """
+    """Train a reader and return its summary rows. Only rank 0 of torchrun evaluates and logs."""
     settings = project.settings
     base = str(settings.reader.base)
     check_model(base)
@@ -160,18 +158,14 @@ def _train_on_replies(
 
 
 def _build(training: Training, name: str, kind: type[T]) -> T:
-    """Build a component of a training that must be of one kind; raise ConfigError if it is of
-    another.
-    """
+    """Build a component that must be of one kind; raise ConfigError if it is of another."""
     component: Component[T] = getattr(training, name)
     check_component(f"training.{name}", component, kind)
     return component.build()
 
 
 def _format_number(number: int, unit: str, citable: Sequence[Any] | None) -> str:
-    """Format how many examples or prompts were used and, for citations, how many questions there
-    are that have any.
-    """
+    """Format the number of examples or prompts and, for citations, of the citable questions."""
     return f"{number} {unit}" + (
         "" if citable is None else f" of {len(citable)} questions with a relevant document"
     )
@@ -185,9 +179,7 @@ def _ask_teacher(
     ranked: Sequence[tuple[Question, Sequence[Context]]],
     prompt: Prompt,
 ) -> dict[str, str]:
-    """Return the teacher's reply to each question of a mix, by question id. Its calls are stored in
-    the ledger.
-    """
+    """Return the teacher's replies to a mix by question id. Its calls are stored in the ledger."""
     questions = mix.select_questions(ranked, training.seed)
     strategy = mix.build_strategy(prompt, teacher.decoding.build())
 
@@ -249,9 +241,7 @@ def _train_on_rewards(
 def _build_groups(
     ranked: Sequence[tuple[Question, Sequence[Context]]], mix: CitationPrompts, seed: int, task: Any
 ) -> list[Any]:
-    """Build the prompts of a mix as groups, without those for whose replies no reward
-    is defined.
-    """
+    """Build the prompts of a mix as groups, without those whose replies have no defined reward."""
     from winnow.training.groups import Group
 
     questions = mix.select_questions(ranked, seed)
@@ -265,9 +255,7 @@ def _build_groups(
 def _load_ranked_questions(
     project: Project, training: Training, split: str
 ) -> list[tuple[Question, tuple[Context, ...]]]:
-    """Load the questions of a split, each with its contexts as ranked by the retriever of the
-    training.
-    """
+    """Load a split's questions, each with its contexts as ranked by the training's retriever."""
     questions = read_questions(project.questions_file, [split])
     rankings = read_rankings(project.resolve_retrieval(training.retriever).require(), questions)
     return [(question, build_ranked_contexts(rankings, question)) for question in questions]

@@ -29,9 +29,7 @@ _LOG = Path(".mlflow/server.log")
 
 
 def main() -> None:
-    """Start the server, print the addresses of the pages, and open the start page if there is a
-    browser.
-    """
+    """Start the server, print the page addresses, and open the start page if a browser exists."""
     parser = argparse.ArgumentParser(
         prog="python -m flows.ui",
         description=__doc__,
@@ -60,7 +58,6 @@ def _serve(port: int, overrides: list[str]) -> None:
 
     Raises:
         ConfigError: If the port is taken, or if the store cannot be opened.
-
     """
     tracking = compose(complete_overrides(overrides)).tracking
     uri = resolve_uri(str(tracking.uri))

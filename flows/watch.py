@@ -52,7 +52,6 @@ class WatchedCell:
         num_requested: Number of calls that they request, shared ones included.
         has_all_calls: Whether the ledger has the calls of all answered questions; those of a
             finished cell may have been made on another machine.
-
     """
 
     def __init__(self, cell: LoadedCell, metric: Metric) -> None:
@@ -68,9 +67,7 @@ class WatchedCell:
         return len(self.cell.questions)
 
     def look(self, ledger: CallStore) -> None:
-        """Add the questions that were answered since the last look: all of whose calls the ledger
-        has.
-        """
+        """Add the questions answered since the last look, whose calls are all in the ledger."""
         missing = [
             question for question in self.cell.questions if question.question_id not in self.samples
         ]
@@ -111,9 +108,7 @@ class WatchedCell:
             self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
 
     def build_row(self, seed: int) -> dict[str, Any]:
-        """Return a row of the table: the labels, how far the cell is, and its metric over the
-        answered questions.
-        """
+        """Return a table row with the labels, progress and metric over the answered questions."""
         labels = self.cell.spec.labels
         result = CellResult(labels, list(self.samples.values()), [self.metric])
         return {
@@ -160,7 +155,6 @@ def _choose_metric(metrics: Sequence[Metric]) -> Metric:
 
     Raises:
         ConfigError: If there is none.
-
     """
     for metric in metrics:
         if (
@@ -176,9 +170,7 @@ def _choose_metric(metrics: Sequence[Metric]) -> Metric:
 
 
 def _describe_progress(num_answered: int, total: int, new: int, seconds: float) -> str:
-    """Say how many questions are answered, and about how long the others take at the pace since the
-    first look.
-    """
+    """Report the answered questions and the time left at the pace since the first look."""
     text = f"{num_answered:,} of {total:,} questions answered in all cells"
     if num_answered == total:
         return f"{text}."
@@ -191,9 +183,7 @@ def _describe_progress(num_answered: int, total: int, new: int, seconds: float) 
 
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:
-    """Say how many calls the answered questions request, and what those cost that had to be made
-    because none was shared.
-    """
+    """Report how many calls the answered questions request, and what the unshared ones cost."""
     requested = sum(watched.num_requested for watched in cells)
     if not all(watched.has_all_calls for watched in cells):
         return (

@@ -30,9 +30,7 @@ from winnow.errors import ConfigError, MissingArtifactError
 
 
 def why(jobs: Sequence[Settings]) -> Summary:
-    """Print how each job's artifact and its inputs were made, and return a table of the differences
-    from the settings.
-    """
+    """Print how artifacts and inputs were made, and return their differences from the settings."""
     rows: list[dict[str, Any]] = []
     titles = []
     for settings in jobs:
@@ -51,8 +49,7 @@ def why(jobs: Sequence[Settings]) -> Summary:
 def _iter_history(
     folder: Path, index: ArtifactIndex, described: set[Path], user: str = "", depth: int = 0
 ) -> Iterator[str]:
-    """Yield lines about an artifact and, indented below it, about the artifacts from which it was
-    made, each of them once.
+    """Yield lines about an artifact and, indented below it, each of its source artifacts once.
 
     Args:
         folder: Folder of the artifact.
@@ -61,7 +58,6 @@ def _iter_history(
         user: Code and libraries of the artifact that was made from this one, which are not said
             again.
         depth: Number of artifacts above this one.
-
     """
     indent = "  " * depth
     described.add(folder)
@@ -97,7 +93,6 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
 
     Raises:
         MissingArtifactError: If the folder has no manifest of the current format.
-
     """
     manifest = read_manifest(folder)
     if "content" not in manifest:
@@ -109,9 +104,7 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:
-    """Return a row for each input, library version and revision in which the artifact differs from
-    the current state.
-    """
+    """Return a row per input, library version and revision that differs from the current state."""
     manifest = _read_finished_manifest(folder)
     current = _resolve_artifact(project, manifest["settings"])
     revision = get_git_revision()
@@ -134,9 +127,7 @@ def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any
 def _find_changes(
     then: Mapping[str, Any], now: Mapping[str, Any], prefix: str
 ) -> dict[str, tuple[Any, Any]]:
-    """Return the old and the new value of each name whose values differ; "-" stands for a missing
-    value.
-    """
+    """Return the old and new values of the names that differ; "-" stands for a missing value."""
     values = {
         name: (then.get(name, "-"), now.get(name, "-")) for name in dict.fromkeys([*then, *now])
     }
@@ -144,12 +135,10 @@ def _find_changes(
 
 
 def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact:
-    """Return the artifact that the current settings have in place of one: of its stage and, if
-    there are several, its name.
+    """Return the current artifact of a manifest's stage and, if there are several, of its name.
 
     Raises:
         ConfigError: If there is no such stage.
-
     """
     artifacts = list(get_stage(str(manifest.get("stage"))).resolve(project))
     if not artifacts:

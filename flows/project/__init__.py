@@ -1,3 +1,1 @@
-"""What settings lead to: artifacts with their keys, cells, models, engines, metrics, and the checks
-before a run.
-"""
+"""What settings resolve to: artifacts, cells, models, engines, metrics, and checks before a run."""

@@ -1,5 +1,4 @@
-"""Archives of finished sweeps: one file with all from which the tables are computed again, without
-a model.
+"""Archives of finished sweeps: one file from which the tables are recomputed without a model.
 
 An archive has the predictions, questions and rankings of the cells, the calls that the cells and
 judged metrics used, the tables, and a record of what each cell is: its settings, its labels, and
@@ -60,7 +59,6 @@ def write_archive(
     Raises:
         ConfigError: If a component reads a file that would have to be in the archive, or if the
             file is an archive of other cells.
-
     """
     settings, models = jobs[0], Path(jobs[0].paths.models)
     _check_files(specs, settings)
@@ -203,9 +201,7 @@ def _join_words(words: Sequence[str]) -> str:
 
 
 def _leave_out_places(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the folders, databases and servers of the machine, whose addresses
-    may have passwords.
-    """
+    """Return settings without the machine's folders and addresses, which may contain passwords."""
     paths = {
         **plain["paths"],
         "data": "data",

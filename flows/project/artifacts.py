@@ -1,5 +1,4 @@
-"""Artifacts of a configuration, each stored in a folder that is named by the hash of its settings
-and inputs.
+"""Artifacts of a configuration, each in a folder named after the hash of its settings and inputs.
 
 Artifacts of different settings exist side by side. A finished artifact is recognized by its key
 without reading it, and only artifacts that depend on a changed setting get a new key. A `Project`
@@ -29,15 +28,13 @@ from winnow.protocols import Retriever
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact of one stage, such as an index or the predictions of a cell; it need not exist
-    yet.
+    """An artifact of one stage, such as an index or a cell's predictions; it need not exist yet.
 
     Attributes:
         folder: Folder of the artifact's files.
         key: Hash of the settings.
         settings: Stage, name, version and inputs of the artifact, from which the key is computed.
         stage: Name of the stage that writes the artifact, as in `python -m flows.<stage>`.
-
     """
 
     folder: Path
@@ -57,7 +54,6 @@ class Artifact:
             MissingArtifactError: If the artifact is not finished. The message names the command
                 that writes it.
             ArtifactError: If one of its files was changed after the stage finished.
-
         """
         if not self.is_finished:
             raise MissingArtifactError(
@@ -79,9 +75,7 @@ class Artifact:
         return f"{self.key}:{read_content_digest(self.folder)}" if self.is_finished else self.key
 
     def finish(self, rows: int) -> None:
-        """Mark the artifact as finished by writing its manifest; `rows` is the number of rows that
-        the stage wrote.
-        """
+        """Mark the artifact as finished by writing its manifest with the number of rows written."""
         write_manifest(self.folder, key=self.key, settings=self.settings, rows=rows)
 
 
@@ -97,7 +91,6 @@ class Project:
     Attributes:
         settings: Settings of one cell, or of a job.
         pinned: Assets of the settings whose content is pinned by a checksum or a commit.
-
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -121,7 +114,6 @@ class Project:
             name: Readable first part of the name of the artifact's own folder.
             inputs: Settings and identities of other artifacts on which the content depends.
             root: Name in the settings `paths` of the parent folder.
-
         """
         identified = {
             label: self.pinned.identify_settings(value) for label, value in inputs.items()
@@ -156,9 +148,7 @@ class Project:
         )
 
     def _identify_search(self, retriever: Component[Retriever] | None) -> dict[str, Any]:
-        """Return the inputs that name a search: its index, and the settings that only searches use,
-        if there are any.
-        """
+        """Return the inputs that name a search: its index and any search-only settings."""
         _, searched = divide_search_settings(retriever or self.settings.retriever.engine)
         return {
             "index": self.resolve_index(retriever).identity,
@@ -181,9 +171,7 @@ class Project:
 
     @property
     def needs_labels(self) -> bool:
-        """Whether some split may keep answerable questions only, so that the labeling retriever is
-        searched.
-        """
+        """Whether splits may keep only answerable questions, which needs the labeling retriever."""
         only_split, required = (
             self.settings.dataset.split.get("all"),
             self.settings.answerable.required,
@@ -192,15 +180,11 @@ class Project:
 
     @property
     def questions_file(self) -> Path:
-        """The parquet file of the questions; raises MissingArtifactError if the stage has not
-        finished.
-        """
+        """The parquet file of the questions; raises MissingArtifactError if it is unfinished."""
         return self.questions.require() / "questions.parquet"
 
     def resolve_retrieval(self, retriever: Component[Retriever] | None = None) -> Artifact:
-        """Return the rankings of a retriever with the texts of their passages, by default of the
-        configured retriever.
-        """
+        """Return the rankings and passage texts of a retriever, by default the configured one."""
         index = self.resolve_index(retriever).folder.name.partition("-")[0]
         name = f"{self.settings.dataset.name}-{index}"
         inputs = {

@@ -1,6 +1,4 @@
-"""How cells answered single questions, replayed from the ledger for the page of a report; no model
-is loaded.
-"""
+"""How cells answered single questions, replayed from the ledger for a report without a model."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,9 +80,7 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
 
 
 def describe_bias(specs: Sequence[CellSpec]) -> str:
-    """Say what the closed-book filter does to the values of cells without passages; "" if it left
-    no question out.
-    """
+    """Return how the filter biases cells without passages, or "" if it left no question out."""
     removed = {selection: count for selection, count in _count_removed(specs).items() if count}
     if not removed:
         return ""
@@ -106,9 +102,7 @@ def describe_bias(specs: Sequence[CellSpec]) -> str:
 
 
 def _count_removed(specs: Sequence[CellSpec]) -> dict[tuple[Path, str], int]:
-    """Count the questions that each closed-book filter left out, by the file of its answers and
-    what it keeps.
-    """
+    """Count the questions that each closed-book filter left out, by answers file and `keeps`."""
     selections = {
         (spec.questions.closed_book, spec.questions.keeps): spec.questions
         for spec in specs

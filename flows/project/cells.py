@@ -1,5 +1,4 @@
-"""Resolves configurations into cell specifications, which `winnow` runs without reading a
-configuration.
+"""Resolves configurations into cell specifications, which `winnow` runs without a configuration.
 
 A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions
 are one artifact.
@@ -38,9 +37,7 @@ from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_setting
 
 
 def resolve_cells(jobs: Sequence[Settings]) -> list[CellSpec]:
-    """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells
-    differ.
-    """
+    """Resolve the distinct cells of all jobs, labeled with the settings in which they differ."""
     by_key: dict[str, list[CellSpec]] = {}
     for settings in list_cells(jobs):
         spec = resolve_cell(settings)
@@ -187,9 +184,7 @@ def list_stages_of_cell(settings: Settings) -> list[str]:
 
 
 def is_filter_pending(settings: Settings) -> bool:
-    """Return whether this is a dry run that has to count every question, because the closed-book
-    stage has not run yet.
-    """
+    """Return whether a dry run counts all questions because the closed-book stage has not run."""
     is_filtered_dry_run = settings.dry_run and settings.sweep.closed_book_filter
     return bool(
         is_filtered_dry_run and not resolve_closed_book_artifact(Project(settings)).is_finished
@@ -197,9 +192,7 @@ def is_filter_pending(settings: Settings) -> bool:
 
 
 def print_equivalent_cell(jobs: Sequence[Settings]) -> None:
-    """Check the first unfinished cell, and print a line if it exists already with another precision
-    or runtime.
-    """
+    """Print a line if the first unfinished cell exists with another precision or runtime."""
     cells = (resolve_cell_artifact(Project(settings)) for settings in list_cells(jobs))
     for artifact in cells:
         if not artifact.is_finished:
@@ -208,9 +201,7 @@ def print_equivalent_cell(jobs: Sequence[Settings]) -> None:
 
 
 def _validate(settings: Settings) -> None:
-    """Check the settings of a cell, and that k does not exceed the number of stored or scored
-    contexts.
-    """
+    """Check a cell's settings, and that k is at most the number of stored or scored contexts."""
     settings.decoding.build()
     weighted_by = settings.weighting.build().by
     if (
@@ -291,9 +282,7 @@ def _select_questions(project: Project) -> QuestionSelection:
 
 
 def build_placement(settings: Settings, questions: Path) -> PlacementRule:
-    """Build the placement of a cell; one that needs answers of other questions gets those of the
-    questions artifact.
-    """
+    """Build a cell's placement, with other questions' answers from `questions` if it needs them."""
     rule = settings.placement.rule.build()
     if isinstance(rule, Counterfactual) and not rule.answers:
         return replace(

@@ -1,6 +1,4 @@
-"""What later stages of an experiment will need, checked before a call is paid or a step
-is trained.
-"""
+"""What later stages of an experiment need, checked before a call is paid or a step is trained."""
 
 import math
 import shutil
@@ -48,7 +46,6 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
     Raises:
         ConfigError: If something is missing. The message names the setting.
-
     """
     cells = list_cells(jobs)
     for check in (
@@ -59,9 +56,7 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
 
 def check_splits(cells: Sequence[Settings]) -> None:
-    """Check that the questions have every split that a later stage reads, if they were made
-    already.
-    """
+    """Check that the questions, if they exist, have every split that a later stage reads."""
     splits: dict[Path, list[str]] = {}
     for cell in cells:
         project = Project(cell)
@@ -95,9 +90,7 @@ def check_answers(accepted: Sequence[Sequence[str]], dataset: str, of: str) -> N
 
 
 def check_filters(cells: Sequence[Settings]) -> None:
-    """Check that the questions of closed-book filters have accepted answers, if they were made
-    already.
-    """
+    """Check that the questions of closed-book filters, if they exist, have accepted answers."""
     selections: dict[tuple[Path, str], str] = {}
     for cell in cells:
         project = Project(cell)
@@ -109,9 +102,7 @@ def check_filters(cells: Sequence[Settings]) -> None:
 
 
 def check_ranked(cells: Sequence[Settings]) -> None:
-    """Check that the plan of a retriever ranks passages for the questions of the sweep, before its
-    calls are made.
-    """
+    """Check, before any call, that a retriever's plan ranks passages for the sweep's questions."""
     for cell in cells:
         if cell.retriever.plan and cell.sweep.split not in cell.rank.splits:
             raise ConfigError(
@@ -136,9 +127,7 @@ def check_ranked(cells: Sequence[Settings]) -> None:
 
 
 def _count_questions(cell: Settings) -> float:
-    """Return the number of questions of the sweep's split, or infinity if they were not
-    made yet.
-    """
+    """Return the number of questions of the sweep's split, or infinity if they do not exist yet."""
     project = Project(cell)
     if not project.questions.is_finished:
         return math.inf
@@ -174,9 +163,7 @@ def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def check_names(cells: Sequence[Settings]) -> None:
-    """Check that no model or data set has the name of the placeholder, for which no hub should be
-    asked.
-    """
+    """Check that no model or data set is the placeholder, for which no hub should be asked."""
     for cell in cells:
         values = flatten(cell.plain)
         own = cell.reader.joint or not cell.strategy.uses_reader  # made by a training, or not used
@@ -206,9 +193,7 @@ def check_trainings(cells: Sequence[Settings]) -> None:
 
 
 def _iter_trainings(cell: Settings) -> Iterator[tuple[str, Training]]:
-    """Yield the trainings of the reader of a cell with the names of their settings, the last one
-    first.
-    """
+    """Yield the trainings of a cell's reader with their setting names, the last training first."""
     if cell.strategy.uses_reader and is_trained(cell, cell.reader):
         name = "training"
         for training in reversed(list_trainings(cell)):
@@ -225,9 +210,7 @@ def _iter_unfinished_trainings(cell: Settings) -> Iterator[tuple[str, Training]]
 
 
 def check_evaluated_split(settings: Settings, stage: str, dev: str, test: str) -> None:
-    """Raise ConfigError if an estimator is evaluated on questions on which its thresholds are
-    chosen, or on which it is trained.
-    """
+    """Raise ConfigError if the test split is also used for thresholds or training the estimator."""
     data = settings.joint.data
     learned = [data.split, data.dev] if settings.estimator.trained else []
     if test in (dev, *learned):
@@ -256,17 +239,13 @@ def check_report(cells: Sequence[Settings]) -> None:
 
 
 def check_engines(cells: Sequence[Settings]) -> None:
-    """Check that API keys and weights of all models are there, but for those that a training has
-    yet to make.
-    """
+    """Check that all API keys and weights exist, except those that a training has yet to make."""
     for engine in _iter_engines(cells):
         engine.close()
 
 
 def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
-    """Open each engine of the cells and of their judges, and check that it can be used. Weights are
-    not loaded.
-    """
+    """Open and check each engine of the cells and their judges, without loading weights."""
     opened = set[str]()
     for cell in cells:
         project = Project(cell)
@@ -311,9 +290,7 @@ def check_servers(cells: Sequence[Settings]) -> None:
 
 
 def check_memory(cells: Sequence[Settings]) -> None:
-    """Check that the weights of all local readers together fit into the memory that is left. GPUs
-    have their own.
-    """
+    """Check that the weights of all local CPU readers fit into the available memory together."""
     needed: dict[str, int] = {}
     for engine in _iter_engines(cells):
         if isinstance(engine, LocalEngine) and pick_device(engine.device).type == "cpu":

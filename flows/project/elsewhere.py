@@ -21,17 +21,13 @@ _INPUT_KEYS = {
 
 
 def print_equivalent(artifact: Artifact) -> None:
-    """Print how to use an artifact that is finished with another precision or runtime, if this one
-    is not finished.
-    """
+    """Print how to use a finished artifact of another precision or runtime if this one is not."""
     if not artifact.is_finished and (text := _describe_equivalent(artifact)):
         print(text)
 
 
 def _describe_equivalent(artifact: Artifact) -> str:
-    """Return a line that names an equivalent artifact and the overrides that select it, or an empty
-    string.
-    """
+    """Return a line that names an equivalent artifact and the overrides that select it, or ""."""
     inputs = flatten(artifact.settings["inputs"])
     prefix = artifact.folder.name.removesuffix(artifact.key)
     for folder in sorted(artifact.folder.parent.glob(f"{prefix}*")):

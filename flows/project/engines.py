@@ -51,7 +51,6 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
 
     Raises:
         ConfigError: If there is no such role.
-
     """
     if role == "estimator":
         identity = compute_estimator_identity(project)
@@ -126,7 +125,6 @@ def open_reader(
         price: Price of the model's tokens.
         name: Name of the reader in its identity, by default the one in its settings.
         check: Whether to check now that everything the reader needs is present.
-
     """
     priced = {"price": price} if "budget" in reader.engine else {}
     engine = reader.engine.build(path=path, name=name or reader.name, **priced)
@@ -145,16 +143,12 @@ def open_reader(
 
 @cache
 def _spending(identity: str, budget: Budget, price: Price) -> Spending:  # noqa: ARG001 (the cache has an entry per model)
-    """Return the spending of this process on a model, shared by all engines of the model so that
-    they share its budget.
-    """
+    """Return this process's spending on a model, so that all its engines share one budget."""
     return Spending(budget, price)
 
 
 def find_price(settings: Settings, reader: Reader) -> Price:
-    """Look up the price of a reader in the table of conf/prices, also without the commit of its
-    name on the hub; a model that is not listed gets a price of zero.
-    """
+    """Look up a reader's price in conf/prices, with or without its commit, or zero if unlisted."""
     factor, table = reader.price_factor, {row.model: row for row in settings.prices.table}
     base = str(reader.base)
     row = table.get(base) or table.get(base.partition("@")[0])
@@ -173,9 +167,7 @@ def _compute_estimator_identity(project: Project, node: sections.Estimator, weig
 
 
 def open_estimator(project: Project) -> Estimator:
-    """Open the estimator with its trained weights, or with those of its base model if it is not
-    trained.
-    """
+    """Open the estimator with its trained weights, or with the base model's if it is untrained."""
     settings = project.settings.estimator
     paths = {"path": resolve_estimator_path(project)} if settings.base is not None else {}
     return settings.engine.build(**paths)
@@ -204,7 +196,6 @@ def open_engine_sets(
     Raises:
         ConfigError: If two roles share a model and have different budgets, since the model has only
             one.
-
     """
     by_key: dict[str, Engine] = {}
     by_server: dict[tuple[type, str], Engine] = {}
@@ -233,9 +224,7 @@ def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:
 
 
 def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
-    """Return what `identify_engines` does for engines that are only described; no model
-    is loaded.
-    """
+    """Return what `identify_engines` does for engine specifications, without loading a model."""
     return identify_engines(open_engines(specs, check=False))
 
 

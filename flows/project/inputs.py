@@ -24,9 +24,7 @@ class ArtifactIndex:
                 self._folders.setdefault(folder.name.rpartition("-")[2], []).append(folder)
 
     def find(self, value: Any) -> Path | None:
-        """Return the folder of an input that is an artifact, recorded as "key:content", or None for
-        any other value.
-        """
+        """Return the folder of an artifact recorded as "key:content", or None for other values."""
         key, separator, content = value.partition(":") if isinstance(value, str) else ("", "", "")
         if not separator or len(key) != 12 or len(content) != 12:
             return None

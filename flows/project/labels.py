@@ -17,8 +17,7 @@ def remove_seed_label(spec: CellSpec) -> CellSpec:
 
 
 def name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
-    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts, or those
-    of trainings, differ.
+    """Add names from conf/prompt to the settings of cells whose prompts or training prompts differ.
 
     A prompt has no name of its own, so that a cell would be described by all its templates. A
     prompt that is not an option has no name; its cells are described by what differs.

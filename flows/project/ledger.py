@@ -13,8 +13,7 @@ from winnow.protocols import CallStore
 def open_ledger(
     settings: Settings, *, retry_empty: bool = False, dry_run: bool = False
 ) -> CallStore:
-    """Open the ledger of the settings, which reads the base ledgers too; use it as a context
-    manager.
+    """Open the settings' ledger, which also reads the base ledgers; use it as a context manager.
 
     The ledger of a shard is its own, and the one that the settings name is a base of it, unless
     that is a database that all shards can use.
@@ -24,7 +23,6 @@ def open_ledger(
         retry_empty: Whether replies without text count as missing, so that they are requested
             again.
         dry_run: Whether such replies are only counted.
-
     """
     address, bases = (
         str(settings.paths.ledger),

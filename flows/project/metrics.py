@@ -1,5 +1,4 @@
-"""Builds the metrics and the breakdown of a configuration, and computes the metrics of finished
-cells.
+"""Builds the metrics and breakdown of a configuration, and computes the metrics of finished cells.
 
 A breakdown divides the questions into groups, for each of which the report shows the metrics.
 """
@@ -46,7 +45,6 @@ def build_metrics(settings: Settings) -> list[Metric]:
 
     Raises:
         ConfigError: If two have the same heading, so that no table could show both.
-
     """
     metrics: dict[str, Metric] = {}
     for metric in (node.build() for node in settings.metric.values()):
@@ -84,8 +82,7 @@ def read_results(
     inputs: Iterable[Input] = (),
     stats: RunStats | None = None,
 ) -> list[CellResult]:
-    """Read finished cells and compute their metrics. The calls of judged metrics are made now and
-    stored in the ledger.
+    """Read finished cells, compute their metrics, and make and store the calls of judged metrics.
 
     Each cell is judged by the models of its own settings.
 
@@ -100,7 +97,6 @@ def read_results(
     Raises:
         ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the
             judge.
-
     """
     check_common_settings(jobs)
     settings = jobs[0]
@@ -141,9 +137,7 @@ def read_results(
 
 
 _COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
-"""Settings that a report reads and that are not part of a cell's key, so that cells cannot differ
-in them.
-"""
+"""Settings that a report reads but that are not in a cell's key, so cells cannot differ in them."""
 
 
 def check_common_settings(jobs: Sequence[Settings]) -> None:
@@ -161,8 +155,7 @@ def check_common_settings(jobs: Sequence[Settings]) -> None:
 
 
 def build_cell_rows(results: Sequence[CellResult], best: int | None = None) -> list[dict[str, str]]:
-    """Build the table that a sweep or report prints, a row per cell: the first metric with its
-    interval, others as means.
+    """Build the printed table, a row per cell: the first metric with its interval, others as means.
 
     Only the first and the headline metrics are shown, and columns in which no cell has an entry are
     left out, so that a row fits on one line. The value of the cell with the index `best` has a
@@ -195,8 +188,7 @@ _MOST_COMPARED = 50
 def compare_rows(
     results: Sequence[CellResult], report: Report, selection: str
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of the table of a sweep, and what is found by comparing the best cell, which
-    has a star, with others.
+    """Return a sweep's table rows, with the best cell starred, and its comparison with the others.
 
     `selection` says what the selection of the questions does to cells without passages, as in
     `build_headline`.
@@ -238,9 +230,7 @@ def _judge(
     samples: Mapping[str, Sequence[Sample]],
     stats: RunStats,
 ) -> tuple[Judged, dict[str, ModelCounts]]:
-    """Run the calls of the judged metrics; return their rows, and the number of replies of each
-    model, by cell.
-    """
+    """Run the calls of judged metrics; return, by cell, their rows and reply counts per model."""
     rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
     counts: dict[str, ModelCounts] = {}
     configs = {spec.key: spec.config for spec in specs}
@@ -304,9 +294,7 @@ def estimate_judging(
 
 
 def _name_judge(config: Mapping[str, Any], role: Role, model: str) -> str:
-    """Return the name of a model that judged: what its server reports, or a local reader's and the
-    library that ran it.
-    """
+    """Return a judge's name: as its server reports it, or a local reader's with its library."""
     reader = config.get(role) or config["reader"]
     return model if "base_url" in reader["engine"] else f"{reader['name']} by {model}"
 
@@ -342,9 +330,7 @@ def _judge_cells(
 
 
 def _check_one_judge(settings: Settings, models: ModelCounts) -> None:
-    """Raise ConfigError if several models judged, in this run or an earlier one, and the judge's
-    settings say "stop".
-    """
+    """Raise ConfigError if several models judged, now or earlier, and model_change is "stop"."""
     node = settings.judge
     names = sorted(model for role, model in models if role == "judge")
     if node and node.engine.get("model_change") == "stop" and len(names) > 1:

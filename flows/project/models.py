@@ -1,6 +1,4 @@
-"""Resolves the artifacts of trainings, of readers and jointly of estimators and generators, and the
-weights of all models.
-"""
+"""Resolves the artifacts of reader and joint trainings, and the weights of all models."""
 
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,11 @@ _TRAINING_INPUTS = ("split", "seed", "mix", "settings", "reward", "metrics", "de
 
 
 def resolve_joint_models(project: Project, training: Joint | None = None) -> Artifact:
-    """Return the artifact of a joint training: an estimator, a generator or both, depending on its
-    method.
+    """Return a joint training's artifact: an estimator, a generator or both, depending on `method`.
 
     Args:
         project: Artifacts of the configuration.
         training: Settings of the joint training, or None for `joint` of the configuration.
-
     """
     training = training or project.settings.joint
     return project.resolve_artifact(
@@ -44,7 +40,6 @@ def identify_estimator_weights(project: Project) -> str:
     Raises:
         ConfigError: If the estimator is to be trained, but the joint training does not train an
             estimator.
-
     """
     settings = project.settings
     if settings.estimator.base is None:
@@ -101,17 +96,13 @@ def _joint_inputs(project: Project, training: Joint) -> dict[str, Any]:
 
 
 def list_readers(settings: Settings) -> list[Reader]:
-    """Return the settings of the models of all roles, and of the reader whose answers filter
-    questions if there is one.
-    """
+    """Return the settings of all roles' models and of the closed-book reader, if it is set."""
     filtering = [settings.closed_book.reader] if settings.closed_book.reader else []
     return [*filter(None, map(settings.get_model, MODEL_ROLES)), *filtering]
 
 
 def get_closed_book_reader(settings: Settings) -> Reader:
-    """Return the settings of the reader that is asked without passages: that of `closed_book` if it
-    is set.
-    """
+    """Return the settings of the closed-book reader: `closed_book.reader` if set, else `reader`."""
     reader: Reader = settings.closed_book.reader or settings.reader
     return reader
 
@@ -131,9 +122,7 @@ def is_trained(settings: Settings, reader: Reader) -> bool:
 
 
 def list_trainings(settings: Settings) -> list[Training]:
-    """Return the configured training of a reader after those with whose readers it starts, the
-    first one first.
-    """
+    """Return the chain of trainings of a reader, from the first one to the configured one."""
     trainings: list[Training] = []
     training: Training | None = settings.training
     while training is not None:
@@ -152,7 +141,6 @@ def resolve_trained_reader(
         reader: Settings of the reader.
         prompt: Prompt of the training examples, unless `reader.trained_on` is another.
         training: Settings of the training, or None for `training` of the configuration.
-
     """
     training, prompt = training or project.settings.training, reader.trained_on or prompt
     if reader.engine.get("template_options"):
@@ -203,9 +191,7 @@ def find_weights(folder: Path, training: Training) -> str:
 
 
 def check_training_split(settings: Settings, reader: Reader) -> None:
-    """Raise ConfigError if a reader is fine-tuned on another split than the only one that the data
-    set has.
-    """
+    """Raise ConfigError if a reader is fine-tuned on another split than the data set's only one."""
     only_split = settings.dataset.split.get("all")
     if is_trained(settings, reader) and only_split and only_split != settings.training.split:
         raise ConfigError(
@@ -218,9 +204,7 @@ def check_training_split(settings: Settings, reader: Reader) -> None:
 
 
 def identify_reader_weights(project: Project, reader: Reader, prompt: Component[Prompt]) -> str:
-    """Return the identity of a reader's weights: that of its training, or its asset, digest or name
-    on a server.
-    """
+    """Return the identity of a reader's weights: its training, asset, digest or remote name."""
     if reader.joint:
         if reader.tuned:
             raise ConfigError(
@@ -241,9 +225,7 @@ def identify_reader_weights(project: Project, reader: Reader, prompt: Component[
 
 
 def resolve_reader_path(project: Project, reader: Reader, prompt: Component[Prompt]) -> str:
-    """Return the path of a reader's weights; raises MissingArtifactError if its training has not
-    finished.
-    """
+    """Return the path of a reader, or raise MissingArtifactError if it is not trained yet."""
     if reader.joint:
         return str(resolve_generator_training(project, reader).require() / "generator")
     if not is_trained(project.settings, reader):
@@ -265,9 +247,7 @@ def resolve_reader_path(project: Project, reader: Reader, prompt: Component[Prom
 
 
 def _list_finished(project: Project, reader: Reader, prompt: Component[Prompt]) -> list[str]:
-    """Return the names of the prompts in conf/prompt with which the training of a reader is
-    finished.
-    """
+    """Return the names of the prompts in conf/prompt with which a reader's training is finished."""
     options = {
         name: reader.model_copy(update={"trained_on": Component(load_option("prompt", name))})
         for name in list_options("prompt")
@@ -280,9 +260,7 @@ def _list_finished(project: Project, reader: Reader, prompt: Component[Prompt]) 
 
 
 def resolve_estimator_path(project: Project) -> str:
-    """Return the path of the estimator's weights; raises MissingArtifactError if its training has
-    not finished.
-    """
+    """Return the path of the estimator, or raise MissingArtifactError if it is not trained yet."""
     estimator = project.settings.estimator
     return (
         str(resolve_joint_models(project).require() / "estimator")
@@ -292,9 +270,7 @@ def resolve_estimator_path(project: Project) -> str:
 
 
 def resolve_generator_training(project: Project, reader: Reader) -> Artifact:
-    """Return the joint training that produces a generator: `generator` of the configuration if it
-    is set, else `joint`.
-    """
+    """Return the joint training of a generator: `generator` if it is set, else `joint`."""
     settings = project.settings
     setting, training = (
         ("joint@generator", settings.generator) if settings.generator else ("joint", settings.joint)

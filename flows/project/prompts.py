@@ -15,9 +15,7 @@ from winnow.strategies.prompt import Prompt
 
 
 def open_prompt(project: Project, node: Component[Prompt]) -> Prompt:
-    """Build a prompt. Demonstrations are drawn from the questions of their split and the passages
-    retrieved for them.
-    """
+    """Build a prompt with demonstrations drawn from a split's questions and retrieved passages."""
     return build_prompt(node, lambda: (project.questions_file, project.rankings.require()))
 
 
@@ -30,7 +28,6 @@ def build_prompt(
         node: Settings of the prompt.
         find_artifacts: Function that returns the file of the questions and the folder of the
             rankings of demonstrations; it is called for a prompt with demonstrations alone.
-
     """
     prompt = node.build()
     if prompt.shots is None:
@@ -42,9 +39,7 @@ def build_prompt(
 def _draw_demonstrations(
     questions: Path, retrieval: Path, shots: Shots
 ) -> tuple[Demonstration, ...]:
-    """Draw demonstrations once for all cells of a sweep; artifacts of other content have other
-    paths.
-    """
+    """Draw demonstrations once for all cells; artifacts with other content have other paths."""
     candidates = shots.draw_candidates(read_questions(questions, [shots.split]))
     rankings = read_rankings(retrieval, candidates)
     return shots.build_demonstrations(

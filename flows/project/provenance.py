@@ -61,9 +61,7 @@ def _describe_strategies(specs: Iterable[CellSpec]) -> dict[str, str]:
 
 
 def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[Settings]:
-    """Return the settings of the first cell with each combination of the settings of
-    these groups.
-    """
+    """Return the settings of the first cell with each combination of these groups' settings."""
     return [Settings.load(dict(spec.config)) for spec in _select_first(specs, groups)]
 
 
@@ -96,9 +94,7 @@ def _describe_data(cell: Settings) -> str:
 
 
 def _describe_retriever(cell: Settings) -> str:
-    """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without
-    passages.
-    """
+    """Return a cell's retriever and encoder, if any, or "" for a cell without passages."""
     if not cell.k:
         return ""
     encoders = [
@@ -119,9 +115,7 @@ def _iter_encoders(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _describe_reader(spec: CellSpec) -> str:
-    """Return the reader of a cell with its weights, and its precision or server, as they are
-    recorded in the cell's key.
-    """
+    """Return a cell's reader, its weights, and its precision or server, as recorded in the key."""
     cell, inputs = spec.config, spec.identity["inputs"]
     if not Settings.load(dict(cell)).strategy.uses_reader:
         return ""
@@ -130,9 +124,7 @@ def _describe_reader(spec: CellSpec) -> str:
 
 
 def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
-    """Return the models of all replies, by the names that servers report, and the runtimes of local
-    ones.
-    """
+    """Return the models of all replies: names that servers report, or runtimes of local models."""
     counts: Counter[tuple[str, str]] = Counter()
     for one in models:
         counts.update(one)
@@ -142,9 +134,7 @@ def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
 
 
 def list_filters(specs: Sequence[CellSpec]) -> list[Path]:
-    """Return the folders of the closed-book artifacts by which the questions of the cells were
-    selected.
-    """
+    """Return the folders of the closed-book artifacts that filtered the questions of the cells."""
     return list(
         dict.fromkeys(
             spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book

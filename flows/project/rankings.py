@@ -8,8 +8,7 @@ from winnow.sweeps.spec import EngineSpec
 
 
 def resolve_rankings(project: Project) -> Artifact:
-    """Return the rankings that a configuration uses: those of the plan of its retriever, or of a
-    retriever without one.
+    """Return the rankings of the retriever's plan if it has one, else the retriever's own rankings.
 
     Trainings and demonstrations use the rankings of the retriever itself (`Project.rankings`), on
     which a plan rests too.
@@ -20,9 +19,7 @@ def resolve_rankings(project: Project) -> Artifact:
 
 
 def resolve_planned_rankings(project: Project) -> Artifact:
-    """Return the rankings of the plan of the configured retriever; raise ConfigError if it has
-    none.
-    """
+    """Return the rankings of the retriever's plan; raise ConfigError if it has no plan."""
     retriever = project.settings.retriever
     if not retriever.plan:
         raise ConfigError(

@@ -29,7 +29,6 @@ def unpack_archive(file: Path, folder: Path) -> None:
     Raises:
         InputError: If the file is not an archive of this kind.
         ConfigError: If the folder has other files, or if one of the archive's was changed in it.
-
     """
     digest, mark = compute_file_digest(file), folder / "archive.sha256"
     is_unpacked = mark.is_file() and mark.read_text() == digest
@@ -70,8 +69,7 @@ def _check_unpacked(archive: zipfile.ZipFile, folder: Path) -> None:
 def load_archive(
     folder: Path, allowed: Collection[str] = ()
 ) -> tuple[Settings, list[CellSpec], Mapping[str, Any]]:
-    """Return the settings of an unpacked archive, whose paths are in its folder, its cells, and its
-    record.
+    """Return an unpacked archive's settings (with paths in its folder), its cells and its record.
 
     Args:
         folder: Folder of the unpacked archive.
@@ -81,7 +79,6 @@ def load_archive(
     Raises:
         InputError: If the record is of another version, or if a path leads out of the folder.
         ConfigError: If a component is not one of Winnow or of the allowed modules.
-
     """
     record = _read_record(folder / RECORD)
     if record["version"] != VERSION:
@@ -134,9 +131,7 @@ def _read_record(file: Path) -> dict[str, Any]:
 
 
 def _check_components(settings: Iterable[Any], allowed: Collection[str]) -> None:
-    """Raise ConfigError for a component outside Winnow, because building it would run code of the
-    archive's choice.
-    """
+    """Raise ConfigError for a component outside Winnow, which would run code the archive chose."""
     targets = {
         str(value) for plain in settings for name, value in flatten_all(plain) if name == "_target_"
     }
@@ -152,9 +147,7 @@ def _check_components(settings: Iterable[Any], allowed: Collection[str]) -> None
 
 
 def _is_own(target: str) -> bool:
-    """Return whether a target is a class of Winnow, and not one of another library that a module of
-    Winnow imports.
-    """
+    """Return whether a target is a class of Winnow, not of a library that Winnow imports."""
     return is_in_winnow(target) and is_in_winnow(import_component_class(target).__module__)
 
 

@@ -42,7 +42,6 @@ def iter_outcomes(
         total: Number of jobs, for the progress bar.
         label: Text next to the progress bar.
         stats: Counts of calls to update, if the caller needs them.
-
     """
     driver = Driver(engines, ledger, stats=stats)
     # A batch fills only if as many plans are active.
@@ -102,15 +101,13 @@ def build_dry_run_rows(
     jobs: Callable[[], Iterable[Job[Any]]],
     counted: set[bytes] | None = None,
 ) -> list[dict[str, Any]]:
-    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights
-    are needed.
+    """Estimate the jobs' calls, cost and time, one row per role, without API keys or weights.
 
     Args:
         settings: Settings, which name the ledger.
         specs: Engines that serve the jobs.
         jobs: Function that creates the jobs; it is called once for each of the estimates.
         counted: Keys of calls that earlier rows counted; see `estimate_cost`.
-
     """
     engines = open_engines(specs, check=False)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty, dry_run=True) as ledger:
@@ -124,8 +121,7 @@ def build_dry_run_rows(
 
 
 def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) -> list[str]:
-    """Return the first prompt of each role whose server runs and renders prompts, as the server
-    renders it.
+    """Return each role's first prompt as rendered by its server, if it runs and renders prompts.
 
     A server that changes its chat template changes every score and reports nothing.
     """
@@ -173,9 +169,7 @@ def _format_range(bounds: Sequence[int]) -> str:
 
 
 def describe_usage(stats: RunStats, prices: Mapping[Role, Price]) -> str:
-    """Describe the calls of a run in one sentence, and the tokens and cost of each role
-    in another.
-    """
+    """Describe a run's calls in one sentence, and each role's tokens and cost in another."""
     lines = [
         f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in "
         f"flight, {stats.ledger_hits} from the ledger, {stats.external} by other processes; "

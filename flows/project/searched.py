@@ -1,6 +1,4 @@
-"""Search engines: the retriever as one, and that of the role "search", which may search another
-corpus, or the web.
-"""
+"""Search engines: the retriever, and the role "search", which may use another corpus or the web."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +25,7 @@ _RETRIEVER = Component[Engine]({"_target_": f"{LocalSearch.__module__}.{LocalSea
 
 
 def resolve_searched_project(project: Project) -> Project:
-    """Return the project of the corpus that is searched: that of `search.corpus` if it is set, else
-    the same project.
-    """
+    """Return the project of `search.corpus` if it is set, else the same project."""
     search = project.settings.search
     if search.corpus is None:
         return project
@@ -41,9 +37,7 @@ def resolve_searched_project(project: Project) -> Project:
 
 
 def list_projects(settings: Settings) -> list[Project]:
-    """Return the project of a configuration and, if searches have a corpus of their own, that of
-    the other corpus.
-    """
+    """Return the project of the settings, and of the search corpus if searches have their own."""
     project = Project(settings)
     return (
         [project, resolve_searched_project(project)]
@@ -53,9 +47,7 @@ def list_projects(settings: Settings) -> list[Project]:
 
 
 def list_retrievers(project: Project) -> list[Component[protocols.Retriever]]:
-    """Return the retrievers whose rankings a configuration needs: that of the contexts and those of
-    trainings.
-    """
+    """Return the retrievers whose rankings are needed: for the contexts and for trainings."""
     settings = project.settings
     nodes = [settings.retriever.engine]
     if is_trained(settings, settings.reader):
@@ -64,17 +56,13 @@ def list_retrievers(project: Project) -> list[Component[protocols.Retriever]]:
 
 
 def list_indexed_retrievers(project: Project) -> list[Component[protocols.Retriever]]:
-    """Return the retrievers whose indexes a configuration needs: also the one that labels
-    questions, if there are labels.
-    """
+    """Return the retrievers whose indexes are needed, including the labeling one if it is used."""
     labeling = [project.settings.answerable.retriever] if project.needs_labels else []
     return _remove_equal(project, [*labeling, *list_retrievers(project)])
 
 
 def resolve_search_spec(project: Project) -> EngineSpec:
-    """Resolve how to open the engine of the role "search": over an index of a corpus, or of the
-    web.
-    """
+    """Resolve how to open the engine of the role "search": over a corpus index or the web."""
     search = project.settings.search
     searches_rankings = (
         issubclass(search.engine.component_class, LocalSearch) and search.corpus is None
@@ -102,9 +90,7 @@ def resolve_search_spec(project: Project) -> EngineSpec:
 
 
 def resolve_corpus_spec(project: Project) -> EngineSpec:
-    """Resolve how to open the configured retriever as a search engine, whatever the role "search"
-    searches.
-    """
+    """Resolve how to open the retriever as a search engine, regardless of the role "search"."""
     return _resolve_local_spec(project, project, "corpus", "local", _RETRIEVER)
 
 

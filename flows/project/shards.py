@@ -1,6 +1,4 @@
-"""Shards of a stage: which questions a process treats, where it stores its calls, and which shards
-are finished.
-"""
+"""Shards of a stage: a process's questions, where it stores its calls, and the finished shards."""
 
 import copy
 import fcntl
@@ -40,9 +38,7 @@ def get_folder(settings: Settings) -> Path:
 
 
 def divide_limits(cells: Sequence[Settings], shard: Shard) -> list[Settings]:
-    """Return the settings of cells whose budgets and rate limits are divided by the number of
-    shards.
-    """
+    """Return the cells' settings with budgets and rate limits divided by the number of shards."""
     return [_divide_limits(settings, shard) for settings in cells]
 
 
@@ -59,9 +55,7 @@ def _divide_limits(settings: Settings, shard: Shard) -> Settings:
 
 
 def _iter_engines(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the plain settings of the engines of all roles, and those of the trainings'
-    teachers.
-    """
+    """Yield the plain settings of the engines of all roles and of the trainings' teachers."""
     nodes = [plain.get(role) for role in MODEL_ROLES] + [plain["closed_book"].get("reader")]
     teachers = [(plain.get(name) or {}).get("teacher") for name in ("joint", "generator")]
     nodes += [teacher["reader"] for teacher in teachers if teacher]
@@ -74,7 +68,6 @@ def hold(settings: Settings, shard: Shard, stage: str) -> Iterator[None]:
 
     Raises:
         ConfigError: If another process runs it.
-
     """
     folder = get_folder(settings)
     folder.mkdir(parents=True, exist_ok=True)
@@ -148,9 +141,7 @@ def _name_ledger(settings: Settings) -> str:
 
 
 def describe_other_settings(settings: Settings, shard: Shard, stage: str) -> str | None:
-    """Return the words with which a shard was run last, with whatever settings, or None if it was
-    not.
-    """
+    """Return the words of a shard's last run, with any settings, or None if it was not run."""
     markers = sorted(
         get_folder(settings).glob(f"{stage}-*-{shard.name}.json"),
         key=lambda file: file.stat().st_mtime,

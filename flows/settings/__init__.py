@@ -1,3 +1,1 @@
-"""Settings: composed from conf/ by Hydra, checked, and typed. Only what composes them knows
-OmegaConf.
-"""
+"""Settings, composed from conf/ by Hydra, checked and typed. Only composition uses OmegaConf."""

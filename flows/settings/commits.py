@@ -1,5 +1,4 @@
-"""Commits of names on the Hugging Face hub and checksums of files on the web, recorded in
-hub.lock.json.
+"""Commits of names on the Hugging Face hub and checksums of web files, recorded in hub.lock.json.
 
 `flows.acquire` records them and every other stage uses them. A name without a commit does not
 identify its content, because its owner can push other weights at any time. The same holds for a
@@ -40,7 +39,6 @@ class Reference:
         key: Key of the setting in the mapping.
         name: Name of the repository.
         kind: "model" or "dataset".
-
     """
 
     node: dict[str, Any]
@@ -50,8 +48,7 @@ class Reference:
 
 
 def use_recorded_commits(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return plain settings with the recorded commits and checksums of the names and addresses in
-    them.
+    """Return plain settings with the recorded commits and checksums of their names and addresses.
 
     Names without a recorded commit are not changed; computing the key of an artifact that uses one
     raises a ConfigError.
@@ -82,7 +79,6 @@ def record_commits(plain: Mapping[str, Any]) -> dict[str, str]:
 
     Raises:
         AssetError: If the hub cannot be reached or does not have the repository.
-
     """
     recorded = _read_lock()
     names = {
@@ -111,9 +107,7 @@ def _read_lock() -> dict[str, str]:
 
 
 def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
-    """Yield the settings that name repositories on the hub, except paths inside
-    downloaded assets.
-    """
+    """Yield the settings that name hub repositories, except paths inside downloaded assets."""
     pinned = PinnedAssets.from_settings(plain)
     for _, node in iter_mappings(plain):
         for key, kind in find_naming_settings(node):
@@ -126,9 +120,7 @@ def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
 
 
 def find_naming_settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the key of each setting that names a model or a data set, with the kind of
-    repository.
-    """
+    """Yield the key and repository kind of each setting that names a model or a data set."""
     if "_target_" in node:
         component = import_component_class(str(node["_target_"]))
         yield from ((key, "model") for key in markers.get_model_path_settings(component))
@@ -138,9 +130,7 @@ def find_naming_settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def is_remote(reader: Reader) -> bool:
-    """Return whether `base` is the name of a reader's model on a server, instead of a model that
-    the run loads or serves.
-    """
+    """Return whether `base` names a model on a server, not one that the run loads or serves."""
     return _is_served(reader.engine)
 
 
@@ -155,9 +145,7 @@ def _waits_for_server(engine: type) -> bool:
 
 @cache
 def look_up_files(name: HubName, kind: str) -> dict[str, int] | None:
-    """Ask the hub for the files of a repository with their sizes in bytes, or return None if it
-    does not give them.
-    """
+    """Return a repository's files with sizes in bytes, or None if the hub does not give them."""
     try:
         info = _look_up(name, kind, files_metadata=True, timeout=_TIMEOUT)
     except Exception:

@@ -1,5 +1,4 @@
-"""Components: classes that settings name by a `_target_`, with the check of their settings and
-their construction.
+"""Components: classes that settings name by a `_target_`, which are checked and constructed here.
 
 A section of the settings declares the interface of each of its components, such as
 `Component[Strategy]`: the class is checked against it, and `build` returns it.
@@ -25,13 +24,11 @@ T = TypeVar("T")
 
 
 class Component(Mapping[str, Any], Generic[T]):
-    """Settings of a class, of which `build` makes an object: a read-only mapping with the class's
-    name as `_target_`.
+    """Read-only mapping of settings, from which `build` makes an object of the class `_target_`.
 
     Args:
         plain: The plain settings.
         interface: Class or protocol of the object, or Any.
-
     """
 
     __slots__ = ("interface", "plain")
@@ -52,9 +49,7 @@ class Component(Mapping[str, Any], Generic[T]):
 
     @property
     def target(self) -> str:
-        """Return the dotted name of the class; raise ConfigError if the setting was null, which
-        names none.
-        """
+        """Return the dotted name of the class; raise ConfigError if the setting was null."""
         if not self:
             raise ConfigError(
                 "A class is needed where the setting is null. Choose an option that has one."
@@ -77,7 +72,6 @@ class Component(Mapping[str, Any], Generic[T]):
 
         Raises:
             ConfigError: If the class rejects the settings.
-
         """
         settings = {name: _build(value) for name, value in self.plain.items() if name != "_target_"}
         try:
@@ -111,9 +105,7 @@ MaybeComponent: TypeAlias = Annotated[
 
 
 def _build(value: Any) -> Any:
-    """Build the components in a setting, at any depth, and return it as plain lists and
-    mappings.
-    """
+    """Build the components in a setting, at any depth, and return plain lists and mappings."""
     if isinstance(value, dict):
         if "_target_" in value:
             return Component(value).build()
@@ -122,9 +114,7 @@ def _build(value: Any) -> Any:
 
 
 def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a mapping and every mapping inside it, with their dotted names, but for the options of
-    a grid.
-    """
+    """Yield a mapping and all mappings inside it, with dotted names, except a grid's options."""
     if isinstance(node, dict):
         yield name, node
         for key, inner in node.items():
@@ -150,7 +140,6 @@ def import_component_class(target: str, setting: str = "_target_") -> type:
 
     Raises:
         ConfigError: If there is no such class, or if its module cannot be imported.
-
     """
     try:
         return get_class(target)
@@ -178,8 +167,7 @@ def _explain_import_error(module: str) -> str:
 
 
 def check_component(key: str, node: Mapping[str, Any], interface: Any = Any) -> None:
-    """Check the settings of a component, and of those inside it, against the annotations of their
-    classes.
+    """Check a component and its nested components against the annotations of their classes.
 
     Args:
         key: Dotted name of the component, for messages.
@@ -189,7 +177,6 @@ def check_component(key: str, node: Mapping[str, Any], interface: Any = Any) -> 
     Raises:
         ConfigError: If there is no such class or setting, if a class does not implement its
             interface, or if a value has the wrong type or is out of range.
-
     """
     target = str(node["_target_"])
     component = import_component_class(target, f"{key}._target_")
@@ -234,9 +221,7 @@ def _contains_component(value: Any) -> bool:
 
 
 def _check_value(key: str, value: Any, annotation: Any) -> None:
-    """Raise a ConfigError if a value does not match its annotation; an annotation of None accepts
-    any finite value.
-    """
+    """Raise ConfigError if a value does not match its annotation; None accepts any finite value."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{key}={value}: expected a finite number.")
     if annotation is None:

@@ -1,6 +1,4 @@
-"""Composes the configuration in conf/, and lists its groups, their options and the keys of
-settings.
-"""
+"""Composes the configuration in conf/, and lists its groups, their options and setting keys."""
 
 import itertools
 import pickle
@@ -41,7 +39,6 @@ def compose_config(overrides: Sequence[str], config: str = "config") -> DictConf
     Raises:
         ConfigError: If Hydra cannot compose the configuration with these overrides, or if a setting
             cannot hold in any cell.
-
     """
     return compose_with_choices(overrides, config)[0]
 
@@ -49,8 +46,7 @@ def compose_config(overrides: Sequence[str], config: str = "config") -> DictConf
 def compose_with_choices(
     overrides: Sequence[str], config: str = "config"
 ) -> tuple[DictConfig, Mapping[str, str]]:
-    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option
-    too.
+    """Compose conf/ like `compose_config`, and also return the name of each group's chosen option.
 
     Hydra composes the chosen options, once in a process. Values of single settings are then set as
     Hydra sets them, in a copy.
@@ -91,9 +87,7 @@ def compose_with_choices(
 
 
 def parse_overrides(overrides: Sequence[str]) -> "list[Override]":
-    """Parse overrides in Hydra's syntax, each once in a process; raise ConfigError if one is not
-    valid.
-    """
+    """Parse overrides in Hydra's syntax, once per process; raise ConfigError if one is invalid."""
     return [_parse_override(override) for override in overrides]
 
 
@@ -115,9 +109,7 @@ def _parse_override(override: str) -> "Override":
 
 
 def _sets_value(override: "Override") -> bool:
-    """Return whether an override sets one value of one setting, rather than choosing an option or
-    several values.
-    """
+    """Return whether an override sets one setting to one value, not an option or several values."""
     is_setting = override.package is None and not is_group(override.key_or_group)
     return (
         is_setting
@@ -128,9 +120,7 @@ def _sets_value(override: "Override") -> bool:
 
 @cache
 def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Mapping[str, str]]:
-    """Let Hydra compose conf/ with overrides; return the pickled configuration and the name of each
-    group's chosen option.
-    """
+    """Compose conf/ with Hydra; return the pickled configuration and each group's chosen option."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -147,9 +137,7 @@ def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Ma
 
 
 def forget_options() -> None:
-    """Read the files of conf/ again when they are composed next, because a notebook's user may have
-    changed them.
-    """
+    """Reread conf/ at the next composition, because a notebook's user may have changed it."""
     _compose_options.cache_clear()
     load_option.cache_clear()
 
@@ -160,8 +148,7 @@ def read_choices(hydra: Any) -> dict[str, str]:
 
 
 def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
-    """Replace the option names in `grid` by the settings of the options, as params.yaml stores
-    them.
+    """Replace option names in `grid` by the settings of the options, as params.yaml stores them.
 
     Settings that an experiment or an override gives to the chosen option of a group hold in every
     cell with that option. Cells with another option of the group have the settings of conf/.
@@ -173,7 +160,6 @@ def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
     Raises:
         ConfigError: If there is no such option, or if settings were given to an option that is not
             in the grid.
-
     """
     if not isinstance(cfg.get("grid"), DictConfig):
         return cfg
@@ -189,9 +175,7 @@ def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
 def _load_options(
     cfg: DictConfig, group: str, names: Sequence[str], chosen: str | None
 ) -> dict[str, Any]:
-    """Return the settings of a group's options by their names; those of the chosen option are as
-    composed.
-    """
+    """Return a group's option settings by name, with the chosen option's settings as composed."""
     options = {name: load_option(group, name) for name in names}
     node = cfg.get(group)
     if not isinstance(node, DictConfig) or chosen not in list_options(group):
@@ -222,8 +206,7 @@ def describe_missing_option(group: str, name: str) -> str:
 
 @cache
 def load_option(group: str, name: str) -> Any:
-    """Compose one option of a group and return its settings as plain values, with unresolved
-    interpolations.
+    """Compose an option of a group and return its plain settings, with unresolved interpolations.
 
     Hydra need not compose a file that builds on no other one, which takes ten times as long.
     """
@@ -240,9 +223,7 @@ def load_option(group: str, name: str) -> Any:
 
 
 def describe_option(group: str, name: str) -> str:
-    """Return what the comment of an option says, without its command; "" if there is no such
-    option.
-    """
+    """Return an option's comment without its command, or "" if there is no such option."""
     if name not in list_options(group):
         return ""
     lines = itertools.takewhile(
@@ -252,9 +233,7 @@ def describe_option(group: str, name: str) -> str:
 
 
 def resolve_settings(cfg: DictConfig) -> Any:
-    """Return all settings as plain values; raise ConfigError if one refers to another that does not
-    exist, or has no value.
-    """
+    """Return plain settings; raise ConfigError if a reference is broken or a value is missing."""
     try:
         return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
@@ -265,9 +244,7 @@ def resolve_settings(cfg: DictConfig) -> Any:
 
 
 def resolve_without_grid(cfg: DictConfig) -> dict[str, Any]:
-    """Return all settings as `resolve_settings` does, but the grid as it is: what its options refer
-    to is known in a cell.
-    """
+    """Return all settings resolved except the grid, whose references are known only in a cell."""
     grid, beside = cfg.get("grid"), cfg
     if OmegaConf.is_config(grid):
         beside, grid = copy_unresolved(cfg), OmegaConf.to_container(grid, resolve=False)
@@ -281,9 +258,7 @@ def format_yaml(plain: Mapping[str, Any]) -> str:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the plain values of a YAML file, with references as texts; raise ConfigError if it is
-    not valid.
-    """
+    """Parse YAML into plain values, with references as text; raise ConfigError if it is invalid."""
     try:
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     except (YAMLError, OmegaConfBaseException) as error:
@@ -338,13 +313,11 @@ def has_key(cfg: DictConfig, key: str) -> bool:
 
 
 def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
-    """Return the dotted names of all settings of the component that has a setting, even those that
-    are left at their defaults.
+    """Return the dotted names of all settings of a setting's component, including defaults.
 
     Args:
         cfg: Composed configuration.
         key: Dotted name of a setting, which may not exist.
-
     """
     parent, names = _find_component(cfg, key)
     return [f"{parent}.{name}" for name in names]
@@ -363,9 +336,7 @@ def is_component_setting(cfg: DictConfig, key: str) -> bool:
 
 
 def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
-    """Return the dotted name of the innermost component around a setting, and the annotations of
-    its settings, or none.
-    """
+    """Return the dotted name and annotations of a setting's innermost component, if any."""
     parent = key.rpartition(".")[0]
     while parent:
         node = OmegaConf.select(cfg, parent, default=None)

@@ -1,6 +1,4 @@
-"""Text of `--help`: usage, groups, and the settings of components, from the annotations of their
-classes.
-"""
+"""Text of `--help`: usage, groups, and component settings from the annotations of their classes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,9 +10,7 @@ from winnow.identity.markers import describe_parameters
 
 
 def format_choices(words: Sequence[str]) -> str:
-    """Return a line per setting of the components of these choices, such as "retriever=dense"; ""
-    without any.
-    """
+    """Return a line per component setting of these choices, such as "retriever=dense", or ""."""
     lines: list[str] = []
     for word in words:
         group = word.partition("=")[0]
@@ -39,9 +35,7 @@ def _iter_lines(key: str, node: Any) -> Iterator[str]:
 
 
 def format_help(name: str, doc: str) -> str:
-    """Return the text of `--help`: the module's docstring, the usage, and the groups with their
-    options.
-    """
+    """Return the text of `--help`: the module docstring, the usage, and the groups and options."""
     listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
     plain = [
         key for key in map(str, compose_config([])) if key not in list_groups() and key != "hydra"

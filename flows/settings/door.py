@@ -1,6 +1,4 @@
-"""The door between composed settings and the code that uses them: grids and seeds before it, typed
-settings behind it.
-"""
+"""The door from composed settings, with grids and seeds, to the typed settings that code uses."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +19,6 @@ def compose(overrides: Sequence[str] = ()) -> Settings:
 
     Raises:
         ConfigError: If Hydra cannot compose them, or if a setting is wrong.
-
     """
     return open_settings(compose_config(overrides), overrides)
 
@@ -35,7 +32,6 @@ def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
 
     Raises:
         ConfigError: If a setting is wrong, or contains a secret.
-
     """
     plain = resolve_without_grid(composed)
     check_values(plain)

@@ -1,5 +1,4 @@
-"""Expands the `grid` of a configuration into the settings of its cells, and `seeds` into a
-configuration per training seed.
+"""Expands a configuration's `grid` into cell settings, and `seeds` into one configuration per seed.
 
 An axis of the grid is a group with names of its options (`strategy: [concatenation, post_fusion]`),
 a setting with values (`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`).
@@ -27,16 +26,12 @@ from winnow.errors import ConfigError, suggest_name
 
 
 def expand_grid(cfg: DictConfig) -> Iterator[dict[str, Any]]:
-    """Yield the plain settings of every cell. Strategies without passages get k = 0 and the
-    placement "none".
-    """
+    """Yield the plain settings of every cell. Without passages, k is 0 and placement is "none"."""
     return (resolve_settings(_normalize_cell(cell)) for cell in _iter_cells(cfg))
 
 
 def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield the configuration of every combination of the axes' values, or the configuration itself
-    without a grid.
-    """
+    """Yield a configuration per combination of the axes' values, or the original without a grid."""
     axes = collect_axes(cfg.get("grid"))
     if not axes:
         yield cfg
@@ -65,12 +60,10 @@ def _list_axes(cfg: DictConfig) -> list[str]:
 
 
 def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the values of each axis by its dotted key. The values of a group are option names or
-    the options' settings.
+    """Return each axis's values by dotted key; a group's values are option names or their settings.
 
     Raises:
         ConfigError: If the grid is not a mapping, or if an axis has no list of values.
-
     """
     if grid is not None and not isinstance(grid, DictConfig):
         raise ConfigError(
@@ -95,17 +88,13 @@ def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[An
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Return whether a node maps option names to their settings, rather than being settings within
-    the group.
-    """
+    """Return whether a node maps option names to their settings, not settings to their values."""
     named = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
     return named and all(isinstance(option, DictConfig) for option in values.values())
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:
-    """Reset what a strategy does not use (k and placement, or training), so that cells that differ
-    only in it are equal.
-    """
+    """Reset k, placement or training if unused, so that cells that differ only there are equal."""
     uses_passages, uses_reader = (
         cell.strategy.get(name, True) for name in ("uses_passages", "uses_reader")
     )
@@ -139,9 +128,7 @@ _SEED_KEYS = (
 
 
 def expand_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield one configuration per training seed; a configuration without `seeds` is yielded
-    unchanged.
-    """
+    """Yield one configuration per training seed, or the configuration itself without `seeds`."""
     seeds = cfg.get("seeds")
     if seeds is None:
         yield cfg

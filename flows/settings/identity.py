@@ -1,5 +1,4 @@
-"""Identifies components in the keys of artifacts by their settings, the content of their files and
-their models' weights.
+"""Identifies components in artifact keys by their settings, file contents and model weights.
 
 A class declares the settings that do not change its results (see `winnow.identity`); all other
 settings are part of the key.
@@ -37,7 +36,6 @@ class PinnedAssets:
     Attributes:
         sources: Address, checksum and members of the assets, by the folder that they are unpacked
             to.
-
     """
 
     sources: Mapping[Path, Sequence[Mapping[str, Any]]]
@@ -80,7 +78,6 @@ class PinnedAssets:
 
         Raises:
             ConfigError: If it is a name on the hub without a commit.
-
         """
         name = None if self.covers(path) else hub.parse_model_name(path)
         if name is not None and not name.is_pinned:
@@ -94,7 +91,6 @@ class PinnedAssets:
 
         Raises:
             ConfigError: If it is a name on the hub without a commit.
-
         """
         name = None if self.covers(path) else hub.parse_dataset_name(path)
         if name is not None and not name.is_pinned:
@@ -102,9 +98,7 @@ class PinnedAssets:
         return self.identify_files(path)
 
     def identify_files(self, path: Any) -> Any:
-        """Identify files and folders, also in lists and mappings, by their asset or by the digests
-        of their content.
-        """
+        """Identify files and folders, also in lists and mappings, by asset or content digest."""
         if isinstance(path, list):
             return [self.identify_files(item) for item in path]
         if isinstance(path, dict):
@@ -127,9 +121,7 @@ class PinnedAssets:
         return compute_file_digest(target) if target.is_file() else path
 
     def identify_settings(self, value: Any) -> Any:
-        """Return settings as plain values for a key, without speed-only settings and with file
-        contents in place of paths.
-        """
+        """Return plain settings for a key, without speed-only ones and with contents for paths."""
         if isinstance(value, Section):
             value = value.plain
         if isinstance(value, list):
@@ -174,9 +166,7 @@ class PinnedAssets:
 
 
 def divide_search_settings(settings: Any) -> tuple[Any, dict[str, Any]]:
-    """Divide a retriever's settings into those of its index, and those that matter only for
-    searches, by dotted name.
-    """
+    """Divide a retriever's settings into index settings and, by dotted name, search-only ones."""
     if isinstance(settings, list):
         divided = [divide_search_settings(item) for item in settings]
         searched = {
@@ -213,9 +203,7 @@ def iter_asset_nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the defaults of a class's files and models to its settings, so that they are identified
-    by their content too.
-    """
+    """Add a class's default files and models to its settings, to identify them by content too."""
     marked = {
         *markers.get_dataset_name_settings(component),
         *markers.get_input_file_settings(component),
@@ -258,8 +246,6 @@ def _describe_unpinned(name: str, hint: str) -> str:
 
 
 def slugify(name: str) -> str:
-    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are
-    kept, 150 bytes at most.
-    """
+    """Return a path-safe name of at most 150 bytes, with only letters, digits and "._+-"."""
     slug = re.sub(r"[^\w.+-]+", "-", name).strip("-")
     return slug.encode()[:_MAX_SLUG].decode(errors="ignore") or "unnamed"

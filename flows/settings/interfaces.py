@@ -1,6 +1,4 @@
-"""Interfaces of components: whether a class that settings name has what the code behind them
-uses.
-"""
+"""Interfaces of components: whether a class in the settings has what the code behind them uses."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -25,7 +23,6 @@ def explain_mismatch(component: type, interface: Any) -> str:
         component: Class that settings name.
         interface: Annotation of the place where it is used. What names no class, such as Any,
             accepts every component.
-
     """
     kinds = list(_iter_classes(interface))
     reasons = [_explain_class(component, kind) for kind in kinds]
@@ -63,9 +60,7 @@ def _iter_members(component: type) -> Iterator[str]:
 
 
 def get_item_interface(annotation: Any) -> Any:
-    """Return the interface of the items of a list, or of the values of a mapping, by their
-    annotation, or Any if it does not say.
-    """
+    """Return the interface that an annotation gives to list items or mapping values, or Any."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return get_item_interface(arguments[0])

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 
 def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
-    """Return the overrides of each job of a multirun: all combinations of the values that they
-    name, in Hydra's order.
+    """Return the overrides of each job of a multirun: all combinations of values, in Hydra's order.
 
     Raises:
         ConfigError: If an override is not valid, or names no list of values, as `k=interval(1,5)`
             does.
-
     """
     try:
         values = {
@@ -35,9 +33,7 @@ def split_multirun(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def list_words(override: "Override") -> list[str]:
-    """Return one override per value of a multirun's override, or the override itself if it has one
-    value.
-    """
+    """Return one override per value of a multirun override, or the override itself otherwise."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]

@@ -1,6 +1,4 @@
-"""Checks the overrides of a command line or of overrides.yaml, and completes them: every key must
-exist and have an effect.
-"""
+"""Checks and completes overrides, also of overrides.yaml: every key must exist and take effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +40,7 @@ _HEADER_LINES = 5
 
 
 def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
-    """Return overrides as Hydra takes them, after checking that the key and the option of each
-    exist.
+    """Return overrides as Hydra takes them, after checking that each key and option exists.
 
     Hydra wants a `+` before every key that the composed configuration lacks, or `++` if it may have
     it. This is added for settings of components that the YAML leaves at their defaults
@@ -57,7 +54,6 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     Raises:
         ConfigError: If a key or an option does not exist. The message suggests the nearest valid
             name.
-
     """
     overrides = [_quote_text(override) for override in overrides]
     parsed = parse_overrides(overrides)
@@ -80,9 +76,7 @@ _TEXTS = ("question", "artifact", "sweep.name", "report.out")
 
 
 def _quote_text(override: str) -> str:
-    """Quote the value of an override whose setting is a text, so that it is taken as it
-    was typed.
-    """
+    """Quote the value of an override whose setting is text, so that it is taken as typed."""
     key, separator, value = override.partition("=")
     is_plain = (
         value
@@ -100,8 +94,7 @@ def _quote_text(override: str) -> str:
 def check_grid(
     keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None
 ) -> None:
-    """Check that no changed setting is an axis of the grid, whose values would replace it in every
-    cell.
+    """Check that no changed setting is an axis of the grid, which would replace it in every cell.
 
     A setting within a group of the grid may be changed if the chosen option is in the grid and no
     other option there could have the setting: it then holds in every cell that it concerns.
@@ -113,7 +106,6 @@ def check_grid(
 
     Raises:
         ConfigError: If a key is an axis of the grid, or belongs to other options of an axis.
-
     """
     if grid is None:
         return
@@ -148,9 +140,7 @@ def check_grid(
 
 
 def _could_have(option: DictConfig, key: str) -> bool:
-    """Return whether the settings of an option have a key, or a component that could take it as an
-    argument.
-    """
+    """Return whether an option has a key, or a component that could take it as an argument."""
     node: Any = option
     for name in key.split("."):
         if not isinstance(node, DictConfig):
@@ -162,9 +152,7 @@ def _could_have(option: DictConfig, key: str) -> bool:
 
 
 COPIED = "# Copied to what refers to them: "
-"""Start of the line of params.yaml with the settings whose values were copied to the settings that
-refer to them.
-"""
+"""Start of the params.yaml line with the settings copied to the settings that refer to them."""
 
 
 def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
@@ -175,7 +163,6 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
         overrides: Overrides of single settings; groups cannot be changed any more.
         grid: Whether to reject overrides of the grid's axes, because the values of the grid replace
             them.
-
     """
     if not path.is_file():
         raise ConfigError(
@@ -224,12 +211,10 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
 
 
 def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
-    """Replace option names in an override of the grid by their settings in the grid of a composed
-    file.
+    """Replace option names in a grid override by their settings in a composed file's grid.
 
     Raises:
         ConfigError: If the file has no settings of an option.
-
     """
     if key == "grid" and isinstance(value, dict):
         return {
@@ -253,9 +238,7 @@ def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
 
 
 def _parse_value(override: str, text: str) -> Any:
-    """Parse the value of an override of a composed file as YAML, in which `${name}` refers to
-    another setting.
-    """
+    """Parse a composed file's override value as YAML, where `${name}` refers to another setting."""
     try:
         return OmegaConf.to_container(OmegaConf.create(f"value: {text}"), resolve=False)["value"]  # type: ignore[call-overload, index]
     except (YAMLError, OmegaConfBaseException) as error:
@@ -279,9 +262,7 @@ def _check_options(parsed: Iterable["Override"]) -> None:
 
 
 def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
-    """Yield the keys and groups that overrides change, except those of the grid. A mapping yields
-    each of its keys.
-    """
+    """Yield keys and groups that overrides change outside the grid; a mapping yields its keys."""
     for override in parsed:
         key = override.package or override.key_or_group
         if not override.is_delete() and key.partition(".")[0] != "grid":
@@ -291,9 +272,7 @@ def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
 
 
 def _list_leaf_keys(key: str, value: Any) -> list[str]:
-    """Return the dotted keys of the values inside a mapping, or the key itself for any
-    other value.
-    """
+    """Return the dotted keys of the values in a mapping, or the key itself for any other value."""
     if not isinstance(value, Mapping | DictConfig) or not value:
         return [key]
     leaves: list[str] = []
@@ -305,8 +284,7 @@ def _list_leaf_keys(key: str, value: Any) -> list[str]:
 def _iter_grids(
     parsed: Sequence["Override"],
 ) -> Iterator[tuple[DictConfig | None, Mapping[str, str]]]:
-    """Yield the grid and the chosen options of every combination of the chosen experiments and the
-    overrides of the grid.
+    """Yield the grid and chosen options of each combination of experiments and grid overrides.
 
     Other options are the first that are chosen, as in the jobs, so that Hydra composes them once;
     but for options within other settings (prompt@reader.trained_on), which the check is about.

@@ -1,6 +1,4 @@
-"""Sections of the settings for pages and exports: a paper next to ours, the report, the page of
-questions, power, maps.
-"""
+"""Sections of the settings for pages and exports: papers, the report, questions, power and maps."""
 
 from typing import Literal
 

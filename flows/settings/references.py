@@ -1,6 +1,4 @@
-"""References between settings, which a composed file resolves, but for those to what the grid
-changes.
-"""
+"""References between settings, resolved by a composed file unless the grid changes the target."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,8 +14,7 @@ _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*(\.*)([\w.]+)")
 
 
 def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
-    """Resolve the references that are the same in every cell, and keep those to what the grid
-    changes.
+    """Resolve the references that are the same in every cell, and keep those that the grid changes.
 
     An encoder that is an axis, for example, is what a retriever's reference to the encoder means in
     each cell.
@@ -25,7 +22,6 @@ def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
     Returns:
         The plain settings, and the dotted names of those whose values were copied to what refers to
         them.
-
     """
     axes = list(collect_axes(cfg.get("grid")))
     references = dict(_iter_references(cfg))
@@ -82,9 +78,7 @@ def _iter_references(
 
 
 def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
-    """Return the dotted names of the settings to which a reference refers, as they are
-    in a cell.
-    """
+    """Return the dotted names, as in a cell, of the settings to which a reference refers."""
     targets = []
     for dots, name in _REFERENCE.findall(text):
         around = path[: len(path) - len(dots)] if dots else ()
@@ -93,9 +87,7 @@ def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
 
 
 def _name_in_cell(path: tuple[Any, ...]) -> str:
-    """Return the dotted name that a setting has in a cell, where an option of the grid is the group
-    itself.
-    """
+    """Return a setting's dotted name in a cell, where an option of the grid is the group itself."""
     if (
         path[0] == "grid"
         and len(path) > 2

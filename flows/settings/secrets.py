@@ -9,16 +9,12 @@ from winnow.errors import ConfigError
 _SECRET_VARIABLE = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
 """Names of environment variables that hold secrets."""
 _SECRET_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{12,}")
-"""Values that are secrets. Other values of such variables are words, paths and addresses, which
-settings may contain.
-"""
+"""Values that are secrets, unlike words, paths and addresses, which settings may contain."""
 _KEY_FORMATS = re.compile(
     r"(?<![\w-])(sk-([\w-]*[-_])?(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
     r"|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{20,}|AIza[\w-]{35})"
 )
-"""Formats of the API keys of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and
-Google.
-"""
+"""API key formats of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
 
 
 def check_secrets(
@@ -34,7 +30,6 @@ def check_secrets(
     Raises:
         ConfigError: If a setting contains a secret. The message names the setting and never shows
             its value.
-
     """
     secrets = {
         value: name

@@ -1,5 +1,4 @@
-"""Sections of the settings, one class for each group and each key of conf/config.yaml that has
-settings below it.
+"""Sections of the settings, one class per group and key of conf/config.yaml with settings below it.
 
 A class that a `_target_` names is a `Component` of the interface that it implements. Unknown names,
 wrong types and values out of range are refused.
@@ -35,9 +34,7 @@ NonNegativeNumber = Annotated[float, Ge(0)]
 
 
 class Section(BaseModel):
-    """Settings below one name. Its attributes are typed, and `plain` has the settings as they were
-    composed.
-    """
+    """Settings below one name, with typed attributes and, as `plain`, the settings as composed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
     _plain: dict[str, Any] = PrivateAttr()
@@ -83,9 +80,7 @@ def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_name(name: str) -> str:
-    """Raise ValueError unless a name is one that MLflow, Prefect, DVC and file systems accept, with
-    "/" between its parts.
-    """
+    """Raise ValueError unless MLflow, Prefect, DVC and file systems accept a "/"-separated name."""
     parts = name.split("/")
     if len(name.encode()) > 200 or any(
         part.strip() != part or part in ("", ".", "..") for part in parts
@@ -136,9 +131,7 @@ class Encoder(Section):
 
 
 class Retriever(Section):
-    """A retriever, and the plan by which models change its rankings, if it has one,
-    with its roles.
-    """
+    """A retriever, and the plan, if any, by which models change its rankings, with its roles."""
 
     name: str
     engine: Component[protocols.Retriever]
@@ -167,9 +160,7 @@ class Estimator(Section):
 
 
 class Reader(Section):
-    """A language model, in whatever role; `trained_on` is the prompt of its fine-tuning if it is
-    asked with another.
-    """
+    """A language model in any role; `trained_on` is its fine-tuning prompt if that is different."""
 
     name: str
     tuned: bool

@@ -1,6 +1,4 @@
-"""Sections of the settings for trainings: of a reader, or of an estimator and a generator together;
-and for the synthetic world of a training.
-"""
+"""Sections of the settings for reader and joint trainings, and for a training's synthetic world."""
 
 from typing import Any, Self
 
@@ -38,9 +36,7 @@ class HeldOut(Section):
 
 
 class Training(Section):
-    """A training of a reader on replies or, with `method`, on rewards; without `mix`
-    there is none.
-    """
+    """A training of a reader on replies or, with `method`, on rewards; none without `mix`."""
 
     name: str
     mix: MaybeComponent[ExampleMix | CitationPrompts]

@@ -1,5 +1,4 @@
-"""Settings of one job or cell, typed and checked: all that the code behind the composition of conf/
-reads.
+"""Typed and checked settings of one job or cell: all that the code behind the composition reads.
 
 `Settings` has a section for each group and each top-level key of conf/config.yaml, whose comments
 say what they mean.
@@ -155,7 +154,6 @@ class Settings(Section):
 
         Raises:
             ConfigError: If a setting is unknown, is missing, has the wrong type or is out of range.
-
         """
         try:
             settings = cls.model_validate(plain)
@@ -178,9 +176,7 @@ class Settings(Section):
 
     @property
     def source(self) -> Any:
-        """Return the settings with references of which these were made, or None for those of a
-        cell.
-        """
+        """Return the unresolved settings from which these were made, or None for a cell."""
         return self._source
 
     @cached_property
@@ -190,9 +186,7 @@ class Settings(Section):
 
     @property
     def roles(self) -> list[str]:
-        """The roles that the plan of a cell asks: those of its context processor, and those of its
-        strategy.
-        """
+        """The roles that the plan of a cell asks, for its context processor and its strategy."""
         return list(dict.fromkeys([*self.strategy.engines, *self.context.engines]))
 
     def get_model(self, role: str) -> Reader | None:
@@ -210,9 +204,7 @@ class Settings(Section):
 
 
 def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
-    """Return the message for the first setting that is wrong: its dotted name, its value and what
-    is expected.
-    """
+    """Return the message for the first wrong setting: its name, its value and what is expected."""
     errors = [(_find_field(part["loc"]), part) for part in error.errors()]
     if missing := [
         names[0] for names, part in errors if part["type"] == "missing" and len(names) == 1
@@ -254,9 +246,7 @@ def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
 
 
 def _find_field(location: Sequence[str | int]) -> list[str]:
-    """Return the part of an error's location that names a setting; what follows is inside its
-    value, or names a type.
-    """
+    """Return the part of an error's location that names a setting, without values or types."""
     names: list[str] = []
     model: type[Section] | None = Settings
     for part in map(str, location):

@@ -44,9 +44,7 @@ _AXES_OF_SWEEPS = (
 
 
 def find_new_keys(parsed: Sequence["Override"]) -> set[str]:
-    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for
-    any other key it lacks.
-    """
+    """Return the missing keys that the configuration may have; raise ConfigError for any others."""
     choices = [choice for override in parsed if (choice := select_first_option(override))]
     keys = {
         override.key_or_group: override.is_delete()
@@ -75,9 +73,7 @@ def find_new_keys(parsed: Sequence["Override"]) -> set[str]:
 
 
 def _refuse_mistyped(keys: Iterable[str]) -> None:
-    """Raise ConfigError for a key that is nearly a known one, before anything is composed to list
-    all keys.
-    """
+    """Raise ConfigError for a key close to a known one, before composing anything to list keys."""
     for key in keys:
         section, *names = key.split(".")
         known, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
@@ -97,9 +93,7 @@ def _refuse_mistyped(keys: Iterable[str]) -> None:
 
 
 def is_addable(cfg: Any, key: str) -> bool:
-    """Return whether a key that a configuration lacks is a setting of a component, or an axis of
-    the grid over a setting.
-    """
+    """Return whether a missing key is a component's setting or a grid axis over a setting."""
     axis = key.removeprefix("grid.")
     if axis == key:
         return is_component_setting(cfg, key)
@@ -109,9 +103,7 @@ def is_addable(cfg: Any, key: str) -> bool:
 
 
 def select_first_option(override: "Override") -> str:
-    """Return an override that chooses an option, with the first value of a multirun, or "" for
-    other overrides.
-    """
+    """Return an override's option choice, the first of a multirun, or "" for other overrides."""
     if (
         not is_group(override.key_or_group)
         or override.is_delete()

@@ -1,6 +1,4 @@
-"""Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m`
-multiruns and `--help`.
-"""
+"""Command line of a stage: `--params`, `--track`, Hydra overrides, `-m` multiruns and `--help`."""
 
 import atexit
 import gc
@@ -48,7 +46,6 @@ class CommandLine:
         target: Folder after --track, or "".
         params: File after --params, or "".
         rest: The other words: overrides and flags of Hydra.
-
     """
 
     words: Sequence[str]
@@ -98,7 +95,6 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
 
     Raises:
         ConfigError: If a setting is wrong, or if the words need the command line.
-
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
     forget_options()
@@ -131,9 +127,7 @@ def _run_jobs(stage: Stage, line: CommandLine, composed: Sequence[Composed]) -> 
 
 
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
-    """Run a stage for the settings of all jobs, and link its artifacts into the folder `target`
-    that DVC tracks, if any.
-    """
+    """Run a stage for all jobs, and link its artifacts into the DVC folder `target`, if given."""
     summary = stage.start(jobs)
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
@@ -162,13 +156,11 @@ def is_needed(stage: Stage, jobs: Sequence[Settings]) -> bool:
 def open_jobs(
     stage: Stage, composed: Sequence[Composed], words: Sequence[str] = ()
 ) -> list[Settings]:
-    """Return the settings with which a stage runs: checked, with recorded commits, and one for each
-    training seed.
+    """Return a stage's settings: checked, with recorded commits, and one for each training seed.
 
     Raises:
         ConfigError: If a setting is wrong, or if the stage has no dry run, or cannot show several
             seeds.
-
     """
     if stage.seeds == "ignored":
         jobs = [open_settings(one, words) for one in composed]

@@ -22,9 +22,7 @@ _UNUSABLE_PATHS = (
 
 @contextmanager
 def exit_on_errors() -> Iterator[None]:
-    """Exit with a one-line message, instead of a stack trace, on a WinnowError, an unusable path or
-    Ctrl-C.
-    """
+    """Exit with one line instead of a stack trace on a WinnowError, an unusable path or Ctrl-C."""
     try:
         yield
     except WinnowError as error:

@@ -1,6 +1,4 @@
-"""The hits of retrieval in parts, files that several processes write, and of which one makes
-rankings.
-"""
+"""Hits of retrieval in parts: files that several processes write and one turns into rankings."""
 
 import itertools
 import shutil
@@ -22,9 +20,7 @@ from winnow.protocols import Searcher
 from winnow.records import Question
 
 QUESTIONS_PER_PART = 500
-"""Number of questions that are written at once; an interrupted run continues after the last
-complete part.
-"""
+"""Number of questions per part; an interrupted run continues after the last complete part."""
 
 
 def list_parts(folder: Path) -> list[Path]:
@@ -50,9 +46,7 @@ def read_unranked_questions(parts: Sequence[Path]) -> set[str]:
 
 
 def _name_unranked(part: Path) -> Path:
-    """Return the file with the questions of a part for which nothing was retrieved, which is
-    written before the part.
-    """
+    """Return the file of a part's questions without hits, which is written before the part."""
     return part.parent / "unranked" / part.name
 
 
@@ -67,7 +61,6 @@ def write_parts(
         searcher: The open index.
         questions: Questions, in the order of the data set.
         depth: Number of passages per question.
-
     """
     number = len(list(folder.glob(f"{name}-*.parquet")))
     for batch in parquet.batched(questions, QUESTIONS_PER_PART):
@@ -114,13 +107,11 @@ def _iter_groups(part: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def write_rankings(
     project: Project, artifact: Artifact, parts: Sequence[Path], questions: Sequence[Question]
 ) -> None:
-    """Write the rankings of the parts and the texts of their passages, finish the artifact, and
-    remove the parts.
+    """Write the parts' rankings and passage texts, finish the artifact, and remove the parts.
 
     Raises:
         InputError: If no passage was found for any question, if a passage is not in the corpus, or
             if the parts lack a question.
-
     """
     unranked, part_by_question = read_unranked_questions(parts), _locate_questions(parts)
     lost = {question.question_id for question in questions} - unranked - part_by_question.keys()
@@ -167,9 +158,7 @@ def _describe_nothing_found(
 def _write_texts(
     project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]
 ) -> dict[str, str]:
-    """Write the retrieved and gold passages, so that later stages need no corpus, and return their
-    texts by id.
-    """
+    """Write the retrieved and gold passages so later stages need no corpus; return texts by id."""
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     ranked = set[str]()
     for part in parts:

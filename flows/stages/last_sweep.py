@@ -1,6 +1,4 @@
-"""The words of former sweeps: a command that shows a sweep takes those of the last one, or of the
-one that it names.
-"""
+"""Words of former sweeps: a command that shows a sweep takes the last sweep's or a named one's."""
 
 import json
 import re
@@ -12,16 +10,12 @@ from winnow.artifacts.files import write_texts
 from winnow.errors import ConfigError
 
 _FILE = Path("data/sweeps.json")
-"""File with the words of each sweep by its name, the last one last. It is here whatever paths.data
-is, so that it is found.
-"""
+"""File with each sweep's words by name, the last one last. It is here whatever paths.data is."""
 _NAMED = re.compile(r"\+{0,2}sweep\.name=(.+)")
 
 
 def remember_sweep(words: Sequence[str], jobs: Sequence[Settings]) -> None:
-    """Record the words of a sweep that starts, unless it is a dry run or a pipeline that ends
-    before the sweep.
-    """
+    """Record a starting sweep's words, unless it is a dry run or a pipeline that ends before it."""
     if jobs[0].dry_run or jobs[0].pipeline.goal not in ("sweep", "report"):
         return
     names = dict.fromkeys(str(job.sweep.name) for job in jobs)
@@ -43,7 +37,6 @@ def recall_sweep(words: Sequence[str]) -> list[str]:
 
     Raises:
         ConfigError: If no sweep of this name was run here, but others were.
-
     """
     named = _NAMED.fullmatch(words[0]) if len(words) == 1 else None
     sweeps = _read()

@@ -13,7 +13,6 @@ def check_outputs(setting: str, outputs: Sequence[tuple[str, ...]]) -> None:
     Args:
         setting: Dotted name of the setting of the folder.
         outputs: Folder of each job, with what else its files are named by.
-
     """
     places = [(str(Path(folder)), *names) for folder, *names in outputs]
     for (folder, *_), count in Counter(places).items():

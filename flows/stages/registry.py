@@ -1,5 +1,4 @@
-"""The stages of an experiment: what each reads, makes and accepts, described once, in the module of
-the stage.
+"""The stages of an experiment: what each reads, makes and accepts, described once in its module.
 
 From these descriptions come the order of `flows.pipeline`, the numbers of code in the keys of
 artifacts, what `flows.why`, `winnow gc` and `flows.shards` know of stages, the choices of
@@ -65,7 +64,6 @@ class Stage:
             `settings` decide.
         last_sweep: "set" if its settings are those of a sweep, "used" if it shows a sweep: without
             settings, the last one.
-
     """
 
     run: Callable[[Sequence[Settings]], Summary]
@@ -152,9 +150,7 @@ def list_stages() -> tuple[Stage, ...]:
 
 
 def _check_names(module: str, stage: Stage, names: Sequence[str]) -> None:
-    """Raise ConfigError if a stage has another name than its module, or reads one that is not a
-    stage.
-    """
+    """Raise ConfigError if a stage is not named like its module, or reads an unknown stage."""
     if stage.name != module:
         raise ConfigError(
             f"flows/{module}.py: the function of its stage is named {stage.name!r}. Name it "
@@ -177,9 +173,7 @@ def get_stage(name: str) -> Stage:
 
 
 def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) -> Stage:
-    """Return the stage that a setting names; raise ConfigError unless it is one that fulfils a
-    condition.
-    """
+    """Return the stage that a setting names; raise ConfigError unless it meets `condition`."""
     stages = {stage.name: stage for stage in list_stages() if condition(stage)}
     if name not in stages:
         raise ConfigError(f"{setting}={name!r}: expected one of {', '.join(stages)}.")
@@ -187,24 +181,18 @@ def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) ->
 
 
 def list_ancestors(name: str) -> list[Stage]:
-    """Return the stages that a stage reads, directly or through others, each after those that it
-    reads itself.
-    """
+    """Return the stages that a stage reads, also indirectly, each after those that it reads."""
     wanted = _follow(name, lambda stage: stage.reads)
     return [stage for stage in list_stages() if stage.name in wanted]
 
 
 def list_needed(name: str, cell: Settings) -> set[str]:
-    """Return the names of the stages that a stage needs for the settings of one cell, directly or
-    through others.
-    """
+    """Return the names of the stages that a stage needs, directly or indirectly, for one cell."""
     return _follow(name, lambda stage: stage.list_needs(cell))
 
 
 def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]:
-    """Return the names of the stages to which a function leads from a stage, directly or through
-    others.
-    """
+    """Return the names of the stages that a function reaches from a stage, also indirectly."""
     reached, pending = set[str](), [name]
     while pending:
         new = set(list_names(get_stage(pending.pop()))) - reached
@@ -214,9 +202,7 @@ def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]
 
 
 def iter_artifacts(project: Project) -> Iterator[Artifact]:
-    """Yield the artifacts that the stages make for these settings, also those that a sweep does not
-    read.
-    """
+    """Yield the artifacts of all stages for these settings, even if a sweep does not read them."""
     needed = {"sweep", *list_needed("sweep", project.settings)}
     for stage in list_stages():
         if stage.name in needed:

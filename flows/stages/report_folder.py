@@ -11,8 +11,7 @@ _OWNER = "sweep.json"
 
 
 def open_report_folder(settings: Settings) -> Path:
-    """Return the folder of the sweep's pages, after moving the pages of another sweep in it to a
-    folder next to it.
+    """Return the sweep's page folder, after moving another sweep's pages to a folder next to it.
 
     Pages of the same name over another data set or corpus are of another sweep. Nothing is
     overwritten silently: the new name of the former pages is printed.

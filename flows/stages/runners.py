@@ -1,5 +1,4 @@
-"""Runners of shards: processes of this machine, jobs of submitit, flow runs of a Prefect work pool,
-or none.
+"""Runners of shards: local processes, submitit jobs, flow runs of a Prefect work pool, or none.
 
 A runner takes the words of each shard's command line, and the files in which the shards' output
 goes. It waits until all have ended, and returns the indices of those that failed.
@@ -81,8 +80,7 @@ def _run_by_submitit(
 def submit_with_merge(
     settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path], merge: Sequence[str]
 ) -> list[str]:
-    """Submit all shards as a Slurm array, and after it a job that joins them, which runs if all of
-    them have succeeded.
+    """Submit all shards as a Slurm array, and a job that joins them if all of them have succeeded.
 
     Args:
         settings: Settings.
@@ -92,7 +90,6 @@ def submit_with_merge(
 
     Returns:
         Number of the array, and that of the last job.
-
     """
     executor = _open_executor(settings, logs[0].parent)
     number = str(_submit_array(settings, executor, commands, logs)[0].job_id).partition("_")[0]
@@ -109,9 +106,7 @@ def submit_with_merge(
 
 
 def _open_executor(settings: Settings, folder: Path) -> Any:
-    """Open submitit's executor with the parameters of the settings; `folder` is for
-    what it writes.
-    """
+    """Open submitit's executor with the configured parameters; it writes below `folder`."""
     try:
         import submitit
     except ImportError:
@@ -145,8 +140,7 @@ def run_command(command: list[str], log: str, folder: str) -> None:
 def _run_by_prefect(
     settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]
 ) -> list[int]:
-    """Run each shard as a flow run of the deployment, below this flow run, on the workers of its
-    pool.
+    """Run each shard as a flow run of the deployment, below this flow run, on its pool's workers.
 
     A flow run that crashed is started again, alone. The message of a failed one is written to its
     log.
@@ -206,7 +200,6 @@ def _start_flow_run(stage: str, words: Sequence[str]) -> Any:
 
     Raises:
         ConfigError: If the deployment does not exist on the server.
-
     """
     from prefect.deployments import run_deployment
     from prefect.exceptions import ObjectNotFound

@@ -1,6 +1,4 @@
-"""The shard of a stage: the calls of a part of the questions, without the artifacts that these
-calls are for.
-"""
+"""The shard of a stage: the calls of some questions, without the artifacts that they are for."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -46,7 +44,6 @@ def run_shard(
         stage: Name of the stage.
         keys: Keys of the artifacts for which the calls are made.
         make_calls: Function that makes the calls, and returns a note on them.
-
     """
     digest = compute_digest(keys)
     title = f"Shard {shard.number} of {shard.count} of {stage}"
@@ -82,14 +79,12 @@ def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 def use_finished_shards(
     settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
 ) -> None:
-    """Merge the calls of shards that were run for these artifacts, so that only missing ones are
-    made; name missing shards.
+    """Merge calls of finished shards so that only missing calls are made; print missing shards.
 
     Args:
         settings: Settings.
         stage: Name of the stage.
         artifacts: Artifacts of the stage. If all are finished, nothing is merged.
-
     """
     if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
         return
@@ -115,9 +110,7 @@ def use_finished_shards(
 
 
 def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
-    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of
-    added calls.
-    """
+    """Merge the shards' ledgers into the settings' ledger, and return the number of added calls."""
     added = 0
     with open_store(str(settings.paths.ledger)) as ledger:
         for shard in shards:
@@ -129,9 +122,7 @@ def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
 
 
 def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
-    """Run the plans of cells with the same language models for their calls alone, and return a
-    summary of these.
-    """
+    """Run cells with the same language models for their calls alone, and return a summary."""
     stats = RunStats()
     total = sum(len(cell.questions) for cell in cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:

@@ -26,9 +26,7 @@ from winnow.tracking.stores import is_logged, mark_logged
 _MOST_ANSWERS = 1000
 """Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
 VIEW = "cells"
-"""Name of the saved view of an experiment, which MLflow's page shows with
-`viewStateShareKey=cells`.
-"""
+"""Name of an experiment's saved view, which MLflow shows with `viewStateShareKey=cells`."""
 
 
 def resolve_uri(uri: str) -> str:
@@ -49,9 +47,7 @@ def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
 
 
 def open_trackers(specs: Iterable[CellSpec]) -> dict[tuple[str, str], Tracker]:
-    """Open the experiment of each sweep to which the cells belong, once each, by its store and its
-    name.
-    """
+    """Open the experiment of each sweep of the cells, once each, by its store and its name."""
     settings = {get_place(spec): spec.config["tracking"] for spec in specs}
     return {place: open_tracker(tracking) for place, tracking in settings.items()}
 
@@ -63,9 +59,7 @@ def get_place(spec: CellSpec) -> tuple[str, str]:
 
 
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
-    """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k
-    and gold.
-    """
+    """Save a view of the experiment's cells with the first metric, %Unk, strategy, k and gold."""
     metrics = results[0].metrics
     shown = [metric for metric in metrics if metric is metrics[0] or metric.name == "unk"]
     columns = [
@@ -135,8 +129,7 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
 def log_cell(
     runs: Tracker, cell: LoadedCell, result: CellResult, values: Mapping[str, float]
 ) -> None:
-    """Log a finished cell. An existing run is updated if a value or the predictions have changed
-    since.
+    """Log a finished cell, or update its run if a value or the predictions have changed since.
 
     Args:
         runs: Store of the runs.
@@ -144,7 +137,6 @@ def log_cell(
         result: Metrics of the cell.
         values: What is logged of them. A digest of these is a tag of the run, by which a change is
             recognized, whether a setting, a price, the judge or the code of a metric changed.
-
     """
     metrics = compute_key(values)
     spec, labels = cell.spec, cell.spec.labels
@@ -199,9 +191,7 @@ def log_cell(
 
 
 def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of a table of the first answers of a cell, with the questions in
-    words.
-    """
+    """Return the columns and rows of a table of a cell's first answers, with the question texts."""
     metric = result.metrics[0]
     values = result.get_values(metric.name)
     rows: list[list[Any]] = [
@@ -219,8 +209,7 @@ def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]
 
 
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
-    """Return the means, interval bounds and numbers of questions of the metrics, and the counts of
-    a cell.
+    """Return the means, interval bounds and question counts of a cell's metrics, and its counts.
 
     The mean of a metric that is undefined is NaN, so that it takes the place of a former value. A
     share is logged in percent with one digit, too, as tables show it.
@@ -259,9 +248,7 @@ def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
 
 
 def _build_source_tags(stage: str, revision: str) -> dict[str, str]:
-    """Return the tags that MLflow's page shows as the source of a run; "git" also says whether
-    files were changed.
-    """
+    """Return the source tags of a run in MLflow; "git" also says whether files were changed."""
     source = {"mlflow.source.name": f"python -m flows.{stage}", "mlflow.source.type": "LOCAL"}
     return {"git": revision, "mlflow.source.git.commit": revision.partition("+")[0], **source}
 
@@ -272,6 +259,4 @@ def _describe_dataset(name: str, questions: Path) -> DatasetRef:
 
 
 def discard_metrics(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing; used for trainings without an MLflow run, such as those of all processes but the
-    first.
-    """
+    """Log nothing, for trainings without an MLflow run, such as in all processes but the first."""

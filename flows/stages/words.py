@@ -38,9 +38,7 @@ _MULTIRUN = frozenset(["-m", "--multirun"])
 
 
 def complete_words(words: Sequence[str], *, grid: bool) -> list[str]:
-    """Return words with checked and completed overrides; the flags of Hydra and their values stay
-    as they are.
-    """
+    """Return words with checked and completed overrides, and Hydra's flags and values unchanged."""
     classified = _classify(words)
     overrides = [word for word, is_override in classified if is_override]
     completed = iter(complete_overrides(overrides, grid=grid))
@@ -61,7 +59,6 @@ def compose_jobs(words: Sequence[str]) -> list[Composed] | None:
 
     Raises:
         ConfigError: If the settings cannot be composed.
-
     """
     classified = _classify(words)
     overrides = [word for word, is_override in classified if is_override]
@@ -78,8 +75,7 @@ def compose_jobs(words: Sequence[str]) -> list[Composed] | None:
 
 
 def run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -> list[Composed]:
-    """Let Hydra's own `main` obey the words of a command line, and return the job that is left, if
-    any.
+    """Let Hydra's `main` process the words of a command line, and return the remaining job, if any.
 
     Args:
         words: Words of the command line. After some flags, such as `--cfg job`, there is no job.
@@ -88,7 +84,6 @@ def run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -
 
     Raises:
         ConfigError: If the settings cannot be composed.
-
     """
     import hydra
     from hydra.core.hydra_config import HydraConfig
@@ -133,9 +128,7 @@ def run_hydra(words: Sequence[str], run: Callable[[Sequence[Composed]], None]) -
 
 
 def take_value(words: Sequence[str], flag: str, expected: str) -> tuple[str, list[str]]:
-    """Return the value after a flag, or "" without the flag, and the other words; raise ConfigError
-    if nothing follows the flag.
-    """
+    """Return a flag's value ("" if absent) and the other words; raise ConfigError if it is last."""
     if flag not in words:
         return "", list(words)
     index = words.index(flag)

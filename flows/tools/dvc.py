@@ -48,7 +48,6 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
 
     Raises:
         ConfigError: If an artifact is outside the project's folder.
-
     """
     check_target(target)
     root = Path.cwd()
@@ -70,14 +69,12 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
 
 
 def restore_artifacts(ledger: str) -> None:
-    """Link the tracked artifacts that the project lacks to their own paths, and import the tracked
-    calls into the ledger.
+    """Link tracked artifacts that the project lacks, and import the tracked calls into the ledger.
 
     A tracked artifact that was changed by hand is not linked, so that its stage can make it again.
 
     Args:
         ledger: URL of the ledger.
-
     """
     if not TRACKED.is_dir():
         return
@@ -109,9 +106,7 @@ def _warn_of_difference(source: Path, folder: Path) -> None:
 
 
 def _is_unchanged(source: Path, folder: Path) -> bool:
-    """Return whether a tracked artifact or asset has the files that its stage wrote; print a line
-    if it has not.
-    """
+    """Return whether a tracked artifact or asset is unchanged, and print a line if it is not."""
     try:
         if (source / RECORD_NAME).is_file():
             record = json.loads((source / RECORD_NAME).read_text())
@@ -149,9 +144,7 @@ def _import_calls(url: str, file: Path) -> str:
 
 
 def _link_files(source: Path, target: Path) -> None:
-    """Link the files of an artifact into a new folder; they are copied where the file system has no
-    hard links.
-    """
+    """Link an artifact's files into a new folder, or copy them if hard links are impossible."""
     for file in source.rglob("*"):
         name = file.relative_to(source)
         if file.is_file() and not is_temporary(name):

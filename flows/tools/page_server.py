@@ -1,6 +1,4 @@
-"""Serves the sweeps' pages on this machine, and leads from a cell in a page to its MLflow run and
-back.
-"""
+"""Serves the sweeps' pages on this machine, and links each cell to its MLflow run and back."""
 
 import json
 import re
@@ -18,9 +16,7 @@ from winnow.artifacts.frames import CELL_VALUES
 
 
 def find_cell(reports: Path, key: str) -> str | None:
-    """Return the address, below that of the server, of the questions of a cell in the newest page
-    that has it, or None.
-    """
+    """Return the relative URL of a cell's questions in the newest page that has it, or None."""
     for values in sorted(reports.rglob(CELL_VALUES), key=lambda path: -path.stat().st_mtime):
         if not (page := values.with_name("index.html")).is_file():
             continue
@@ -45,7 +41,6 @@ def serve_pages(reports: Path, port: int, find_run: Callable[[str], str | None])
         port: Port of the server.
         find_run: Function that returns the address of the MLflow run of a cell by the cell's key,
             or None.
-
     """
     handler = partial(
         _Handler,

@@ -1,6 +1,4 @@
-"""Runs a stage under Prefect if PREFECT_API_URL is set, and directly otherwise. Prefect is imported
-only if it is used.
-"""
+"""Runs a stage directly, or under Prefect (imported only then) if PREFECT_API_URL is set."""
 
 import os
 import sys
@@ -37,7 +35,6 @@ def run_flow(
         stage: Function that runs the stage.
         name: Name of the Prefect flow.
         jobs: Settings of the jobs.
-
     """
     if os.environ.get("PREFECT_API_URL"):
         return _run_under_prefect(stage, name, jobs)
@@ -83,9 +80,7 @@ def _run_under_prefect(
 def _run_with_retries(
     stage: Callable[[Sequence[Settings]], Summary], jobs: Sequence[Settings]
 ) -> Summary:
-    """Run a stage, and run it again if a server failed. Prefect's own retries would follow any
-    error.
-    """
+    """Run a stage, and retry it if a server failed. Prefect itself would retry after any error."""
     num_failed = 0
     while True:
         try:
@@ -148,7 +143,6 @@ def show_blocks(label: str, total: int) -> Iterator[Callable[[], None]]:
     Args:
         label: Name of the work.
         total: Number of jobs.
-
     """
     if not _is_in_flow_run():
         yield lambda: None
@@ -171,9 +165,7 @@ def _is_in_flow_run() -> bool:
 
 
 class _Blocks:
-    """Task runs and the progress of work in the current flow run. A server that does not take them
-    does not stop the work.
-    """
+    """Task runs and progress of the current flow run. Errors of the server do not stop the work."""
 
     def __init__(self, label: str, total: int) -> None:
         """Begin the first block."""

@@ -34,7 +34,6 @@ def run_server(
 
     Raises:
         WinnowError: If the server ends, or does not answer within two minutes.
-
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
@@ -58,9 +57,7 @@ def run_server(
 
 
 def _is_answering(url: str, server: "subprocess.Popen[bytes]") -> bool:
-    """Wait until a server answers, and return whether it did before it ended or the
-    time ran out.
-    """
+    """Wait until a server answers, and return whether it did before it ended or time ran out."""
     deadline = time.monotonic() + _STARTUP_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         try:

@@ -53,9 +53,7 @@ while <code>make prefect-ui</code> runs</p>
 
 
 def format_cell_address(key: str, port: int = MLFLOW_PORT + 1) -> str:
-    """Return the address at which `flows.tools.page_server` leads to the newest page with the cell
-    of this key.
-    """
+    """Return the `flows.tools.page_server` address that leads to the newest page with a cell."""
     return f"http://127.0.0.1:{port}/cell/{key}"
 
 
@@ -66,7 +64,6 @@ def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Pa
         reports: Folder in which the sweeps' pages are, at any depth; they are listed newest first.
         server: Address of MLflow's server.
         views: Address of the page of each sweep in MLflow, by the name of the sweep.
-
     """
     from jinja2 import Environment
 

@@ -28,7 +28,6 @@ class Summary:
         artifacts: Folders of the finished artifacts, which `--track` tracks.
         group: Name of a column; a line on the terminal divides rows in which it differs, unless it
             differs in all.
-
     """
 
     title: str
@@ -72,9 +71,7 @@ class Summary:
 def _build_table(
     title: str, names: Sequence[str], rows: Sequence[Sequence[str]], groups: Sequence[Any] | None
 ) -> Any:
-    """Return a table of rich, with a line between rows of different groups if there are fewer
-    groups than rows.
-    """
+    """Return a `rich` table with a line between groups if there are fewer groups than rows."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -92,9 +89,7 @@ def _build_table(
 def _turn(
     names: Sequence[str], rows: Sequence[Sequence[str]], width: int
 ) -> list[tuple[list[str], list[list[str]]]]:
-    """Return a table as few tables with a column for each row, each with its header, or nothing if
-    they do not fit.
-    """
+    """Transpose a table into the fewest parts that fit, each with its header, or return []."""
     for number in range(1, 1 + _MOST_PARTS if len(rows) <= _MOST_TURNED else 1):
         size = math.ceil(len(rows) / number)
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
@@ -127,8 +122,7 @@ def format_training_speed(seconds: float, tokens_per_second: float, peak_memory:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Show a progress bar on a terminal, or print a line every half minute if stderr is a file or a
-    pipe.
+    """Show a progress bar on a terminal, or print a line every 30 s if stderr is a file or pipe.
 
     Args:
         label: Text before the bar.
@@ -136,7 +130,6 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
 
     Yields:
         A function that advances the bar by some steps, and sets the text behind it if one is given.
-
     """
     if not sys.stderr.isatty():
         yield _ProgressLines(label, total).advance

@@ -12,27 +12,21 @@ __version__ = "0.1.0"
 
 
 def load(folder: str | Path) -> "pd.DataFrame":
-    """Read an artifact, such as the predictions of a cell, as a pandas data frame (see
-    `winnow.artifacts.frames`).
-    """
+    """Read an artifact, such as predictions, as a data frame (see `winnow.artifacts.frames`)."""
     from winnow.artifacts.frames import load_frame
 
     return load_frame(Path(folder))
 
 
 def load_steps(folder: str | Path) -> "pd.DataFrame":
-    """Read what the strategy of a cell requested, searched and showed, as a pandas data frame with
-    a row per step.
-    """
+    """Read what a cell's strategy requested, searched and showed, with one row per step."""
     from winnow.artifacts.frames import load_steps_frame
 
     return load_steps_frame(Path(folder))
 
 
 def load_report(folder: str | Path) -> "ReportFrames":
-    """Read the numbers of a report, by cell and by question, as pandas data
-    frames.
-    """
+    """Read the numbers of a report, by cell and by question, as pandas data frames."""
     from winnow.artifacts.frames import load_report_frames
 
     return load_report_frames(Path(folder))

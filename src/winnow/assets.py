@@ -1,5 +1,4 @@
-"""Download data and models from an address, verify their SHA-256 checksums, and extract the
-required files.
+"""Download data and models from an address, verify the SHA-256, and extract the required files.
 
 An address has one of these schemes:
 
@@ -39,9 +38,7 @@ from winnow.unpacking import Selection, describe_excess_size, unpack
 ProgressCallback = Callable[[int], None]
 """A function that is called with the number of bytes downloaded since its last call."""
 RECORD_NAME = ".asset.json"
-"""Name of the file in an asset's folder that records the asset's origin and the digest of every
-unpacked file.
-"""
+"""Name of the file that records an asset's origin and the digest of every unpacked file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 RECORDED = "recorded"
 """Value of `Asset.sha256` if no checksum is published. `flows.acquire` then records the checksum of
@@ -61,7 +58,6 @@ class Asset:
             before the first wildcard of a pattern are removed from the names of the unpacked files.
         size: Maximum size in bytes, of the download and of the unpacked files. As much disk space
             must be free.
-
     """
 
     address: str
@@ -71,9 +67,7 @@ class Asset:
     size: Annotated[int, Ge(1)] = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the scheme is unknown, or if the address lacks a checksum or
-        revision.
-        """
+        """Raise ConfigError for an unknown scheme, or an address without a checksum or revision."""
         if self.scheme not in SCHEMES:
             raise ConfigError(
                 f"The address of an asset starts with one of the schemes {SCHEMES}; received "
@@ -126,7 +120,6 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
         AssetError: If the asset cannot be downloaded, is too large or does not match its checksum,
             or if its folder contains other files or files that were changed since they were
             unpacked. The files in the folder are then kept.
-
     """
     folder = Path(asset.path)
     asset = _apply_recorded_checksum(asset)
@@ -194,9 +187,7 @@ def _apply_recorded_checksum(asset: Asset) -> Asset:
 
 
 def read_recorded_sha256(asset: Asset) -> str:
-    """Return the recorded SHA-256 of the file from which an asset was unpacked, or "" if the asset
-    is not in its folder.
-    """
+    """Return the recorded SHA-256 of an asset's source file, or "" if the asset is not unpacked."""
     record_path = Path(asset.path) / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
     is_same_asset = record.get("address") == asset.address and record.get("members") == list(
@@ -206,14 +197,12 @@ def read_recorded_sha256(asset: Asset) -> str:
 
 
 def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = ".") -> bool:
-    """Return whether a folder contains exactly the files that were unpacked from `source`,
-    unchanged.
+    """Return whether a folder contains exactly the unchanged files unpacked from `source`.
 
     Args:
         folder: Folder of the asset.
         source: Expected origin of the files, as in `Asset.source`.
         subpath: File or folder of the asset to which the check is limited.
-
     """
     recorded = _read_recorded_files(folder, source)
     expected = {name for name in recorded if PurePosixPath(name).is_relative_to(subpath)}
@@ -228,9 +217,7 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
 
 
 def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
-    """Return the recorded files of a folder by name, or an empty mapping if they were not unpacked
-    from `source`.
-    """
+    """Return a folder's recorded files by name, or {} if they were not unpacked from `source`."""
     record_path = folder / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
     files: Mapping[str, FileRecord] = record.get("files", {})
@@ -238,9 +225,7 @@ def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str
 
 
 def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
-    """Download the file of an asset and verify its checksum; return its path, or the path of the
-    local file or folder.
-    """
+    """Download and verify an asset; return the path of its file, or of the local file or folder."""
     match asset.scheme:
         case "file":
             source = Path(asset.location)
@@ -259,9 +244,7 @@ def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
 
 
 def _verify_checksum(file: Path, asset: Asset) -> None:
-    """Raise AssetError, and delete the file if it was downloaded, if it does not match the checksum
-    of the asset.
-    """
+    """Raise AssetError if the checksum does not match, and delete the file if it was downloaded."""
     digest = compute_file_digest(file)
     if digest != asset.sha256:
         if asset.scheme != "file":
@@ -352,9 +335,7 @@ def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback
 
 
 def _save_version(headers: Mapping[str, str], file: Path) -> None:
-    """Save the identifier of the server's version of a file, so that a download is never resumed
-    with another version.
-    """
+    """Save a file's version on the server, so that no download resumes with another version."""
     tag = headers.get("ETag") or headers.get("Last-Modified") or ""
     if tag and not tag.startswith("W/"):
         file.write_text(tag)
@@ -363,13 +344,11 @@ def _save_version(headers: Mapping[str, str], file: Path) -> None:
 
 
 def _download_snapshot(asset: Asset, downloads: Path) -> Path:
-    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted
-    download are reused.
+    """Download a hub repository at its pinned revision, reusing files of an interrupted download.
 
     Raises:
         AssetError: Before anything is downloaded, if the files are larger than the asset's maximum
             size; or if they cannot be downloaded.
-
     """
     from huggingface_hub import snapshot_download
 

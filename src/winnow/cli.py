@@ -1,5 +1,4 @@
-"""The `winnow` command, which maintains ledgers (stores of finished model calls) and projects
-between runs.
+"""The `winnow` command, which maintains ledgers (stores of model calls) and projects between runs.
 
 The stages of an experiment are run with `python -m flows.<stage>`.
 """
@@ -25,9 +24,7 @@ _FOR_DATABASES = ("export", "import", "merge", "prune", "release")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `winnow ledger <command> <file>` or `winnow gc`. Errors are printed to stderr, with exit
-    code 1.
-    """
+    """Run `winnow ledger <command> <file>` or `winnow gc`. Errors go to stderr with exit code 1."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["gc"]:
         sys.exit(_run_gc(words[1:]))
@@ -112,9 +109,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def _run_gc(words: Sequence[str]) -> int:
-    """Run `python -m flows.gc` in the project of the current folder, whose settings it reads, and
-    return its exit status.
-    """
+    """Run `python -m flows.gc` in the current folder's project, and return its exit status."""
     if not Path("flows/gc.py").is_file():
         print(
             "`winnow gc` reads the settings of a project: run it in the folder that contains "
@@ -126,9 +121,7 @@ def _run_gc(words: Sequence[str]) -> int:
 
 
 def _day(text: str) -> float:
-    """Convert a day such as "2026-01-31" to a Unix timestamp. argparse shows the function's name if
-    the day is invalid.
-    """
+    """Convert a day like "2026-01-31" to a Unix timestamp. argparse shows this name in errors."""
     return datetime.fromisoformat(text).timestamp()
 
 
@@ -179,9 +172,7 @@ def _prune(
 
 
 def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | PostgresStore) -> str:
-    """Run a command that deletes calls, or copies them from or to a ledger, and return
-    its output.
-    """
+    """Run a command that deletes calls, or copies them from or to a ledger; return its output."""
     if options.command == "prune":
         return _prune(options, ledger)
     if options.command == "release":
@@ -197,9 +188,7 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
 
 
 def _check_ledger(ledger: SqliteStore) -> str:
-    """Return the sentence that a ledger is intact; raise LedgerError if it contains
-    damaged calls.
-    """
+    """Return a sentence that a ledger is intact; raise LedgerError if it has damaged calls."""
     damaged, set_aside = tools.find_damaged_calls(ledger), tools.count_set_aside_calls(ledger)
     if damaged:
         keys = ", ".join([key.hex()[:12] for key in damaged[:5]] + ["..."] * (len(damaged) > 5))

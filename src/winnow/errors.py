@@ -26,7 +26,6 @@ class Place(NamedTuple):
         file: File.
         number: Number of the line or record, starting at 1.
         unit: What the number counts: "line", "record" for the objects of a JSON array, or "row".
-
     """
 
     file: object
@@ -49,7 +48,6 @@ class InputError(WinnowError, ValueError):
             place: Place of the line or record.
             received: Content that is malformed. The message shows its first characters.
             expected: Description of valid content.
-
         """
         excerpt = received if len(received) <= 120 else received[:117] + "..."
         return cls(
@@ -71,7 +69,6 @@ class MissingArtifactError(WinnowError, FileNotFoundError):
 
     Attributes:
         stage: Name of the stage that writes the missing artifact, or "" if it is not known.
-
     """
 
     def __init__(self, message: str, stage: str = "") -> None:
@@ -81,9 +78,7 @@ class MissingArtifactError(WinnowError, FileNotFoundError):
 
 
 class AssetError(WinnowError, OSError):
-    """Raised when an asset, a file to download, is not available, is truncated or does not match
-    its SHA-256.
-    """
+    """Raised when an asset file is unavailable or truncated, or does not match its SHA-256."""
 
 
 class DownloadError(AssetError):
@@ -99,21 +94,15 @@ class PromptTooLongError(WinnowError, ValueError):
 
 
 class ReaderError(WinnowError, RuntimeError):
-    """Raised when the model server of a reader refuses every call, fails repeatedly or sends
-    unreadable replies.
-    """
+    """Raised when a reader's server refuses all calls, keeps failing or sends malformed replies."""
 
 
 class ServerUnavailableError(ReaderError):
-    """Raised when a server kept failing for as long as a run waits; the same run may
-    succeed later.
-    """
+    """Raised when a server keeps failing for as long as a run waits; the run may succeed later."""
 
 
 class StoppedError(ReaderError):
-    """Raised by an engine that was stopped, once it has returned the results of the calls that were
-    in flight.
-    """
+    """Raised by a stopped engine once it has returned the results of the calls in flight."""
 
 
 class NoScoreError(ModelError):
@@ -121,9 +110,7 @@ class NoScoreError(ModelError):
 
 
 class CallRefusedError(ReaderError):
-    """Raised when a server permanently refuses a request, for example by moderation, and the
-    strategy needs its result.
-    """
+    """Raised when a server permanently refuses a needed request, for example by moderation."""
 
 
 class BudgetError(WinnowError, RuntimeError):
@@ -131,9 +118,7 @@ class BudgetError(WinnowError, RuntimeError):
 
 
 class LedgerError(WinnowError, OSError):
-    """Raised when a ledger, the file that stores finished model calls, cannot be read
-    or written.
-    """
+    """Raised when a ledger, the store of finished model calls, cannot be read or written."""
 
 
 class DiskFullError(WinnowError, OSError):
@@ -141,8 +126,7 @@ class DiskFullError(WinnowError, OSError):
 
 
 def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
-    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or ""
-    if none is similar.
+    """Return " Did you mean 'x'?" with the closest known name, ignoring case, or "" without one.
 
     `least` is the least similarity, from 0 to 1 for equal names.
     """
@@ -152,9 +136,7 @@ def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
 
 
 def find_fields(template: str) -> set[str]:
-    """Return the names of the fields of a template, which `str.format` replaces; raise ValueError
-    if it is malformed.
-    """
+    """Return the names of a template's `str.format` fields; raise ValueError if it is malformed."""
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
@@ -171,7 +153,6 @@ def check_fields(
 
     Raises:
         ConfigError: If the template is malformed, lacks a required field, or has another one.
-
     """
     required, optional = sorted(required), sorted(set(optional) - set(required))
     try:

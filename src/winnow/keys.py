@@ -11,9 +11,7 @@ from winnow.records import Decoding, Passage
 from winnow.requests import Estimate, Generate, Likelihood, Message, Request, Search
 
 _WITH_USAGE = "usage"
-"""Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no
-token counts with them.
-"""
+"""Part of likelihood keys that separates them from version 0.1, which stored no token counts."""
 
 
 _CONTROL_TOKEN = re.compile(
@@ -24,8 +22,7 @@ _CONTROL_TOKEN = re.compile(
 
 
 def compute_request_key(engine: str, request: Request) -> bytes:
-    """Compute the SHA-256 of a request: the identity of its engine, its kind, and every field that
-    can change the result.
+    """Compute the SHA-256 of a request's engine, kind and every field that can change the result.
 
     Each text is preceded by its length, so that no two requests have the same encoding. JSON would
     take three times as long. Control tokens that passages spell out are named, because readers on
@@ -109,8 +106,7 @@ def _encode_number(number: int) -> str:
 
 
 def _encode_decoding(decoding: Decoding, sample: int) -> str:
-    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if
-    decoding is greedy.
+    """Encode the settings that determine a reply, without temperature, top-p and seed if greedy.
 
     Settings of sampling are not cached, because 0.0 and -0.0 are equal but have different
     encodings.
@@ -133,9 +129,7 @@ def _encode_decoding(decoding: Decoding, sample: int) -> str:
 
 @lru_cache(maxsize=1000, typed=True)
 def _encode_greedy(max_new_tokens: int, logprobs: bool, sample: int) -> str:
-    """Encode the settings of greedy decoding. The cache distinguishes 1 and 1.0, which are equal,
-    by their types.
-    """
+    """Encode the settings of greedy decoding. The cache distinguishes 1 and 1.0 by their types."""
     return _encode_settings(max_new_tokens, logprobs=logprobs, sample=sample)
 
 

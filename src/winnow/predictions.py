@@ -1,6 +1,4 @@
-"""Predictions: the answers of a cell (one setting of a sweep), what they used, and the prices of
-models.
-"""
+"""Predictions: the answers of a cell (one setting of a sweep), what they used, and model prices."""
 
 from dataclasses import dataclass, field
 
@@ -40,9 +38,7 @@ class RoleUsage:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It
-    contains no metrics.
-    """
+    """The answer to one question in a cell and how it was obtained. It contains no metrics."""
 
     question_id: str
     answer: str
@@ -76,9 +72,7 @@ class Prediction:
 
     @property
     def tokens_reasoning(self) -> int:
-        """Return the number of tokens of the reasoning before the replies of all roles, which
-        `tokens_out` includes.
-        """
+        """Return the number of reasoning tokens of all roles, which `tokens_out` includes."""
         return sum(role_usage.tokens_reasoning for role_usage in self.usage)
 
     @property

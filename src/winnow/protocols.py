@@ -1,6 +1,4 @@
-"""Interfaces of the components. They are protocols: a class implements one by having its members,
-without a base class.
-"""
+"""Interfaces of the components, as protocols: a class implements one by having its members."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PassageSource = Callable[[], Iterator[Passage]]
-"""A function that returns a new iterator over the corpus. It is called once for each pass that an
-index needs.
-"""
+"""A function that returns a new corpus iterator. It is called once per pass that an index needs."""
 
 
 class CorpusParser(Protocol):
@@ -52,9 +48,7 @@ class Retriever(Protocol):
     """Builds an index of a corpus in a folder and opens it for search."""
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Write the index to the folder. Finished parts of the index that the folder already
-        contains are kept.
-        """
+        """Write the index to the folder. Keep finished parts that the folder already contains."""
         ...
 
     def open(self, folder: Path) -> Searcher:
@@ -64,31 +58,23 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class VectorSearcher(Searcher, Protocol):
-    """An open index of vectors, which can be searched with the average of the vectors of several
-    texts.
-    """
+    """An open index of vectors that can be searched with averages of several texts' vectors."""
 
     def search_averages(
         self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
     ) -> list[list[Hit]]:
-        """Search for up to `depth` hits of each pair of a query and texts that are encoded as
-        passages are, best first.
-        """
+        """Return up to `depth` hits, best first, per query and its texts, encoded as passages."""
         ...
 
 
 @runtime_checkable
 class BlockRetriever(Retriever, Protocol):
-    """A retriever whose index is built from blocks of the corpus, which several processes can
-    prepare.
-    """
+    """A retriever whose index is built from corpus blocks, which several processes can prepare."""
 
     def build_blocks(
         self, passages: PassageSource, folder: Path, select: Callable[[int], bool]
     ) -> "Sequence[Path]":
-        """Prepare the selected blocks of the corpus, counted from 0, for `build`, which prepares
-        those that are missing.
-        """
+        """Prepare the selected blocks, counted from 0, for `build`, which prepares missing ones."""
         ...
 
 
@@ -97,9 +83,7 @@ class Estimator(Protocol):
 
     @property
     def software(self) -> str:
-        """Return the library that computes the scores and its version, as `Engine.software`; "" if
-        there is none to name.
-        """
+        """Return the library that computes scores and its version, as `Engine.software`, or ""."""
         ...
 
     @property
@@ -108,21 +92,16 @@ class Estimator(Protocol):
         ...
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> "NDArray[np.float32]":
-        """Compute the log-odds, of shape (pairs,), that each passage is relevant to its
-        question.
-        """
+        """Compute the log-odds of shape (pairs,) that each passage is relevant to its question."""
         ...
 
 
 class Engine(Protocol):
-    """Serves one or more kinds of requests with a model or a server, and chooses its
-    own batches.
-    """
+    """Serves one or more kinds of requests with a model or server, and chooses its own batches."""
 
     @property
     def software(self) -> str:
-        """Return the library and its version that compute replies here, such as "torch 2.13.0", or
-        "" for a server.
+        """Return the library that computes here and its version ("torch 2.13.0"); "" for a server.
 
         Replies are stored with it, as with the model that a server reports, so that a replayed cell
         says what made its calls.
@@ -140,9 +119,7 @@ class Engine(Protocol):
 
     @property
     def identity(self) -> str:
-        """Return the identity under which the ledger stores results: model, revision or weights
-        digest, and precision.
-        """
+        """Return the identity for the ledger: model, revision or weights digest, and precision."""
         ...
 
     @property
@@ -156,15 +133,11 @@ class Engine(Protocol):
         ...
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why a request of a served kind cannot be served and what to do, or None if it can
-        be.
-        """
+        """Return why a request of a served kind is refused and what to do, or None if it is not."""
         ...
 
     def check(self) -> None:
-        """Raise an error, before the first request, if something is missing, such as weights or an
-        API key.
-        """
+        """Raise an error before the first request if anything (weights, an API key) is missing."""
         ...
 
     def close(self) -> None:
@@ -215,9 +188,7 @@ class PromptRenderer(Protocol):
     """An engine whose server can show the prompt that the model reads."""
 
     def render_prompt(self, request: Generate) -> str | None:
-        """Return the prompt of a request with the chat template of the server, or None if the
-        server does not show it.
-        """
+        """Return a prompt in the server's chat template, or None if the server does not show it."""
         ...
 
 
@@ -238,7 +209,6 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
 
     Raises:
         ConfigError: If the engine lacks a member of `Engine`. The message names it.
-
     """
     known = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
     if missing := list_missing_members(Engine, known):
@@ -255,9 +225,7 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
 
 
 MODEL_ROLES: tuple[Role, ...] = ("reader", "rewriter", "reranker", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator", "nli", "search" and "corpus" have
-components of their own.
-"""
+"""Roles that a language model fills, unlike "estimator", "nli", "search" and "corpus"."""
 _DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator", Search: "search"}
 
 
@@ -292,17 +260,14 @@ class CallStore(Protocol):
         ...
 
     def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows of the engine with this identity in one
-        commit.
+        """Store (key, request, result, seconds) rows of the engine of this identity in one commit.
 
         The claims on these rows are released.
         """
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls that are neither stored nor claimed by another live owner; return the keys
-        that this owner now holds.
-        """
+        """Claim calls neither stored nor claimed by another live owner; return the held keys."""
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:
@@ -318,16 +283,12 @@ class CallStore(Protocol):
         ...
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None if there
-        are none.
-        """
+        """Return the mean time of an engine's stored calls in seconds, or None if it has none."""
         ...
 
 
 class RetrievalPlan(Protocol):
-    """Ranks passages for a question with models: searches for queries of theirs, or orders the
-    ranking of a retriever.
-    """
+    """Ranks passages for a question with models that write queries or reorder the ranking."""
 
     def plan(
         self, question: Question, contexts: Sequence[Context], depth: int
@@ -340,24 +301,16 @@ class RetrievalPlan(Protocol):
 
 
 class ContextProcessor(Protocol):
-    """Changes the placed contexts before a strategy shows them: selects sentences, summarizes,
-    reorders.
-    """
+    """Changes placed contexts before a strategy runs: selects sentences, summarizes, reorders."""
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Return the plan for one question, whose result replaces the contexts. A changed text
-        names its sources.
-        """
+        """Return the plan whose result replaces the contexts. A changed text names its sources."""
         ...
 
 
 class Strategy(Protocol):
-    """Answers a question with a language model: builds prompts from the contexts, and one answer
-    from the replies.
-    """
+    """Answers a question: builds prompts from the contexts, and one answer from the replies."""
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Return the plan for one question: a generator that requests model calls (see
-        `winnow.requests.Plan`).
-        """
+        """Return the plan, a generator that requests model calls (see `winnow.requests.Plan`)."""
         ...

@@ -17,9 +17,7 @@ from winnow.errors import ArtifactError, ConfigError
 T = TypeVar("T")
 
 Provenance = Literal["annotated", "distant", "none"]
-"""Source of a question's gold passage: annotation, distant supervision (best-ranked passage with an
-answer), or none.
-"""
+"""A gold passage's source: annotation, distant supervision (best-ranked with an answer) or none."""
 
 Role = str
 """Purpose of an engine: "reader", "rewriter", "reranker", "judge", "verifier", "estimator", "nli",
@@ -29,8 +27,7 @@ Role = str
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of the corpus with its title, a web page, or a text that a strategy made of such
-    passages.
+    """A corpus passage with its title, a web page, or a text that a strategy made of such passages.
 
     `sources` are the ids of the passages that a strategy made it of, such as the passage of a
     strip; () for any other.
@@ -63,9 +60,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result: a passage id and the retriever's score (higher is better), or None if it
-    is not known.
-    """
+    """One search result: a passage id and a score (higher is better), which is None if unknown."""
 
     passage_id: str
     score: float | None
@@ -73,8 +68,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not
-    retrieved.
+    """A passage as retrieved for one question. `rank` starts at 1; it is 0 if not retrieved.
 
     `score` is None if the passage was not retrieved, or if the rankings have no scores.
     """
@@ -86,13 +80,9 @@ class Context:
     is_gold: bool = False
     log_odds: float | None = None
     log_weight: float = 0.0
-    """Log weight in votes and marginalization, up to a constant per question. By default, all
-    contexts weigh the same.
-    """
+    """Log weight in votes and marginalization, up to a constant per question; equal by default."""
     substitute: str = ""
-    """False answer that was put in the place of the accepted ones (`placement=counterfactual`); ""
-    for any other context.
-    """
+    """False answer in place of the accepted ones (`placement=counterfactual`), otherwise ""."""
 
     def get_retriever_score(self) -> float:
         """Return the retriever's score; raise ArtifactError if there is none."""
@@ -122,7 +112,6 @@ class Decoding:
             texts of the generated ones.
         stop: Texts before the first of which the reply ends, such as a line break.
             Log-probabilities include its tokens.
-
     """
 
     revision: ClassVar[int] = 1
@@ -182,7 +171,6 @@ class Answer:
         trace: Short record of what only the strategy knows: actions, fallbacks, votes. The driver
             records the steps.
         stop: Why the plan ended, if that is not how its last replies ended, such as "max rounds".
-
     """
 
     text: str

@@ -17,9 +17,7 @@ from winnow.text.final import extract_reasoning
 
 
 class Tool(Struct, frozen=True):
-    """A function that a model may call before it answers. `parameters` is the JSON schema of its
-    arguments, as text.
-    """
+    """A function that a model may call before it answers; `parameters` is a JSON schema as text."""
 
     name: str
     description: str
@@ -27,9 +25,7 @@ class Tool(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """A call of a tool as a model wrote it. `arguments` need not be JSON, and servers that number
-    no calls give no id.
-    """
+    """A tool call as a model wrote it; `arguments` may not be JSON, and `call_id` may be empty."""
 
     name: str
     arguments: str
@@ -50,9 +46,7 @@ class Message(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, eq=False):
-    """Token counts, with reasoning in `tokens_out`, and engine time of calls, which comparisons
-    ignore and batches share.
-    """
+    """Token counts, with reasoning in `tokens_out`, and engine time, which batches share."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -92,7 +86,6 @@ class Generate(Struct, frozen=True, eq=False):
             ends the run.
         shorter: Function that builds the request with one passage fewer, or returns None if only
             one passage is left (see `drop_passage`).
-
     """
 
     revision: ClassVar[int] = 1
@@ -110,9 +103,7 @@ class Generate(Struct, frozen=True, eq=False):
     shorter: "Callable[[], Generate | None] | None" = None
 
     def drop_passage(self) -> "Generate | None":
-        """Drop one passage of a prompt that exceeds the context length; return None if no passage
-        can be dropped.
-        """
+        """Drop one passage of a prompt that is too long, or return None if none can be dropped."""
         shorter = self.shorter() if self.shorter else None
         if shorter is None:
             return None
@@ -122,14 +113,11 @@ class Generate(Struct, frozen=True, eq=False):
 
 
 class FusedGenerate(Generate, frozen=True, eq=False):
-    """Request a text from a Fusion-in-Decoder model, which encodes each message separately; other
-    readers do not serve it.
-    """
+    """Request a text that only Fusion-in-Decoder models serve, which encode messages separately."""
 
 
 class Likelihood(Struct, frozen=True, eq=False):
-    """Request log P(continuation | prompt) from a language model. The result is a Score in nats.
-    Fields as in Generate.
+    """Request log P(continuation | prompt) as a Score in nats, with fields as in Generate.
 
     With `per_token`, the score has the log-probability of each token of the continuation too.
     """
@@ -137,18 +125,14 @@ class Likelihood(Struct, frozen=True, eq=False):
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
-    """Whether to score the end of the reply too. Without it, short answers that begin longer ones
-    have too high a score.
-    """
+    """Whether to score the reply's end; without it, prefixes of longer answers score too high."""
     per_token: bool = False
     role: Role = "reader"
     passages: tuple[Passage, ...] = ()
 
 
 class Estimate(Struct, frozen=True, eq=False):
-    """Request the log-odds that a passage or strip is relevant to a question (role "nli": entails
-    it). Result: Score.
-    """
+    """Request a Score: the log-odds that a text is relevant to (role "nli": entails) a question."""
 
     question: str
     text: str
@@ -158,8 +142,7 @@ class Estimate(Struct, frozen=True, eq=False):
 
 
 class Search(Struct, frozen=True):
-    """Request the `n` best web pages or passages from a search engine. The result is Pages or
-    Failed.
+    """Request the `n` best web pages or passages of a search; the result is Pages or Failed.
 
     The vector of the query is averaged with those of the texts `averaged` (HyDE), which only dense
     retrievers serve.
@@ -196,7 +179,6 @@ class Generation(Struct, frozen=True):
         reasoning: What a server returned with the text as the reasoning before it. Local models
             write theirs into the text.
         tool_calls: Calls of tools, if the request has any.
-
     """
 
     text: str
@@ -215,9 +197,7 @@ class Generation(Struct, frozen=True):
 
     @property
     def thoughts(self) -> str:
-        """Return the reasoning before the reply: what the server returned as such, or what tags in
-        the text enclose.
-        """
+        """Return the reasoning before the reply, as the server returned it or tags enclose it."""
         return self.reasoning or extract_reasoning(self.text)
 
     @property
@@ -242,8 +222,7 @@ class Score(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known of a web page that a search found, at `retrieved` in UTC
-    ("2026-11-24T05:30:00Z").
+    """A record of a web page that a search found at `retrieved` in UTC ("2026-11-24T05:30:00Z").
 
     `digest` is the SHA-256 of the bytes that were received, "" without any; `note` says why the
     page's text is not used.
@@ -256,8 +235,7 @@ class Snapshot:
 
 
 class Pages(Struct, frozen=True):
-    """Results of a search, best first, with a snapshot of each web page. A page that could not be
-    read may have no passage.
+    """Search results, best first, with web page snapshots; unreadable pages may lack a passage.
 
     `scores` are the scores of the passages by the retriever; () if the search engine gives none.
     """
@@ -278,9 +256,7 @@ class PlacedPages(Pages, frozen=True, kw_only=True):
 
 
 class Failed(Struct, frozen=True):
-    """A search or call that failed without ending its plan. It is stored, so that later runs
-    receive it too.
-    """
+    """A failed search or call that does not end its plan, stored so that later runs receive it."""
 
     reason: str
 
@@ -290,9 +266,7 @@ BUDGET = "budget"
 
 
 class TooLong(Struct, frozen=True):
-    """A prompt exceeds the context length. It is not stored, because another context length would
-    make it untrue.
-    """
+    """A prompt that exceeds the context length; it is not stored because that length may change."""
 
     reason: str
 
@@ -304,6 +278,4 @@ Result = Generation | Score | Pages | Failed
 
 
 Plan = Generator[Sequence[Request], Sequence[Any], T]
-"""A generator for one question. It yields requests to be served together, receives their results in
-order and returns a T.
-"""
+"""A question's generator: it yields request batches, takes results in order and returns a T."""

@@ -1,5 +1,4 @@
-"""Steps: what a plan requested and received in each round, as the driver records it, and the
-outcome of a plan.
+"""Steps: what a plan requested and received per round, as the driver records it, and its outcome.
 
 A strategy writes nothing for them. Requests of a round that agree in everything that a step records
 are one step, so that ten samples of a prompt, or the estimates of fifty strips, take the room of
@@ -30,13 +29,9 @@ from winnow.requests import (
 from winnow.text.final import find_control_tokens
 
 READER: Role = "reader"
-"""Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write
-the answer.
-"""
+"""Role whose prompts count as shown; a judge, rewriter or estimator does not write the answer."""
 WITH_CONTROL_TOKENS = " with control tokens"
-"""End of the finish of replies in which a chat template's control tokens were left, as by a wrong
-template or stop token.
-"""
+"""End of the finish of replies with control tokens, as from a wrong chat template or stop token."""
 TOO_LONG = "too long"
 """Finish of a prompt that exceeded the context length, so that no model read it."""
 NO_REQUEST = "no request"
@@ -58,7 +53,6 @@ class Step(Struct, frozen=True):
             any; "found" or "nothing found" for a search, "failed", or "too long".
         model: Name of the model that the server reported, or library and version of a local engine.
         calls: Number of requests.
-
     """
 
     round: int
@@ -72,9 +66,7 @@ class Step(Struct, frozen=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Return whether this is a prompt that the reader read, from which it writes or scores an
-        answer.
-        """
+        """Return whether this is a prompt that the reader read to write or score an answer."""
         return (
             self.kind in ("generate", "likelihood")
             and self.role == READER
@@ -93,7 +85,6 @@ class Outcome(Generic[T]):
         dropped: Number of passages that were dropped from prompts to make them fit.
         steps: What the plan requested and received, round by round.
         stop: Why the plan ended (see `describe_stop`).
-
     """
 
     tag: Hashable
@@ -114,7 +105,6 @@ def describe_round(
         requests: Requests as they were served, which may have fewer passages than the plan gave
             them.
         results: Result of each request.
-
     """
     counts: dict[tuple[str, Role, tuple[Passage, ...], str, str, str], int] = {}
     for request, result in zip(requests, results, strict=True):
@@ -159,9 +149,7 @@ def _has_control_tokens(request: Request, reply: str) -> bool:
 
 
 def describe_stop(steps: Sequence[Step], result: object) -> str:
-    """Return why a plan ended: the reason that its answer names (`Answer.stop`), or else how its
-    last requests ended.
-    """
+    """Return why a plan ended: `Answer.stop` if given, or else how its last requests ended."""
     named = result.stop if isinstance(result, Answer) else ""
     if named or not steps:
         return named or NO_REQUEST

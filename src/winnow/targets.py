@@ -10,9 +10,7 @@ _SYMBOLS = frozenset({"So", "Sk", "Cn", "Co"})
 
 
 def select_targets(question: Question) -> tuple[str, ...]:
-    """Return the answers that training may learn: the target of the data set or, without one, the
-    writable answers.
-    """
+    """Return the answers to train on: the data set's target, or else the writable answers."""
     return (question.target,) if question.target.strip() else select_writable_answers(question)
 
 

@@ -19,9 +19,7 @@ _CHUNK_BYTES = 2**20
 
 
 def describe_excess_size(address: str, size: int) -> str:
-    """Build the message for a download, or for unpacked files, above the maximum size of an asset
-    in bytes.
-    """
+    """Build the message for a download or unpacked files above an asset's maximum size in bytes."""
     return (
         f"{address} is larger than {size:,} bytes. If that is right, raise `size` in the settings "
         "of the asset. As much disk space must then be free."
@@ -36,7 +34,6 @@ class Selection:
         address: Address of the asset, for messages.
         members: Patterns of the names; empty for all.
         size: Maximum number of bytes.
-
     """
 
     address: str
@@ -45,9 +42,7 @@ class Selection:
 
 
 def unpack(file: Path, name: str, selection: Selection, folder: Path) -> None:
-    """Copy the selected members of an archive or folder, or a plain file under a name. Links in
-    archives are skipped.
-    """
+    """Copy the selected members of an archive (except links) or folder, or a plain file by name."""
     if file.is_dir():
         paths = sorted(
             Path(parent, name)
@@ -81,9 +76,7 @@ def _copy_members(
     selection: Selection,
     folder: Path,
 ) -> None:
-    """Copy the members of an archive, given as names and functions that open them, that match the
-    asset's patterns.
-    """
+    """Copy archive members, given by name and opening function, that match the asset's patterns."""
     remaining_bytes = selection.size
     patterns = selection.members or ["*"]
     for name, open_member in members:

@@ -48,7 +48,6 @@ def run_stage(
 
     Returns:
         Exit status, negative for a signal, and the number of operations that were started.
-
     """
     log = folder / "kills.log"
     count = folder / "kills.count"

@@ -146,7 +146,6 @@ def keys(plain: dict[str, Any], names: set[str] | None = None) -> dict[str, str]
     Args:
         plain: Settings.
         names: Names on the hub that have a commit; by default all.
-
     """
     pinned = copy.deepcopy(plain)
     try:
@@ -242,7 +241,6 @@ def unnoticed(cfg: Composed, group: str = "") -> list[str]:
         cfg: Settings.
         group: Group whose settings are changed, those of components that were not seen yet; by
             default, all are.
-
     """
     OmegaConf.set_struct(cfg, False)
     plain = resolve_settings(cfg)

@@ -19,7 +19,6 @@ class PostgresServer:
 
     Attributes:
         url: Address of its database, without a password.
-
     """
 
     def __init__(self) -> None:

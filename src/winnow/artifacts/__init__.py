@@ -1,3 +1,1 @@
-"""Artifacts, the files that stages write: their columns, their storage, and the manifest that
-records how each was made.
-"""
+"""Artifacts (the files that stages write): columns, storage, and manifests of their provenance."""

@@ -1,6 +1,4 @@
-"""Mappings over the columns of large artifacts, whose rows become objects only when
-they are used.
-"""
+"""Mappings over the columns of large artifacts, whose rows become objects only when used."""
 
 import tempfile
 from bisect import bisect_right
@@ -42,7 +40,6 @@ class GroupedRows(Mapping[str, T]):
             order: Ids in the order of iteration.
             build: Function that builds a group from its columns, as lists of values by name.
             empty: Ids that may have no rows. Their group is built from empty columns.
-
         """
         numbers = pc.index_in(table[key], value_set=pa.array(order, pa.string()))
         table = table.drop_columns([key]).append_column("group", numbers)
@@ -124,9 +121,7 @@ class MappedPassages(Mapping[str, Passage]):
         }
 
     def _read(self, passage_id: str, position: int) -> Passage:
-        """Read the passage with an id from the rows with the hash of the id, of which the
-        first is given.
-        """
+        """Read the passage with an id, starting at the first position with the hash of the id."""
         passage_hash = hash(passage_id)
         while position < len(self._hashes) and self._hashes[position] == passage_hash:
             row = int(self._rows[position])
@@ -161,9 +156,7 @@ class MappedPassages(Mapping[str, Passage]):
 
 
 def _is_sorted(columns: Sequence[NDArray[Any]]) -> bool:
-    """Return whether rows ascend by the first column and, where that is equal, by the second if
-    there is one.
-    """
+    """Return whether rows ascend by the first column and, for ties, by the second if it exists."""
     steps = np.diff(columns[0])
     is_tie = steps == 0
     return bool(
@@ -184,9 +177,7 @@ def _hash_ids(ids: Collection[str]) -> NDArray[np.int64]:
 
 
 def _map_rows(path: Path, selection: pc.Expression) -> list[pa.RecordBatch]:
-    """Copy the selected rows of an artifact to an unnamed file, and return them as memory-mapped
-    batches.
-    """
+    """Copy the selected rows to an unnamed file, and return them as memory-mapped batches."""
     schema = contracts.CORPUS.schema
     with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
         with pa.ipc.new_file(file.name, schema) as writer:

@@ -16,7 +16,6 @@ class Contract:
         name: Kind of the artifact, for error messages.
         schema: Names and types of the columns.
         unique_columns: Columns whose combination of values must be unique.
-
     """
 
     name: str
@@ -81,9 +80,7 @@ HITS = Contract(
 """Hits of the retriever for one part of the questions, from which the retrieval artifact is built.
 """
 UNRANKED = Contract("unranked", _schema(question_id=pa.string()), ("question_id",))
-"""Questions for which the retriever found no passage, in an artifact of rankings or in one part of
-it.
-"""
+"""Questions for which the retriever found no passage, in a rankings artifact or one part of it."""
 RELEVANCE = Contract(
     "relevance",
     _schema(
@@ -91,9 +88,7 @@ RELEVANCE = Contract(
     ),
     ("question_id", "passage_id"),
 )
-"""Log-odds that a passage is relevant to a question, as computed by the estimator, and the same as
-a probability.
-"""
+"""The estimator's log-odds that a passage is relevant to a question, also as a probability."""
 CLOSED_BOOK = Contract(
     "closed_book",
     _schema(
@@ -120,9 +115,7 @@ _USAGE = pa.struct(
         pa.field("replies", pa.int64(), nullable=False),
     ]
 )
-"""Calls, tokens and time of one role, with the numbers of its replies and of those that were cut at
-the token limit or contain no text.
-"""
+"""Usage of one role: `cut` counts replies cut at the token limit, `empty` replies without text."""
 RANKING_USAGE = Contract(
     "ranking_usage", _schema(question_id=pa.string(), usage=pa.list_(_USAGE)), ("question_id",)
 )
@@ -145,9 +138,7 @@ PREDICTIONS = Contract(
     ),
     ("question_id",),
 )
-"""Predictions of a cell (one setting of a sweep). Metrics are computed from these columns when the
-cell is read.
-"""
+"""Predictions of a cell (a setting of a sweep); reading the cell computes metrics from them."""
 _STEP = pa.struct(
     [
         pa.field("round", pa.int32(), nullable=False),
@@ -160,9 +151,7 @@ _STEP = pa.struct(
         pa.field("calls", pa.int32(), nullable=False),
     ]
 )
-"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES next to
-it.
-"""
+"""A step (`winnow.steps`). Passages are row numbers in the STEP_PASSAGES artifact next to it."""
 STEPS = Contract(
     "steps",
     _schema(
@@ -170,9 +159,7 @@ STEPS = Contract(
     ),
     ("question_id",),
 )
-"""What the strategy requested and received for each question of a cell, why it ended, and which
-passages led to the reply.
-"""
+"""Steps of the strategy for each question, why it ended, and the passages that led to the reply."""
 STEP_PASSAGES = Contract(
     "passages of steps",
     _schema(
@@ -186,8 +173,7 @@ STEP_PASSAGES = Contract(
     ),
     ("number",),
 )
-"""Each distinct passage of the steps of a cell once. Title and text are null if they are those of
-the rankings' passage.
+"""Distinct passages of a cell's steps, with null title and text if the same as in the rankings.
 
 `origin` is "rankings", "search" (found by a search, or made of what was found) or "strategy" (any
 other text).

@@ -1,6 +1,4 @@
-"""Curves of a training: the metrics that it logged at its optimizer steps, in a file next to the
-weights.
-"""
+"""Training curves: the metrics logged at the optimizer steps, in a file next to the weights."""
 
 import csv
 import io
@@ -18,8 +16,7 @@ Curves = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def write_curves(folder: Path, history: History) -> None:
-    """Write what a training logged at its steps. What is logged at step 0, its summary, is not a
-    part of a curve.
+    """Write the metrics that a training logged at its steps, except its summary at step 0.
 
     A training that was resumed wrote no file before, so that its curves begin where it was resumed.
     """

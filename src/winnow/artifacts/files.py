@@ -24,9 +24,7 @@ _LEFTOVER_SUFFIXES = (
     ".partial",
 )
 _TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
-"""A dot, the final name, the process that writes the file, and what the file is for; see
-`prepare_temporary_path`.
-"""
+"""A dot, the final name, the writing process and the purpose; see `prepare_temporary_path`."""
 
 
 @contextmanager
@@ -40,7 +38,6 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
     Raises:
         DiskFullError: If too little space is free before the write, or if the disk becomes full
             during the write.
-
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_free_space(path.parent, required_bytes)
@@ -83,9 +80,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _flush_to_disk(path: Path) -> None:
-    """Flush a file, or the files of a folder, so that a new name never refers to missing content
-    after a power failure.
-    """
+    """Flush a file or a folder's files, so that a power failure leaves no name without content."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file():
             descriptor = os.open(file, os.O_RDONLY)
@@ -103,7 +98,6 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
     Args:
         path: File or folder to write.
         kind: Suffix that describes the purpose of the temporary file.
-
     """
     prefix, suffix = f".{path.name}.", f".{kind}"
     for file in path.parent.glob(f"{glob.escape(prefix)}*{suffix}"):
@@ -118,24 +112,18 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the checkpoints and partial folders that a killed training left next to its finished
-    folder.
-    """
+    """Remove the checkpoints and partial folders that a killed training left next to its folder."""
     for suffix in _LEFTOVER_SUFFIXES:
         shutil.rmtree(folder.with_name(folder.name + suffix), ignore_errors=True)
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is, or is inside, a file or folder that
-    `prepare_temporary_path` named.
-    """
+    """Return whether a path is, or is in, a file or folder named by `prepare_temporary_path`."""
     return any(_TEMPORARY_NAME.fullmatch(part) for part in path.parts)
 
 
 def _is_stale(file: Path, owner: str) -> bool:
-    """Return whether the owner of a temporary file has ended or, if this is unknown, whether the
-    file is over a week old.
-    """
+    """Return whether the owner of a file has ended or, if unknown, the file is over a week old."""
     ended = has_ended(owner)
     if ended is not None:
         return ended

@@ -35,7 +35,6 @@ class ReportFrames(NamedTuple):
             question, the answer, and the question's own value of each metric.
 
     Shares are from 0 to 1. What is undefined is NaN.
-
     """
 
     cells: "pd.DataFrame"
@@ -50,7 +49,6 @@ def load_report_frames(folder: Path) -> ReportFrames:
 
     Raises:
         ArtifactError: If the folder does not belong to a report.
-
     """
     import pandas as pd
 
@@ -91,7 +89,6 @@ def load_frame(folder: Path) -> "pd.DataFrame":
     Raises:
         ArtifactError: If the folder is not a finished artifact, was changed after it was written,
             or has no single table.
-
     """
     if not (folder / "manifest.json").is_file():
         raise ArtifactError(
@@ -125,7 +122,6 @@ def load_steps_frame(folder: Path) -> "pd.DataFrame":
     Raises:
         ArtifactError: If the folder is not a finished cell with steps, or was changed after it was
             written.
-
     """
     import pandas as pd
 
@@ -174,9 +170,7 @@ def load_steps_frame(folder: Path) -> "pd.DataFrame":
 
 
 def _get_text(row: Mapping[str, Any], ranked: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return title and text of a passage of the steps, which are those of the rankings if the row
-    has none.
-    """
+    """Return the title and text of a step's passage, from the rankings if the row has none."""
     source = ranked[row["passage_id"]] if row["text"] is None else row
     return {"title": source["title"], "text": source["text"]}
 
@@ -213,9 +207,7 @@ def _load_predictions(folder: Path) -> "pd.DataFrame":
 
 
 def _read_changed(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """Read the passages that prompts showed with another text than the rankings have, such as a
-    counterfactual one, by the ids of question and passage.
-    """
+    """Read the passages whose shown text differs from the rankings, by question and passage id."""
     if not has_steps(folder):
         return {}
     names = ("passage_id", "title", "text")
@@ -247,9 +239,7 @@ def _read_passages(
 
 
 def _find_artifact(folder: Path, kind: str, identity: str) -> Path:
-    """Return the folder of an artifact of another kind, next to the folder of the predictions, by
-    the key in its identity.
-    """
+    """Find an artifact of another kind next to the predictions by the key in its identity."""
     key = identity.partition(":")[0]
     folders = sorted((folder.parent.parent / kind).glob(f"*-{key}"))
     if not folders:

@@ -24,7 +24,6 @@ def has_ended(owner: str) -> bool | None:
 
     Args:
         owner: Name of the process (see `get_process_name`).
-
     """
     process, _, host = owner.partition("@")
     pid, _, started = process.partition("-")
@@ -34,9 +33,7 @@ def has_ended(owner: str) -> bool | None:
 
 
 def read_start_time(pid: int) -> str:
-    """Return the start time of a process in clock ticks since boot, or "" if it has ended, even if
-    its parent did not wait.
-    """
+    """Return a process's start time in clock ticks since boot, or "" if it ended or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,5 +1,4 @@
-"""Writing and reading of Parquet files whose columns follow a contract (see
-`winnow.artifacts.contracts`).
+"""Read and write Parquet files whose columns follow a contract (see `winnow.artifacts.contracts`).
 
 Rows are checked when they are written and when they are read. Errors name the file, the row and the
 column.
@@ -25,8 +24,7 @@ Row = Mapping[str, Any]
 
 
 def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 10_000) -> int:
-    """Write rows to one Parquet file, and return the number of rows. No file remains at `path` if
-    an error occurs.
+    """Write rows to a Parquet file, and return their number. No file remains at `path` on error.
 
     Args:
         path: File to write.
@@ -36,7 +34,6 @@ def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 1
 
     Raises:
         ArtifactError: If a value is missing or NaN, or if an id is a duplicate.
-
     """
     with atomic_write(path) as partial:
         count = 0
@@ -49,8 +46,7 @@ def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 1
 
 
 class ArtifactWriter:
-    """A writer that accepts the rows of one artifact in any order. `finish` sorts them by id and
-    writes the file.
+    """A writer that accepts rows in any order. `finish` sorts them by id and writes the file.
 
     Rows are collected in a temporary file, which is lost if the process is killed.
 
@@ -60,7 +56,6 @@ class ArtifactWriter:
         group: Number of rows that are written to the temporary file at once.
         partial: Path of the temporary file.
         num_written: Number of rows in the temporary file.
-
     """
 
     def __init__(self, path: Path, contract: Contract, *, group: int = 1000) -> None:
@@ -92,7 +87,6 @@ class ArtifactWriter:
         Raises:
             ArtifactError: If the number of rows is not the number of ids, or if an id is a
                 duplicate.
-
         """
         self._flush()
         if self._writer is not None:
@@ -132,9 +126,7 @@ class ArtifactWriter:
 
 
 def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row: int) -> pa.Table:
-    """Convert rows to a table, and check their values. `first_row` is the number of the first row,
-    for error messages.
-    """
+    """Convert rows to a table, and check their values. Errors count rows from `first_row`."""
     columns = {}
     for name in contract.schema.names:
         values = [row[name] for row in batch]
@@ -154,9 +146,7 @@ def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row
 
 
 def _check_ids(ids: pa.ChunkedArray, path: Path, column: str, first_row: int) -> None:
-    """Raise ArtifactError for an id that is blank or has control characters, which files of ids and
-    tables would lose.
-    """
+    """Raise ArtifactError for blank ids and control characters, which text files would lose."""
     if not pa.types.is_string(ids.type):
         return
     is_blank = pc.equal(pc.utf8_trim_whitespace(ids), "")
@@ -185,7 +175,6 @@ def read(
     Raises:
         MissingArtifactError: If the file does not exist.
         ArtifactError: If a column is missing, or if a value is null or NaN.
-
     """
     with _name_damage(path):
         _check_columns(path, contract)
@@ -228,9 +217,7 @@ def iter_batches(
 
 
 def read_table(path: Path, filters: Any = None) -> pa.Table:
-    """Read the selected rows of a Parquet file without a contract; raise ArtifactError if it is
-    damaged.
-    """
+    """Read selected Parquet rows without a contract; raise ArtifactError if the file is damaged."""
     with _name_damage(path):
         return pq.read_table(path, filters=filters)
 
@@ -271,7 +258,6 @@ def check_unique(path: Path, contract: Contract) -> None:
 
     Raises:
         ArtifactError: If an id is a duplicate. The message names the first one.
-
     """
     keys = pq.read_table(path, columns=list(contract.unique_columns))
     counted = keys.group_by(list(contract.unique_columns)).aggregate([([], "count_all")])

@@ -1,5 +1,4 @@
-"""Provenance of artifacts: the manifest that records how each was made, and the digests of its
-content.
+"""Provenance of artifacts: the manifest that records how each was made, and digests of its content.
 
 The manifest is a JSON file in the artifact's folder. It is written last, so that an artifact with a
 manifest is finished.
@@ -25,13 +24,9 @@ FileRecord = Mapping[str, Any]
 MANIFEST = "manifest.json"
 """File name of the manifest."""
 CONTENT_DIGEST = "content.sha256"
-"""Name of a file that stands for its folder in the content digest, because a library names its
-other files at random.
-"""
+"""Name of the file that stands for a folder of randomly named files in the content digest."""
 _RUN_RECORDS = (MANIFEST, CURVES, "training.json")
-"""Names of files that are not part of an artifact's content, because they record details of the run
-such as its duration.
-"""
+"""Names of files that record details of the run, such as its duration, rather than content."""
 
 
 def write_manifest(
@@ -45,7 +40,6 @@ def write_manifest(
         settings: Settings and inputs of the artifact.
         rows: Number of rows of the artifact.
         started: Unix timestamp at which its stage started it, if known.
-
     """
     files = describe_files(folder)
     body = {
@@ -78,9 +72,7 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings to a mapping from dotted names to values. An empty mapping is a
-    value, too.
-    """
+    """Flatten nested settings to values by dotted name. An empty mapping counts as a value."""
     if not isinstance(value, Mapping) or not value:
         return {prefix: value} if prefix else {}
     children = (
@@ -94,19 +86,15 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def read_content_digest(folder: Path) -> str:
-    """Return the digest of an artifact's content from its manifest, or "" if the artifact is not
-    finished.
-    """
+    """Return the digest of an artifact's content from its manifest, or "" if it is not finished."""
     return str(read_manifest(folder).get("content", ""))
 
 
 def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the code that made each artifact: its revision, and the library versions in which
-    the artifacts differ.
+    """Describe the code that made each artifact: its revision and the library versions that differ.
 
     Args:
         manifests: Manifests of the artifacts (see `read_manifest`).
-
     """
     all_versions = [manifest["versions"] for manifest in manifests]
     names = dict.fromkeys(name for installed in all_versions for name in installed)
@@ -125,8 +113,7 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def is_code_mixed(folders: Sequence[Path]) -> bool:
-    """Return whether artifacts rest on other code of the same modules, or on other versions of
-    libraries.
+    """Return whether artifacts rest on different code of a module, or different library versions.
 
     Revisions alone do not count: a commit may have changed nothing that is behind them. They do for
     artifacts whose modules were not recorded.
@@ -177,9 +164,7 @@ def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
 
 
 def _find_code_file(folder: Path, key: str) -> Path:
-    """Return the file with the digests of modules for the artifacts in the root of a folder such as
-    data/predictions/cell.
-    """
+    """Return the file of module digests for an artifact's folder, such as data/predictions/cell."""
     return folder.resolve().parents[1] / "code" / f"{key}.json"
 
 
@@ -214,7 +199,6 @@ def find_changed_modules(
             manifest names the same.
         compute: Function that computes the digests of modules, or returns those that it has
             computed for other artifacts.
-
     """
     manifest = read_manifest(folder)
     key = str(manifest.get("modules", ""))
@@ -234,7 +218,6 @@ def check_content(folder: Path) -> None:
 
     Raises:
         ArtifactError: If a file is missing or differs. The message names the first such file.
-
     """
     manifest = read_manifest(folder)
     for name, record in manifest.get("files", {}).items():
@@ -250,8 +233,7 @@ def check_content(folder: Path) -> None:
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
-    """Return the size, modification time in nanoseconds and SHA-256 of every file below a folder,
-    by relative path.
+    """Return the size, mtime (ns) and SHA-256 of every file below a folder, by relative path.
 
     Temporary files, such as those that a killed process left behind, are not part of an artifact.
     """
@@ -295,16 +277,12 @@ def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
 
 
 def compute_key(*parts: Any) -> str:
-    """Compute the first 12 hexadecimal digits of the SHA-256 of JSON-like values. The order of
-    mappings has no effect.
-    """
+    """Compute the first 12 hex digits of the SHA-256 of JSON-like values with sorted keys."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def compute_file_digest(path: Path) -> str:
-    """Compute the hexadecimal SHA-256 of a file. The result is cached until its size or
-    modification time changes.
-    """
+    """Compute a file's hex SHA-256, cached until its size or modification time changes."""
     state = path.stat()
     return _compute_digest(str(path.resolve()), state.st_size, state.st_mtime_ns)
 
@@ -336,9 +314,7 @@ def get_installed_versions() -> dict[str, str]:
 
 @cache
 def get_running_revision() -> str:
-    """Return the state of the code when this process first asked for it, which a command does when
-    it starts.
-    """
+    """Return the state of the code at the first call, which a command makes when it starts."""
     return get_git_revision()
 
 

@@ -1,6 +1,4 @@
-"""Reading of stored rankings: the retrieved passages of each question, their texts and their
-log-odds of relevance.
-"""
+"""Read stored rankings: each question's passages, with their texts and log-odds of relevance."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,13 +22,9 @@ from winnow.predictions import RoleUsage
 from winnow.records import Passage, Question
 
 UNRANKED = "unranked.parquet"
-"""File with the questions for which nothing was retrieved. An artifact in which all have a passage
-has no such file.
-"""
+"""File with the questions for which nothing was retrieved. It is absent if there are none."""
 _USAGE = "usage.parquet"
-"""File with what models used for the ranking of each question. Rankings in which no model took part
-have no such file.
-"""
+"""File with what models used for the ranking of each question. It is absent if none took part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +39,7 @@ class RankedHit:
 
 @dataclass
 class PassagePool(LazySequence[Passage]):
-    """All passages of a retrieval artifact in the order of their ids, which are read into memory
-    when first used.
-    """
+    """All passages of a retrieval artifact, sorted by id and read into memory when first used."""
 
     folder: Path
 
@@ -82,7 +74,6 @@ class Rankings:
             part.
         built: Contexts that were built last, which the next cells use (see
             `winnow.contexts.build`).
-
     """
 
     folder: Path
@@ -94,9 +85,7 @@ class Rankings:
     built: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def get_passages(self, ids: Sequence[str]) -> Mapping[str, Passage]:
-        """Return a mapping that has the passages with these ids, which it reads at once if they are
-        in a file.
-        """
+        """Return a mapping that includes these passages; those in a file are read at once."""
         return (
             self.passages.get_many(ids)
             if isinstance(self.passages, MappedPassages)
@@ -108,7 +97,6 @@ class Rankings:
 
         Raises:
             ArtifactError: If every question has fewer.
-
         """
         all_lengths = (
             self.hits.lengths
@@ -144,7 +132,6 @@ def read_rankings(
     Raises:
         ArtifactError: If a question was not retrieved for or has no log-odds, or if the text of a
             passage is missing.
-
     """
     ids = [question.question_id for question in questions]
     table = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, filters=_select(ids))
@@ -173,9 +160,7 @@ def write_usage(folder: Path, usage: Mapping[str, Sequence[RoleUsage]]) -> None:
 
 
 def _read_usage(folder: Path, ids: Sequence[str]) -> dict[str, tuple[RoleUsage, ...]]:
-    """Read what models used for the rankings of questions; the result is empty if no model took
-    part.
-    """
+    """Read what models used for the questions' rankings; the result is empty if none took part."""
     if not (folder / _USAGE).is_file():
         return {}
     rows = parquet.read(folder / _USAGE, contracts.RANKING_USAGE, filters=_select(ids)).to_pylist()
@@ -208,9 +193,7 @@ def _check(
     hits: Mapping[str, Any],
     passages: Mapping[str, Passage],
 ) -> None:
-    """Raise ArtifactError if a question has no hits, or if a retrieved or gold passage
-    is missing.
-    """
+    """Raise ArtifactError if a question has no hits or a retrieved or gold passage is missing."""
     unranked = next((question for question in questions if question.question_id not in hits), None)
     if unranked is not None:
         raise ArtifactError(

@@ -1,6 +1,4 @@
-"""A check that refuses redirects of downloads to an unencrypted address or into a
-private network.
-"""
+"""A check that refuses redirects of downloads to an unencrypted address or a private network."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_redirect(reply: httpx.Response) -> None:
-    """Check the target of a redirect before it is followed. Use this function as a response hook of
-    httpx.
+    """Check the target of a redirect before it is followed. Use this as an httpx response hook.
 
     Addresses in settings are not checked, because a mirror may be in a private network. For the
     same reason, a redirect may stay on the same host.
@@ -24,7 +21,6 @@ def check_redirect(reply: httpx.Response) -> None:
     Raises:
         AssetError: If the redirect leads from https to http, or to a private, loopback or
             link-local address.
-
     """
     if not reply.has_redirect_location:
         return

@@ -8,9 +8,7 @@ T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """A sequence whose items are built when they are used. Subclasses implement `__len__` and
-    `read`.
-    """
+    """A sequence whose items are built when used. Subclasses implement `__len__` and `read`."""
 
     @abstractmethod
     def read(self, index: int) -> T:

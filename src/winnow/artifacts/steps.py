@@ -1,6 +1,4 @@
-"""Storage of the steps of a cell next to its predictions: a row per question, and each distinct
-passage once.
-"""
+"""Steps of a cell, stored next to its predictions: a row per question, and each passage once."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,9 +27,7 @@ Origin = Literal["rankings", "search", "strategy"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionSteps:
-    """The steps of one question, why its plan ended, and the passages that the answer says led to
-    its reply.
-    """
+    """A question's steps, why its plan ended, and the passages that its answer names as used."""
 
     steps: tuple[Step, ...]
     stop: str
@@ -52,7 +48,6 @@ class StepsWriter:
         Args:
             folder: Folder of the cell.
             ranked: Passages of the rankings by id, whose texts are not stored again.
-
         """
         self._folder, self._ranked = folder, ranked
         self._rows = ArtifactWriter(folder / STEPS_FILE, contracts.STEPS)
@@ -90,7 +85,6 @@ class StepsWriter:
 
         Args:
             order: Ids of all questions, in the order of the predictions.
-
         """
         passages = sorted(
             self._numbers,
@@ -131,9 +125,7 @@ class StepsWriter:
 
 
 def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
-    """Replace the passages' numbers in the rows of questions; `numbers` holds the new number of
-    each former one.
-    """
+    """Replace the passage numbers in the rows of questions; `numbers[old]` is the new number."""
 
     def renumber(lists: pa.ListArray) -> pa.ListArray:
         return pa.ListArray.from_arrays(lists.offsets, numbers.take(lists.values), type=lists.type)
@@ -164,7 +156,6 @@ class StoredSteps:
     Attributes:
         folder: Folder of the cell.
         ranked: Passages of the rankings by id.
-
     """
 
     folder: Path
@@ -223,15 +214,12 @@ class StoredSteps:
 def read_steps(
     folder: Path, ranked: Mapping[str, Passage], question_ids: Collection[str]
 ) -> dict[str, QuestionSteps]:
-    """Read the steps of some questions of a cell by question id, which are none if the steps were
-    not recorded.
-    """
+    """Read a cell's steps of some questions by question id, or none if they were not recorded."""
     return StoredSteps(folder, ranked).read(question_ids) if has_steps(folder) else {}
 
 
 def count_models(folder: Path) -> dict[tuple[str, str], int]:
-    """Count the replies in the steps of a cell by role and by model, which is a server's name for
-    it, or a local runtime.
+    """Count a cell's replies by role and model (a server's name for it, or a local runtime).
 
     Replies whose model is not known are left out, and so are cells without steps. For artifacts of
     other stages, the numbers are those that `write_models` has written.
@@ -265,9 +253,7 @@ def write_models(folder: Path, models: Mapping[tuple[str, str], int]) -> None:
 
 
 def count_control_tokens(folder: Path) -> tuple[int, int]:
-    """Count the reader's replies in the steps of a cell that contained control tokens, and all of
-    them.
-    """
+    """Count the reader's replies in a cell's steps: with control tokens, and in total."""
     if not has_steps(folder):
         return 0, 0
     steps = (

@@ -54,7 +54,6 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
 
     Raises:
         ArtifactError: If the file does not contain one of the splits.
-
     """
     rows = parquet.read(path, contracts.QUESTIONS).to_pylist()
     known = sorted({row["split"] for row in rows})
@@ -102,7 +101,6 @@ def build_retrieval_rows(
         questions: Questions with their answers.
         hits: Rows of hits. The rows of a question must be adjacent.
         texts: Texts of the passages by passage id.
-
     """
     answers = {question.question_id: question.answers for question in questions}
     for question_id, group in itertools.groupby(hits, key=lambda row: row["question_id"]):

@@ -1,3 +1,1 @@
-"""Contexts of questions: how they are built from rankings, placed in a prompt, weighted, and
-marginalized over.
-"""
+"""Contexts of questions: built from rankings, placed in prompts, weighted and marginalized over."""

@@ -1,6 +1,4 @@
-"""Build the contexts of a question from its ranking, which may be reranked by log-odds, and mark
-the gold passages.
-"""
+"""Build contexts from a ranking, optionally reranked by log-odds, and mark the gold passages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,9 +10,7 @@ from winnow.text.containment import has_answers
 
 RankBy = Literal["retriever", "estimator"]
 _KEPT_QUESTIONS = 256
-"""Number of questions whose contexts are kept, because the next cells of a sweep place the same
-ones.
-"""
+"""Number of questions whose contexts are kept, because a sweep's next cells place the same ones."""
 
 
 def build_ranked_contexts(
@@ -26,7 +22,6 @@ def build_ranked_contexts(
         rankings: Stored rankings with their passages and, if they were scored, their log-odds.
         question: Question to which the contexts belong.
         rank_by: Order of the contexts (see `build_contexts`).
-
     """
     key = (question.question_id, rank_by)
     if key not in rankings.built:
@@ -67,7 +62,6 @@ def build_contexts(
             hits.
         rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds
             first, sorted by their log-odds, and keeps the order of the others.
-
     """
     if rank_by == "estimator":
         scored = [hit for hit in hits if hit.passage_id in log_odds]

@@ -1,6 +1,4 @@
-"""Counterfactual passages: a gold passage that states a false answer, for questions of what a
-reader believes.
-"""
+"""Counterfactual passages: a gold passage with a false answer, to test what a reader believes."""
 
 import random
 import re
@@ -21,8 +19,7 @@ from winnow.text.normalization import normalize
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A placement that replaces the answer in the gold passage by the answer to another question,
-    of the same kind.
+    """A placement that replaces the answer in the gold passage with another of the same kind.
 
     The substitute is drawn among the answers of the data set that have the same kind ("name",
     "year", "number" or "text"; see `classify_answer`; yes and no have none), as in the substitution
@@ -41,7 +38,6 @@ class Counterfactual:
         seed: Seed of the draw, which also depends on the question.
         answers: Answers among which substitutes are drawn; the accepted ones of the data set if
             there are none.
-
     """
 
     revision: ClassVar[int] = 2
@@ -71,12 +67,10 @@ class Counterfactual:
         return f"{self._placement.words}, with a false answer in it"
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, with a false answer
-        in the gold passage.
+        """Select k contexts (fewer if the ranking is shorter), with a false answer in the gold one.
 
         Raises:
             ConfigError: If `order` is a position beyond k.
-
         """
         changes = (
             (context, self._change(question, context)) for context in contexts if context.is_gold
@@ -95,9 +89,7 @@ class Counterfactual:
         return self._placement.place(question, originals, k)
 
     def _change(self, question: Question, gold: Context) -> Context | None:
-        """Return the gold context with a substitute in the place of the answer, or None if there is
-        none that fits.
-        """
+        """Return the gold context with a substitute for the answer, or None if none fits."""
         passage = gold.passage
         texts = (passage.title, passage.text)
         if not any(has_answers(texts, question.answers)):
@@ -117,9 +109,7 @@ class Counterfactual:
         return None
 
     def _iter_substitutes(self, question: Question, passage: Passage) -> Iterator[str]:
-        """Yield the answers of the same kind that may take the place of a question's, in
-        random order.
-        """
+        """Yield answers of the same kind that may replace a question's answer, in random order."""
         own = list(question.answers)
         forms = [normalize(one) for one in own]
         kind = classify_answer(own[0])
@@ -153,9 +143,7 @@ def _group_by_kind(answers: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 
 def _replace_answers(text: str, answers: Sequence[str], substitute: str) -> str:
-    """Replace every answer that occurs in a text as whole words, whatever its case, the longest
-    first.
-    """
+    """Replace every whole-word occurrence of an answer, ignoring case, the longest answer first."""
     for answer in sorted(answers, key=len, reverse=True):
         words = r"\s+".join(re.escape(word) for word in answer.split())
         if words:

@@ -1,6 +1,4 @@
-"""Damage: a retriever that is made worse step by step, by replacing a share of the relevant
-contexts by irrelevant ones.
-"""
+"""Damage: worsen a retriever step by step by replacing relevant contexts with irrelevant ones."""
 
 import random
 from collections.abc import Sequence
@@ -17,8 +15,7 @@ from winnow.records import Context, Question
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A rule that takes the top k contexts and replaces a share of the relevant ones by irrelevant
-    ones from beyond k.
+    """A rule that replaces a share of the relevant top-k contexts with irrelevant ones beyond k.
 
     A context is relevant if it is a gold passage or contains an answer. What a smaller share
     replaces, a larger one replaces too. A relevant context keeps its place if no irrelevant one is
@@ -28,7 +25,6 @@ class Damage:
         share: Share of the relevant contexts that are replaced, on average over questions; from 0
             to 1.
         seed: Seed of the choice.
-
     """
 
     revision: ClassVar[int] = 2
@@ -43,9 +39,7 @@ class Damage:
 
     @property
     def uses_gold(self) -> bool:
-        """Return whether a relevant context may be replaced, for which the labels say what is
-        relevant.
-        """
+        """Return whether contexts that the labels mark as relevant may be replaced."""
         return self.share > 0
 
     @property
@@ -63,9 +57,7 @@ class Damage:
         )
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant
-        ones.
-        """
+        """Select k contexts (fewer if the ranking is shorter), and replace relevant ones."""
         ranked = [context for context in contexts if context.rank > 0]
         spare = [context for context in ranked[k:] if not is_relevant(context)]
         draws = {

@@ -1,5 +1,4 @@
-"""Distractors: which passages accompany the gold passage, with their number and length held
-equal.
+"""Distractors: which passages accompany the gold passage, with their number and length held equal.
 
 A longer prompt is harder to read, and so is one whose other passages compete with the gold passage.
 To tell the two apart, the passages without an answer are exchanged for those of another kind, of
@@ -27,8 +26,7 @@ _DRAWS_PER_CONTEXT = 50
 
 @dataclass(frozen=True, slots=True)
 class Distractors:
-    """A rule that keeps the retrieved contexts, or replaces all but the gold passages by passages
-    without an answer.
+    """A rule that keeps the contexts or replaces non-gold ones with passages without an answer.
 
     A gold passage keeps its rank, and one that is ranked below k is as one that was not retrieved;
     a placement then selects and orders the contexts. Kinds differ in how close the distractors are
@@ -51,7 +49,6 @@ class Distractors:
         share: Share of hard or easy ones among the k - 1 distractors next to a gold passage; random
             ones are the others. What is hard with a smaller share is hard with a larger one, too.
         seed: Seed of the draw, which also depends on the question.
-
     """
 
     revision: ClassVar[int] = 2
@@ -88,8 +85,7 @@ class Distractors:
     def replace_contexts(
         self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]
     ) -> tuple[Context, ...]:
-        """Return the contexts of a question with at most k distractors in place of those that are
-        not gold.
+        """Return the contexts of a question with at most k distractors in place of non-gold ones.
 
         Args:
             question: Question to which the contexts belong.
@@ -100,7 +96,6 @@ class Distractors:
 
         Raises:
             InputError: If there are too few distractors for k contexts.
-
         """
         if self.kind == "retrieved":
             return tuple(contexts)
@@ -171,9 +166,7 @@ class Distractors:
         return sample
 
     def _qualifies(self, question: Question, passage: Passage) -> bool:
-        """Return whether a passage is long enough, and neither its title nor its text contains an
-        answer.
-        """
+        """Return whether a passage is long enough and has no answer in its title or its text."""
         is_long = self.words is None or len(passage.text.split()) >= self.words
         return is_long and not any(
             has_answer(text, question.answers) for text in (passage.title, passage.text)

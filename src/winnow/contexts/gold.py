@@ -1,5 +1,4 @@
-"""Mark the gold passages among the contexts of a question, and determine their provenance and which
-contexts are relevant.
+"""Mark a question's gold passages, and determine their provenance and which contexts are relevant.
 
 A gold passage is either annotated by the dataset or, by distant supervision, the first context that
 contains an answer.
@@ -12,9 +11,7 @@ from winnow.records import Context, Provenance, Question
 
 
 def mark_gold(question: Question, contexts: Sequence[Context]) -> tuple[Context, ...]:
-    """Mark the annotated gold passages or, if none are annotated, the first context that contains
-    an answer.
-    """
+    """Mark annotated gold passages or, if none are annotated, the first context with an answer."""
     annotated_ids = set(question.gold_passage_ids)
     if annotated_ids:
         return tuple(
@@ -31,9 +28,7 @@ def is_relevant(context: Context) -> bool:
 
 
 def determine_provenance(question: Question, contexts: Sequence[Context]) -> Provenance:
-    """Return whether the gold passages among the contexts are "annotated" or "distant", or "none"
-    if there are none.
-    """
+    """Return whether the gold passages are "annotated" or "distant", or "none" if there is none."""
     if not any(context.is_gold for context in contexts):
         return "none"
     return "annotated" if question.gold_passage_ids else "distant"

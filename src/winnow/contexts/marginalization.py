@@ -1,5 +1,4 @@
-"""Answer marginalization: the probability of an answer is its weighted mean over the contexts
-(RE-RAG, eqs. 2 and 6).
+"""Answer marginalization: the weighted mean probability over contexts (RE-RAG, eqs. 2 and 6).
 
 P(y) = sum over contexts of weight(context) * P_G(y | question, context), where P_G is the
 probability under the generator.
@@ -28,9 +27,7 @@ def logsumexp(values: Sequence[float]) -> float:
 
 
 def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
-    """Map the normalized form of each distinct answer to its first spelling in the
-    given answers.
-    """
+    """Map each distinct answer's normalized form to its first spelling in the given answers."""
     spellings: dict[str, str] = {}
     for answer in answers:
         spellings.setdefault(normalize(answer), answer)
@@ -40,14 +37,12 @@ def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
 def marginalize(
     answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]
 ) -> dict[str, float]:
-    """Compute log P of each distinct answer, keyed by its normalized form. The sum is over the
-    contexts that produced it.
+    """Compute log P by normalized answer; the sum is over the contexts that produced the answer.
 
     Args:
         answers: Answer from each context.
         log_p: Log-probability, under the generator, of each context's answer given that context.
         log_weights: Log-weight of each context.
-
     """
     terms: dict[str, list[float]] = {}
     for answer, answer_log_p, log_weight in zip(answers, log_p, log_weights, strict=True):
@@ -63,14 +58,12 @@ def select_most_probable(log_p: Mapping[str, float]) -> str:
 def select_most_probable_answer(
     answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]
 ) -> str:
-    """Return the first spelling of the most probable answer, with contexts weighted by the softmax
-    of their scores.
+    """Return the first spelling of the most probable answer, with the scores' softmax as weights.
 
     Args:
         answers: Answer from each context.
         log_p: Log-probability, under the generator, of each context's answer given that context.
         scores: Score of each context.
-
     """
     spellings = collect_spellings(answers)
     log_p_by_answer = marginalize(answers, log_p, log_softmax(scores))

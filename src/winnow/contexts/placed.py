@@ -9,9 +9,7 @@ from winnow.records import Context, Provenance, Question
 
 @dataclass(frozen=True, slots=True)
 class PlacedContexts:
-    """The k contexts of one question in prompt order. The gold passage's position starts at 1; 0
-    means that it is absent.
-    """
+    """A question's k contexts in prompt order. `gold_position` counts from 1 and is 0 if absent."""
 
     contexts: tuple[Context, ...]
     gold_position: int
@@ -26,9 +24,7 @@ class PlacedContexts:
 
 
 class PlacementRule(Protocol):
-    """A rule that selects and orders the contexts of a prompt: which, in which order, and with
-    which changes.
-    """
+    """A rule that selects, orders and may change the contexts of a prompt."""
 
     @property
     def moves_gold(self) -> bool:
@@ -46,7 +42,5 @@ class PlacementRule(Protocol):
         ...
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in
-        prompt order.
-        """
+        """Select k contexts (fewer if the ranking is shorter) and put them in prompt order."""
         ...

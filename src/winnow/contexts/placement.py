@@ -1,5 +1,4 @@
-"""Placement: which k contexts the prompt contains, in which order, and at which position the gold
-passage is.
+"""Placement: the k contexts of the prompt, their order, and the position of the gold passage.
 
 The rule `gold` selects the contexts. `keep` takes the top k as retrieved. `insert` replaces the
 k-th context by the gold passage if the top k do not include it. `insert_all` does so for every
@@ -47,7 +46,6 @@ class _Arrangement:
             that move together.
         of_all: Whether it orders all contexts alike, rather than moving the gold passages.
         by_rank: Whether it depends on the ranks alone, so that no gold passage is looked for.
-
     """
 
     words: str
@@ -57,9 +55,7 @@ class _Arrangement:
 
 
 def _move(find_index: Callable[[int, Draw], int]) -> Callable[[Contexts, Contexts, Draw], Contexts]:
-    """Return a function that puts the moved contexts among the others, in front of the one whose
-    index `find_index` gives for their number.
-    """
+    """Return a function that puts moved contexts among n others at index `find_index(n, draw)`."""
 
     def arrange(contexts: Contexts, moved: Contexts, draw: Draw) -> Contexts:
         others = [context for context in contexts if not any(context is one for one in moved)]
@@ -101,7 +97,6 @@ class Placement:
             counted from 1; "reversed" and "shuffled" put all contexts in the reverse of the
             retrieved order and in a random order.
         seed: Seed of random positions and orders.
-
     """
 
     revision: ClassVar[int] = 2
@@ -159,8 +154,7 @@ class Placement:
         return f"with {which} {'inserted' if is_as_retrieved else own.words}"
 
     def place(self, question: Question, contexts: Contexts, k: int) -> PlacedContexts:
-        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in
-        prompt order.
+        """Select k contexts (fewer if the ranking is shorter) and put them in prompt order.
 
         Args:
             question: Question to which the contexts belong. Its id is part of the seed of random
@@ -172,7 +166,6 @@ class Placement:
         Raises:
             ConfigError: If `order` is a position beyond k, or if all of more than k gold passages
                 are inserted.
-
         """
         if isinstance(self.order, int) and self.order > k:
             raise ConfigError(
@@ -225,9 +218,7 @@ class Placement:
         return self._draw(question, purpose).randint(0, num_others)
 
     def _draw(self, question: Question, purpose: str) -> random.Random:
-        """Create a random number generator that depends on the seed, the question and the purpose
-        of its numbers.
-        """
+        """Create a random generator that depends on the seed, the question and the purpose."""
         return random.Random(f"{self.seed}/{purpose}/{question.question_id}")
 
 

@@ -18,8 +18,7 @@ from winnow.text.containment import has_answers
 def build_shown(
     question: Question, steps: Sequence[Step], used: Sequence[Passage], known: Iterable[Context]
 ) -> Shown | None:
-    """Return the contexts of every prompt of the reader, of the prompt that led to the reply, and
-    of each round.
+    """Return the contexts of all reader prompts, of the prompt behind the reply, and of each round.
 
     Nothing is known of what was shown, and the result is None, if there is neither a prompt of the
     reader nor a passage that the answer names, as for answers of another system, or if a model of
@@ -32,7 +31,6 @@ def build_shown(
             Without any, the last prompt did for which a reply was written, or scored if none was
             written.
         known: Contexts of the question, placed and retrieved, with gold passages marked.
-
     """
     by_id = {context.passage.passage_id: context for context in known}
     prompts = [step for step in steps if step.is_prompt]

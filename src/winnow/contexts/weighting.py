@@ -1,6 +1,4 @@
-"""Weights of contexts in votes and marginalization: uniform, from retriever scores, or from the
-estimator's log-odds.
-"""
+"""Context weights in votes and marginalization: uniform, retriever scores or estimator log-odds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +19,6 @@ class ContextWeighting:
             relevance estimator's log-odds.
         scale: Factor by which the scores are multiplied. Scores of BM25 and inner products differ
             by orders of magnitude.
-
     """
 
     revision: ClassVar[int] = 1
@@ -43,7 +40,6 @@ class ContextWeighting:
 
         Raises:
             ArtifactError: If a context has no score of the required kind.
-
         """
         if self.by == "none":
             return tuple(contexts)

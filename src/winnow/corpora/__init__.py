@@ -1,3 +1,1 @@
-"""Parsers of corpora, one module per public format. A parser is an iterable that yields passages
-one at a time.
-"""
+"""Corpus parsers, one module per public format: iterables that yield passages one at a time."""

@@ -16,8 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
-    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text,
-    its title is the text.
+    """A parser that reads each BEIR document as a passage. The title replaces a missing text.
 
     Documents with neither, of which FiQA has some, are empty passages, so that their ids exist.
     """

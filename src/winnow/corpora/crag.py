@@ -16,7 +16,6 @@ class CragCorpus:
     Args:
         path: File of pairs or, if `questions` is not "", of knowledge.
         questions: File of the questions of a file of knowledge, one per line.
-
     """
 
     path: Annotated[str, InputFile]

@@ -25,7 +25,6 @@ class FidCorpus:
 
         Raises:
             InputError: If an id has two texts, as where contexts are numbered within each question.
-
         """
         digests: dict[str, bytes] = {}
         for row in read_fid(Path(self.path)):

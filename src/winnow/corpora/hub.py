@@ -1,6 +1,4 @@
-"""Parser of a corpus that the `datasets` library streams from the Hugging Face Hub or from local
-files.
-"""
+"""Parser of a corpus that `datasets` streams from the Hugging Face Hub or from local files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +23,6 @@ class HubCorpus:
         title_column: Column with the title.
         text_column: Column with the text.
         options: Further arguments of `datasets.load_dataset`.
-
     """
 
     revision: ClassVar[int] = 3

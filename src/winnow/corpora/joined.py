@@ -10,12 +10,10 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class JoinedCorpus:
-    """The passages of several corpora, one corpus after another. The name of a passage's corpus
-    begins its id: "nq/doc7".
+    """The passages of several corpora in turn. Ids begin with the name of the corpus: "nq/doc7".
 
     Args:
         parts: Parser of each corpus by name.
-
     """
 
     revision: ClassVar[int] = 1

@@ -22,7 +22,6 @@ class JsonlCorpus:
             FlashRAG's corpora.
         id: Name of the column with the id of the passage, or "" to number the lines. By default, it
             is id, _id, docid or passage_id if the first line has such a column.
-
     """
 
     revision: ClassVar[int] = 3

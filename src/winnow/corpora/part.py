@@ -1,6 +1,4 @@
-"""A random part of a corpus, so that an experiment can retrieve from one part and search in
-another.
-"""
+"""A random part of a corpus, so that experiments can retrieve from one and search in another."""
 
 import hashlib
 from collections.abc import Iterator
@@ -16,15 +14,13 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class CorpusPart:
-    """The passages of a corpus whose ids, hashed with a seed, belong to one of several parts of
-    about equal size.
+    """Passages of a corpus whose ids, hashed with a seed, are in one of several near-equal parts.
 
     Args:
         parser: Parser of the whole corpus.
         number: Number of the part, from 0.
         of: Number of parts.
         seed: Seed of the division.
-
     """
 
     revision: ClassVar[int] = 1

@@ -1,6 +1,4 @@
-"""Parser of plain text files, which are split into non-overlapping passages, by default of 100
-words as in DPR.
-"""
+"""Parser of plain text, split into non-overlapping passages, by default of 100 words as in DPR."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +27,6 @@ class PlainText:
             file a passage.
         title: What the title of a passage is: "none", the "first_line" of its file, which is then
             not part of the text, or the "file_name" without its suffix.
-
     """
 
     revision: ClassVar[int] = 3
@@ -48,9 +45,7 @@ class PlainText:
             )
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages of all files, sorted by path. The id of a passage is its file's name
-        with its number.
-        """
+        """Yield the passages of the files, sorted by path. An id is a file's name with a number."""
         root = Path(self.path)
         for file in find_files(root, self.pattern, "corpus.parser.path and corpus.parser.pattern"):
             lines = (line for _, line in iter_lines(file))

@@ -13,12 +13,10 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class RageCorpus:
-    """A parser that reads each document as a passage. If a document has no text, its title is the
-    text.
+    """A parser that reads each document as a passage. The title replaces a missing text.
 
     Args:
         path: Folder of RAGE's files.
-
     """
 
     path: Annotated[str, InputFile]

@@ -1,6 +1,4 @@
-"""Parser of article summaries in one JSON object, {title: {title, extract, ...}}, as in the `vital`
-corpus.
-"""
+"""Parser of summaries in a JSON object {title: {title, extract, ...}}, as in the `vital` corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Parser of the output of `WikiExtractor --json`: JSON lines with the id, title and text of a
-Wikipedia page.
-"""
+"""Parser of `WikiExtractor --json` output: JSON lines with the id, title and text of a page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,15 +16,13 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
-    """A parser that splits each page into non-overlapping passages. Pages without text, such as
-    redirects, have none.
+    """A parser that splits pages into non-overlapping passages. Pages without text have none.
 
     Args:
         path: File, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
         words: Number of words in a passage, as in PlainText; the last passage of a page may be
             shorter. None makes each page a passage.
-
     """
 
     revision: ClassVar[int] = 2

@@ -17,8 +17,7 @@ LETTERS = "ABCDEFGH"
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A parser of the published files: AllenAI's (choices within `question`), and the Hugging Face
-    Hub's or Self-RAG's.
+    """A parser of the files of AllenAI (choices in `question`), the Hugging Face Hub and Self-RAG.
 
     The text of a question ends with its choices, one per line, which are shown as A, B, C and so on
     even if the file numbers them. The accepted answer is the text of the right choice. `meta`

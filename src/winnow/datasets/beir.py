@@ -1,6 +1,4 @@
-"""Parser of BEIR queries with relevance judgments. The relevant documents become the
-gold passages.
-"""
+"""Parser of BEIR queries with relevance judgments. Relevant documents become the gold passages."""
 
 import logging
 import re
@@ -29,7 +27,6 @@ class BeirQueries:
     Args:
         path: File of queries, in the format of queries.jsonl or queries.tsv.
         qrels: File of relevance judgments, in BEIR's TSV format or with TREC's four columns.
-
     """
 
     revision: ClassVar[int] = 4
@@ -42,7 +39,6 @@ class BeirQueries:
 
         Raises:
             InputError: If a line is malformed, or if the file has no query that was judged.
-
         """
         relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)

@@ -28,7 +28,6 @@ class Biography:
     Args:
         path: File of names or of JSON lines.
         template: Template of the question, with the field {topic}.
-
     """
 
     path: Annotated[str, InputFile]

@@ -1,6 +1,4 @@
-"""Parser of DPR's training files, such as biencoder-nq-dev.json: questions with passages that
-contain their answers.
-"""
+"""Parser of DPR's training files (biencoder-*.json): questions and passages with their answers."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +24,6 @@ class DprBiencoder:
     Args:
         path: JSON file, gzipped or not.
         gold: Whether to store the ids of the gold passages. They are valid only with DPR's corpus.
-
     """
 
     revision: ClassVar[int] = 1
@@ -35,9 +32,7 @@ class DprBiencoder:
     gold: bool = True
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield the questions in file order. The id of a question is its position in the file,
-        starting at 1.
-        """
+        """Yield the questions in file order. A question's id is its position, starting at 1."""
         path = Path(self.path)
         rows = load_json(path)
         if not isinstance(rows, list):

@@ -1,6 +1,4 @@
-"""Parser of DPR's question files: tab-separated questions and Python lists of answers, sometimes as
-quoted CSV fields.
-"""
+"""Parser of DPR's TSV files: questions and Python lists of answers, sometimes quoted as in CSV."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Parser of the questions in a FiD JSON file. `winnow.retrievers.provided` reads the contexts in
-the same file.
-"""
+"""Parser of the questions in a FiD JSON file. `winnow.retrievers.provided` reads its contexts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Parser of questions that the `datasets` library streams from the Hugging Face Hub or from local
-files.
-"""
+"""Parser of questions that `datasets` streams from the Hugging Face Hub or from local files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +30,6 @@ class HubQuestions:
         gold_column: Column with the ids of the gold passages, a list or a single one, or None
             without annotation.
         meta_columns: Further columns, by which results can be grouped.
-
     """
 
     revision: ClassVar[int] = 3
@@ -73,9 +70,7 @@ class HubQuestions:
             )
 
     def _get_field(self, row: dict[str, Any], column: str, place: Place) -> Any:
-        """Return the value of a column, which may be nested; raise InputError if the row does not
-        have it.
-        """
+        """Return the value of a (nested) column; raise InputError if the row does not have it."""
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:

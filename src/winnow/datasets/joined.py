@@ -20,7 +20,6 @@ class JoinedDataset:
         parts: Parser of each data set by name.
         split: Assignment of each data set's questions to splits: RAGE withholds 250 questions of NQ
             and 250 of HotpotQA.
-
     """
 
     revision: ClassVar[int] = 1

@@ -26,7 +26,6 @@ class JsonlQuestions:
         meta: Names of further columns, by which results can be grouped.
         split: Name of the column with the split of the question, which `Split(given=True)` keeps,
             or "".
-
     """
 
     revision: ClassVar[int] = 3

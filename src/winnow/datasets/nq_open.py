@@ -1,6 +1,4 @@
-"""Parser of NQ-open: JSON lines, each with a question and a list of answers. DPR's SQuAD file has
-the same format.
-"""
+"""Parser of NQ-open (and DPR's SQuAD file): JSON lines with a question and a list of answers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

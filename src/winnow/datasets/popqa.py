@@ -27,7 +27,6 @@ class PopQa:
         views_below: Number of monthly views of the subject's page from which questions are left
             out, or None for all. 100 selects the long tail that Self-RAG and CRAG take (Self-RAG,
             section 4.1: fewer than 100 views, 1,399 questions).
-
     """
 
     revision: ClassVar[int] = 2
@@ -40,7 +39,6 @@ class PopQa:
 
         Raises:
             InputError: If a row is malformed, or lacks the views by which questions are selected.
-
         """
         path = Path(self.path)
         columns: list[str] = []

@@ -13,9 +13,7 @@ from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 LABELS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
-"""Labels of the published files, and the accepted answer of each. Self-RAG's and CRAG's files have
-FEVER's labels.
-"""
+"""Accepted answer for each published label; Self-RAG's and CRAG's files have FEVER's labels."""
 _OTHER_LABELS = ("mixture", "unproven", "snopes", "NOT ENOUGH INFO")
 
 

@@ -1,6 +1,4 @@
-"""Parser of the queries of RAGE's files (see `winnow.formats.rage`). The relevant documents become
-the gold passages.
-"""
+"""Parser of RAGE's queries (see `winnow.formats.rage`). Relevant documents become gold passages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ class RageQueries:
 
     Args:
         path: Folder of RAGE's files.
-
     """
 
     path: Annotated[str, InputFile]

@@ -25,7 +25,6 @@ class RedTrivia:
     Args:
         path: Folder of the YAML files.
         lists: Names of the lists, which are the file names without ".yaml".
-
     """
 
     revision: ClassVar[int] = 1

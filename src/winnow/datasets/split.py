@@ -24,7 +24,6 @@ class Split:
         shuffle: Whether to put the questions of `all` or `given` in random order, so that the
             limits of later stages, which take the first questions, draw a sample. A larger limit
             then contains the sample of a smaller one.
-
     """
 
     revision: ClassVar[int] = 1
@@ -47,13 +46,11 @@ class Split:
             )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their splits. The order is random if the splits are drawn or
-        `shuffle` is set.
+        """Yield the questions with splits, shuffled if the splits are drawn or `shuffle` is set.
 
         Raises:
             ConfigError: If the questions have other splits already and `given` is not set, or if
                 none is left to train on.
-
         """
         if not self.given:
             questions = self._check_unassigned(questions)
@@ -75,9 +72,7 @@ class Split:
             yield replace(question, split=split)
 
     def _check_unassigned(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions, and raise ConfigError at the first one that has another split
-        already.
-        """
+        """Yield the questions, but raise ConfigError if one already has another split."""
         for question in questions:
             if question.split not in ("", self.all):
                 raise ConfigError(
@@ -88,9 +83,7 @@ class Split:
             yield question
 
     def _shuffle(self, questions: Iterable[Question]) -> list[Question]:
-        """Return the questions in random order, which depends on the seed and on their
-        ids alone.
-        """
+        """Return the questions in random order, which depends only on the seed and their ids."""
         shuffled = sorted(questions, key=lambda question: question.question_id)
         random.Random(self.seed).shuffle(shuffled)
         return shuffled

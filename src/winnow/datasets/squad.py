@@ -15,9 +15,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """A parser of the questions, which skips the unanswerable ones of version 2. `meta` stores the
-    article's title.
-    """
+    """A parser that skips version 2's unanswerable questions. `meta` stores the article's title."""
 
     revision: ClassVar[int] = 1
 

@@ -1,6 +1,4 @@
-"""Parser of TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an
-answer and its aliases.
-"""
+"""Parser of TriviaQA's unfiltered JSON, whose `Data` lists questions with answers and aliases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class TriviaQa:
-    """A parser of the questions. The accepted answers are Answer.Value and all aliases; the
-    training target is Answer.Value.
+    """A parser whose accepted answers are Answer.Value (also the training target) and all aliases.
 
     The whole file is read into memory.
     """

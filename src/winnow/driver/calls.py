@@ -29,9 +29,7 @@ from winnow.requests import (
 
 
 class CallState(enum.Enum):
-    """State of a call. ELSEWHERE means that another process has reserved the call in the ledger and
-    makes it.
-    """
+    """State of a call; ELSEWHERE if another process reserved it in the ledger and makes it."""
 
     QUEUED = enum.auto()
     SUBMITTED = enum.auto()
@@ -48,7 +46,6 @@ class Call(Struct, eq=False):
         queue: Queue of the engine that serves the request.
         waiters: Requests of plans that wait for the result.
         state: State of the call.
-
     """
 
     key: bytes
@@ -60,16 +57,12 @@ class Call(Struct, eq=False):
 
 @dataclass(slots=True, eq=False)
 class EngineQueue:
-    """The queue of an engine, and the number of its calls in flight, which are submitted but not
-    finished.
-    """
+    """The queue of an engine, and the number of calls in flight (submitted but not finished)."""
 
     engine: Engine
     identity: str
     waiting: list[tuple[Any, int, Call]] = field(default_factory=list)
-    """Heap of the waiting calls: sort key, number of the call among those that were added, and the
-    call.
-    """
+    """Heap of the waiting calls: sort key, number of the call among those added, and the call."""
     num_added: int = 0
     in_flight: int = 0
     since: float = 0.0
@@ -90,8 +83,7 @@ class EngineQueue:
         heapq.heappush(self.waiting, (self._compute_sort_key(call.request), self.num_added, call))
 
     def _compute_sort_key(self, request: Request) -> Any:
-        """Return the key by which the waiting calls are sorted: the longest ones first, or in the
-        order of their texts.
+        """Return the sort key of waiting calls: the longest first, or in the order of their texts.
 
         In the order of their texts, the prompts of a question with the same first passages follow
         each other, and so does a later prompt of a plan that begins like its first one.
@@ -117,9 +109,7 @@ class EngineQueue:
 
 
 class EngineQueues:
-    """The queues of all engines, which are found by the set of engines that serves a plan, kind of
-    request and role.
-    """
+    """The queues of all engines, found by a plan's engine set, the kind of request and the role."""
 
     def __init__(self, engines: Engines | Mapping[Hashable, Engines]) -> None:
         """Create a queue for each distinct engine. A single set of engines serves every plan."""
@@ -141,9 +131,7 @@ class EngineQueues:
         return iter(self._queues.values())
 
     def find(self, name: Hashable, request: Request) -> EngineQueue:
-        """Return the queue of the engine in the named set that serves a request; raise ConfigError
-        if there is none.
-        """
+        """Return the queue of a set's engine for a request; raise ConfigError if there is none."""
         name = None if self._is_single else name
         if name not in self._by_request:
             raise ConfigError(
@@ -157,15 +145,13 @@ class EngineQueues:
 
 
 def add_origin(result: Result | TooLong, seconds: float, software: str) -> Result | TooLong:
-    """Return the result of a model with what computed it and, if tokens were counted, its share of
-    the time of its batch.
+    """Return a result with its origin and, if tokens were counted, its share of the batch time.
 
     Args:
         result: Result of any request.
         seconds: Share of the time.
         software: Library and version of a local engine, which results have in place of the name of
             a server's model.
-
     """
     if isinstance(result, Generation):
         usage = structs.replace(result.usage, seconds=seconds)

@@ -16,7 +16,6 @@ class Job(Generic[T]):
         tag: Value of any type that identifies the plan and is returned with its outcome.
         plan: Plan.
         engines: Name of the set of engines that serves the plan, if the driver has several sets.
-
     """
 
     tag: Hashable

@@ -23,9 +23,7 @@ class OpenCalls:
         self.by_key[call.key] = self._by_request[call.queue, id(call.request)] = call
 
     def find_key(self, queue: EngineQueue, request: Request) -> bytes:
-        """Return the key of a finished request. It is computed for a request of an earlier run,
-        which a server may return.
-        """
+        """Return a finished request's key; compute it for earlier runs' requests from a server."""
         call = self._by_request.get((queue, id(request)))
         return (
             call.key

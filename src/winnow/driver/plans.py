@@ -32,9 +32,7 @@ from winnow.steps import Outcome, Step, describe_round, describe_stop
 
 @dataclass(slots=True, eq=False)
 class RoleCounts:
-    """What a plan has used of one role so far: calls, tokens, time, and replies, also those that
-    were cut or empty (`RoleUsage`).
-    """
+    """What a plan has used of one role so far, with cut and empty replies (see `RoleUsage`)."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -53,9 +51,7 @@ class RoleCounts:
         self.seconds += usage.seconds
 
     def add_reply(self, reply: Generation) -> None:
-        """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has
-        no text.
-        """
+        """Add a reply's tokens and time; count it if it ended at max_new_tokens or has no text."""
         self.add(reply.usage)
         self.replies += 1
         if reply.finish == "length":
@@ -80,7 +76,6 @@ class ActivePlan:
         dropped: Number of passages dropped from prompts to make them fit.
         num_rounds: Number of finished rounds.
         steps: What the plan requested and received in the finished rounds.
-
     """
 
     tag: Hashable
@@ -113,9 +108,7 @@ class ActivePlan:
         self.counts[role].calls += 1
 
     def list_usage(self) -> tuple[RoleUsage, ...]:
-        """Return the calls, tokens and time that the plan has used so far, by role in the order of
-        the first requests.
-        """
+        """Return the plan's usage so far by role, in the order of the roles' first requests."""
         return tuple(
             RoleUsage(
                 role,
@@ -140,7 +133,6 @@ class Waiter(Struct, eq=False):
         slot: Index of the request in the current round of the plan.
         request: Request, possibly with fewer passages than the original one.
         dropped: Number of passages dropped from the prompt so far.
-
     """
 
     active: ActivePlan
@@ -154,7 +146,6 @@ class Waiter(Struct, eq=False):
         Raises:
             CallRefusedError: If the call was refused earlier, and the plan cannot continue without
                 it.
-
         """
         active, request = self.active, self.request
         if isinstance(result, Generation):
@@ -185,7 +176,6 @@ class ActivePlans:
     Attributes:
         count: Number of plans that run or whose outcomes were not taken yet.
         waiters: Requests that were not looked up yet.
-
     """
 
     def __init__(self, stats: RunStats) -> None:
@@ -213,9 +203,7 @@ class ActivePlans:
         return self._outcomes.popleft()
 
     def deliver(self, waiter: Waiter, result: Result | TooLong) -> None:
-        """Give a result to the plan that waits for it, and resume the plan once it has all results
-        of its round.
-        """
+        """Give a result to the waiting plan, and resume it once it has all results of its round."""
         active = waiter.active
         active.requests[waiter.slot] = waiter.request
         active.results[waiter.slot] = waiter.receive(result)
@@ -225,12 +213,10 @@ class ActivePlans:
             self._resume(active, active.results)
 
     def drop_passage(self, waiter: Waiter, reason: str) -> None:
-        """Replace a request that is too long by the same request with one passage fewer, or tell a
-        plan that asked for it.
+        """Drop a passage from an overlong request, or deliver TooLong to a plan that asked for it.
 
         Raises:
             PromptTooLongError: If no passage is left to drop.
-
         """
         request = waiter.request
         shorter = request.drop_passage() if isinstance(request, Generate) else None

@@ -31,24 +31,18 @@ from winnow.steps import Outcome
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
 _LOOK_UP_SIZE = 500
-"""Number of new requests after which they are looked up. Replaying is faster if they fit in the
-processor's cache.
-"""
+"""Number of new requests per lookup. Replaying is faster if they fit in the processor's cache."""
 _WAIT_SECONDS = 1.0
 """Time to wait for results if a single engine is busy."""
 _POLL_SECONDS = 0.05
-"""Time to wait for results if several engines are busy, or if other processes make calls for this
-run.
-"""
+"""Time to wait for results if several engines are busy or other processes make this run's calls."""
 _OTHERS_SECONDS = 0.2
 """Time to wait if other processes make all remaining calls."""
 _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind
-    of request and role.
-    """
+    """Runs plans, and serves requests from the ledger or by the engine for their kind and role."""
 
     def __init__(
         self,
@@ -69,7 +63,6 @@ class Driver:
             on_progress: Function that is called with the counts of the run after each finished plan
                 and call.
             stats: Counts to which this run adds its own; by default new ones.
-
         """
         self.ledger, self.max_active = ledger, max_active
         self.on_progress = on_progress or (lambda _: None)
@@ -86,9 +79,7 @@ class Driver:
         return [queue.engine for queue in self._queues]
 
     def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
-        """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The
-        order is not fixed.
-        """
+        """Run the jobs' plans, and yield each outcome when its plan finishes, in no fixed order."""
         with _reduce_garbage_collection():
             try:
                 yield from self._run(iter(jobs))
@@ -124,9 +115,7 @@ class Driver:
         return self._plans.count < self.max_active
 
     def _look_up(self) -> None:
-        """Answer new requests from the ledger, merge them with calls in flight or queue them, until
-        there are no new ones.
-        """
+        """Answer all new requests from the ledger, merge them with open calls, or queue them."""
         while waiters := self._plans.take_waiters():
             keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
             for waiter in waiters:
@@ -146,9 +135,7 @@ class Driver:
                     self._enqueue(queue, key, waiter)
 
     def _enqueue(self, queue: EngineQueue, key: bytes, waiter: Waiter) -> None:
-        """Queue a request as a new call; drop a passage first if its prompt exceeds the model's
-        context length.
-        """
+        """Queue a request as a call; drop a passage first if it exceeds the context length."""
         request = waiter.request
         if (reason := queue.engine.explain_refusal(request)) is not None:
             raise ConfigError(f"{queue.identity} cannot serve {waiter.active.tag}: {reason}")
@@ -160,8 +147,7 @@ class Driver:
         queue.add(call)
 
     def _drain(self) -> None:
-        """After an error, keep servers from starting calls, and store the results of those in
-        flight, which are paid for.
+        """After an error, prevent new server calls, and store the paid results of calls in flight.
 
         The servers are asked in turn, so that a slow one does not keep the results of the others.
         """
@@ -215,9 +201,7 @@ class Driver:
             queue.since = time.monotonic()
 
     def _collect(self, queue: EngineQueue, timeout: float) -> bool:
-        """Store all finished results of an engine and deliver the requested ones; return whether
-        there were any.
-        """
+        """Store an engine's results and deliver the requested ones; return whether it had any."""
         finished = self._store(queue, timeout)
         for call, result in finished or ():
             if isinstance(result, TooLong):
@@ -230,9 +214,7 @@ class Driver:
     def _store(
         self, queue: EngineQueue, timeout: float
     ) -> list[tuple[Call, Result | TooLong]] | None:
-        """Store all finished results of an engine; return those that plans wait for, with their
-        calls, or None without any.
-        """
+        """Store finished results; return the awaited ones with calls, or None if none finished."""
         start = time.monotonic()
         try:
             results = queue.engine.collect(timeout)
@@ -284,9 +266,7 @@ class Driver:
             self.stats.usage[role] = self.stats.usage.get(role, Usage()) + result.usage
 
     def _poll_elsewhere(self) -> None:
-        """Deliver the results of calls that other processes made, and queue the calls that they
-        gave up.
-        """
+        """Deliver the results of calls by other processes, and queue the calls they gave up."""
         waiting = [call for call in self._calls_elsewhere if call.state is CallState.ELSEWHERE]
         stored = self.ledger.get([call.key for call in waiting])
         for call in waiting:
@@ -311,8 +291,7 @@ class Driver:
 
 @contextmanager
 def _reduce_garbage_collection() -> Iterator[None]:
-    """Make Python search for reference cycles less often, because the objects of plans are hardly
-    ever part of one.
+    """Make Python collect garbage less often, because plans hardly ever form reference cycles.
 
     With the default threshold, a run that finds every call in the ledger takes 1.5 times as long.
     """

@@ -19,7 +19,6 @@ class RunStats:
         executed: Number of calls that this process made.
         external: Number of calls that another process made for this run.
         usage: Tokens and time of the executed calls, by role.
-
     """
 
     plans: int = 0
@@ -37,6 +36,4 @@ class RunStats:
 
 
 ProgressCallback = Callable[[RunStats], None]
-"""A function that is called with the counts of the run after each finished plan and each finished
-call.
-"""
+"""A function called with the counts of the run after each finished plan and each finished call."""

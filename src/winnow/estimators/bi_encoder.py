@@ -1,6 +1,4 @@
-"""A relevance estimator that needs no training: the scaled cosine similarity of question and
-passage vectors.
-"""
+"""A relevance estimator without training: the scaled cosine similarity of question and passage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,13 +15,11 @@ from winnow.records import Passage
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """A relevance estimator whose log-odds are the scaled cosine similarity. Each distinct passage
-    is encoded only once.
+    """A relevance estimator with scaled cosine similarity as log-odds; passages are encoded once.
 
     Args:
         encoder: Encoder of questions and passages, whose vectors are scaled to unit length.
         scale: Factor by which the cosine similarity is multiplied.
-
     """
 
     revision: ClassVar[int] = 2

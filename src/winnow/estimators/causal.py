@@ -1,6 +1,4 @@
-"""A decoder-only relevance estimator, which predicts "true" or "false" after a question and a
-passage.
-"""
+"""A decoder-only relevance estimator that predicts "true" or "false" after question and passage."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class CausalEstimator(WordEstimator):
-    """A decoder-only estimator that scores pairs by the logits of the last position, the only ones
-    it computes.
+    """A decoder-only estimator that computes only the last position's logits to score pairs.
 
     The model may also be a GGUF file. Only runtime "torch" is supported; "auto" means the same.
 
@@ -29,7 +26,6 @@ class CausalEstimator(WordEstimator):
         template: Templates of question and passage. `suffix` ends the input, so that the model
             continues with a label word.
         label_words: Words for relevant and not relevant passages, each a single token.
-
     """
 
     revision: ClassVar[int] = 1
@@ -38,9 +34,7 @@ class CausalEstimator(WordEstimator):
     label_words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the runtime is OpenVINO, whose attention returns NaN for rows padded
-        on the left.
-        """
+        """Raise ConfigError for OpenVINO, whose attention returns NaN for left-padded rows."""
         super().__post_init__()
         if self.runtime == "openvino":
             raise ConfigError(

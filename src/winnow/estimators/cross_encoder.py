@@ -1,5 +1,4 @@
-"""A cross-encoder: a relevance estimator with a BERT-like encoder that reads question and passage
-together.
+"""Cross-encoder: a relevance estimator whose BERT-like encoder reads question and passage together.
 
 The suffixes of tensor names are dimensions: B for pairs, T for tokens and D for features.
 """
@@ -44,7 +43,6 @@ class CrossEncoder(PairEstimator):
             together. PreTTR (MacAvaney et al. 2020) has such layers for speed.
         relevant_class: Name of the class of relevant pairs in the model's configuration, such as
             "entailment", or "" for the second of two classes.
-
     """
 
     revision: ClassVar[int] = 2
@@ -129,9 +127,7 @@ class CrossEncoder(PairEstimator):
         return PairTokenizer(tokenizer, self.template, self.max_length, [start], middle, [end])
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad the token ids, and build their attention mask and the mask of the passage's tokens,
-        both (B, T).
-        """
+        """Pad the token ids, and build the attention mask and passage token mask, both (B, T)."""
         import torch
 
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
@@ -144,9 +140,7 @@ class CrossEncoder(PairEstimator):
         return ids.to(device), mask.to(device), passage_mask.to(device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the logits of the classifier (B, classes) or, for the pooled head, the last
-        layer's vectors (B, T, D).
-        """
+        """Compute logits (B, classes) or, for the pooled head, last hidden states (B, T, D)."""
         ids, mask, passage_mask = inputs
         if self.separate_layers:
             return self._encode_separately(ids, mask, passage_mask)
@@ -160,9 +154,7 @@ class CrossEncoder(PairEstimator):
         return encoded
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Compute the log-odds from the output of the encoder. There are no other tokens, so their
-        probability is 0.
-        """
+        """Compute the log-odds from the encoder's output. The probability of other tokens is 0."""
         import torch
 
         _, mask, passage_mask = inputs
@@ -188,9 +180,7 @@ class CrossEncoder(PairEstimator):
 
     @cached_property
     def _relevant_index(self) -> int:
-        """Return the index of `relevant_class`; raise ModelError if the model has no class of this
-        name.
-        """
+        """Return the index of `relevant_class`; raise ModelError if the model has no such class."""
         names = {
             str(name).lower(): int(index)
             for index, name in (self.lm.model.config.id2label or {}).items()

@@ -1,5 +1,4 @@
-"""The engine of relevance estimators, which serves the estimates that strategies and stages
-request.
+"""Engine of relevance estimators, which serves the estimates that strategies and stages request.
 
 Each estimate is computed once and stored in the ledger, so that later requests for it are answered
 from there.
@@ -26,7 +25,6 @@ class EstimatorEngine:
         capacity: Maximum number of queued pairs, which the estimator batches by length.
         commit: Number of pairs that are scored and then stored in the ledger together. If the
             process is killed, at most the scores of these pairs are lost.
-
     """
 
     revision: ClassVar[int] = 1

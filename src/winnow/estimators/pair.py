@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
 Batch: TypeAlias = "tuple[torch.Tensor, ...]"
-"""Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further
-tensors that a model needs.
-"""
+"""Model inputs of a batch: token ids and attention mask, both (B, T), and any further tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,6 @@ class PairScores:
         log_odds: Log-odds (pairs,) of "true" against "false".
         other_probability: Total probability (pairs,) of all tokens other than "true" and "false"
             (RE-RAG eq. 11). It is zero for a classifier.
-
     """
 
     log_odds: torch.Tensor
@@ -64,7 +61,6 @@ class PairEstimator(PairModel):
             little memory.
         runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed,
             except in float16).
-
     """
 
     batch_tokens: Annotated[int, SpeedOnly("batches affect scores only by rounding")] = 4096
@@ -80,9 +76,7 @@ class PairEstimator(PairModel):
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the values "auto" of dtype and runtime resolved for this
-        machine.
-        """
+        """Return the settings with "auto" of dtype and runtime resolved for this machine."""
         settings = super().resolve_settings(settings)
         runtime, device = (
             str(settings.get("runtime", cls.runtime)),
@@ -98,21 +92,17 @@ class PairEstimator(PairModel):
 
     @property
     def loading_dtype(self) -> str:
-        """Return the precision in which the weights are loaded. It is float32 for OpenVINO, which
-        converts them itself.
-        """
+        """Return the dtype to load weights in: float32 for OpenVINO, which converts them itself."""
         return "float32" if self._uses_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Compute the (pairs,) float32 log-odds of the question-passage pairs. Equal pairs are
-        scored once.
+        """Compute the (pairs,) float32 log-odds of the pairs. Equal pairs are scored once.
 
         With OpenVINO, the weights are compiled in the first call; later changes to them have no
         effect.
 
         Raises:
             NoScoreError: If a score is NaN.
-
         """
         import torch
 
@@ -154,22 +144,17 @@ class PairEstimator(PairModel):
             rows: Token ids of each pair.
             starts: Position of the first token of the second text in each pair (see
                 `PairTokenizer.get_second_start`).
-
         """
         inputs = self.collate(rows, starts)
         return self.compute_log_odds(self.encode(*inputs), *inputs)
 
     @abstractmethod
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad the token ids of a batch and move them to the device of the model. The arguments are
-        those of `estimate`.
-        """
+        """Pad token ids and move them to the model's device; for the arguments, see `estimate`."""
 
     @abstractmethod
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Run the layers of the model. The function must be traceable: valid for any batch size and
-        length.
-        """
+        """Run the model's layers. This must be traceable: valid for any batch size and length."""
 
     @abstractmethod
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
@@ -184,9 +169,7 @@ class PairEstimator(PairModel):
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
-        suffice.
-        """
+        """The limit on padded tokens per batch, which is lowered if GPU memory is insufficient."""
         return MemoryBudget(self.batch_tokens, "estimator.engine.batch_tokens")
 
     @cached_property
@@ -194,9 +177,7 @@ class PairEstimator(PairModel):
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
     def _check_sizes(self) -> None:
-        """Raise an error if token ids or positions could exceed the embedding tables. OpenVINO
-        itself would not raise one.
-        """
+        """Raise an error for ids or positions beyond the embeddings; OpenVINO would raise none."""
         if self.max_length > self.lm.context_length:
             raise ConfigError(
                 f"estimator.engine.max_length={self.max_length} exceeds the "
@@ -244,7 +225,6 @@ class WordEstimator(PairEstimator):
     Args:
         label_words: Words for relevant and not relevant passages, in this order. Each must be a
             single token.
-
     """
 
     label_words: Sequence[str] = ("true", "false")
@@ -263,8 +243,7 @@ class WordEstimator(PairEstimator):
 
 
 def compute_word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) -> PairScores:
-    """Compute the scores from the logits over the vocabulary at one position (RE-RAG eqs. 3, 4 and
-    11).
+    """Compute the scores from the vocabulary logits at one position (RE-RAG eqs. 3, 4 and 11).
 
     With the relevance RE of eq. 3, the log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of
     the two logits. The difference stays finite when RE rounds to 0 or 1.
@@ -273,7 +252,6 @@ def compute_word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) ->
         logits_BV: Logits of every token.
         true_id: Token id of the word for relevant passages.
         false_id: Token id of the word for passages that are not relevant.
-
     """
     logits: Any = logits_BV.float()
     log_sum_of_words = logits[:, [true_id, false_id]].logsumexp(dim=-1)

@@ -1,6 +1,4 @@
-"""RE-RAG's relevance estimator: a T5 that generates "true" or "false" as its first token (eq. 3, as
-in monoT5).
-"""
+"""RE-RAG's estimator: a T5 that first generates "true" or "false" (eq. 3, as in monoT5)."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ class T5Estimator(WordEstimator):
         return logits[:, 0]
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Compute the scores from the logits of the two label words at the first
-        decoder position.
-        """
+        """Compute the scores from the two label words' logits at the first decoder position."""
         from winnow.modeling import first_step
 
         model: Any = self.lm.model

@@ -1,6 +1,4 @@
-"""CRAG's retrieval evaluator: a T5 with a regression head of one output without bounds (Yan et al.
-2024, released code).
-"""
+"""CRAG's retrieval evaluator: a T5 with one unbounded output (Yan et al. 2024, released code)."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class T5Regression(PairEstimator):
-    """An estimator whose score is the output of a T5 that was trained to regress -1 (irrelevant)
-    and 1 (relevant).
+    """An estimator that scores with a T5 trained to regress -1 (irrelevant) and 1 (relevant).
 
     The score is not log-odds: it needs an evaluator with `scale: none`. The published evaluator can
     be loaded; the head of a T5 without one has random weights, until `winnow.training.evaluator`
@@ -40,9 +37,7 @@ class T5Regression(PairEstimator):
         return lm
 
     def build_pair_tokenizer(self) -> PairTokenizer:
-        """Create a tokenizer that ends each pair with the end-of-sequence token, at which the head
-        reads.
-        """
+        """Create a tokenizer that ends each pair with the EOS token, at which the head reads."""
         return build_seq2seq_tokenizer(self)
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)

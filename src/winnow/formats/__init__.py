@@ -1,3 +1,1 @@
-"""File formats: text, JSON Lines, TSV, the exchange format of FiD (Fusion-in-Decoder), and those of
-the `datasets` library.
-"""
+"""File formats: text, JSON Lines, TSV, FiD (Fusion-in-Decoder), and the `datasets` library."""

@@ -1,5 +1,4 @@
-"""Rows of ALCE's files (Gao et al. 2023): questions of ASQA, QAMPARI and ELI5 with retrieved
-passages.
+"""Rows of ALCE's files (Gao et al. 2023): ASQA, QAMPARI and ELI5 questions with retrieved passages.
 
 A row is converted to FiD's form (`winnow.formats.fid_json`). What the metrics of
 `winnow.metrics.alce` look for is its `meta`.
@@ -25,7 +24,6 @@ def convert_alce_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
     Raises:
         KeyError, TypeError, ValueError: If the row is malformed.
-
     """
     if "docs" not in row or "question" not in row:
         return None

@@ -1,6 +1,4 @@
-"""A guard for files whose lines belong to the lines of another file: it finds files that are
-shifted by some rows.
-"""
+"""A guard for files that match another file line by line, which finds shifts by some rows."""
 
 import math
 import re
@@ -30,7 +28,6 @@ def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) 
 
     Raises:
         InputError: If the numbers of rows differ, or if the texts are shifted.
-
     """
     if len(questions) != len(texts):
         raise InputError(

@@ -24,7 +24,6 @@ def write_beir(
         questions: Questions; their accepted answers are in the metadata of the queries.
         passages: Passages of the corpus.
         relevant: Ids of the relevant passages by question id.
-
     """
     write_json_lines(
         folder / "corpus.jsonl",

@@ -24,7 +24,6 @@ class ColumnRow:
         place: Place of the line.
         columns: Name of the column in the file, by setting.
         values: Value of the line, by setting; of a list of columns, the values by column.
-
     """
 
     place: Place
@@ -43,9 +42,7 @@ class ColumnRow:
         return read_title(self.values.get(setting), self.place, column=column)
 
     def read_answers(self, setting: str) -> tuple[str, ...]:
-        """Return accepted answers, of which there must be one: a list, also one that is written as
-        a text, or a single text or number.
-        """
+        """Return at least one answer from a list, a list written as text, a text or a number."""
         return parse_answers(parse_list(self.values[setting], self.place), self.place)
 
     def read_ids(self, setting: str) -> tuple[str, ...]:
@@ -62,7 +59,6 @@ class Column:
         optional: Whether "" is a value, for no column.
         usual: Names of which the first that the first line has is taken, with a note, if the
             parameter is None.
-
     """
 
     optional: bool = False
@@ -80,7 +76,6 @@ def read_columns(parser: Any, setting: str) -> Iterator[ColumnRow]:
         ConfigError: If a column that is not optional has no name.
         InputError: If a line is not a JSON object, or if it lacks a column. The message lists the
             columns that it has.
-
     """
     path, parser_class = Path(parser.path), parser.__class__
     markers = {
@@ -123,9 +118,7 @@ def read_columns(parser: Any, setting: str) -> Iterator[ColumnRow]:
 
 
 def _choose_column(path: Path, names: Sequence[str], setting: str) -> str:
-    """Return the first of some names that the first line of a file has as a column, which is
-    logged, or "".
-    """
+    """Return and log the first name that is a column of a file's first line, or return ""."""
     first: Mapping[str, Any] = next((row for _, row in read_json_lines(path, {})), {})
     column = next((name for name in names if name in first), "")
     if column:

@@ -19,9 +19,7 @@ from winnow.records import Passage
 _SEPARATOR = " [SEP] "
 _TITLE_END = " // "
 _LABEL = re.compile(r"\t+-?[01]$")
-"""Label of relevance that some files of pairs have behind a context; no reader or evaluator may see
-it.
-"""
+"""Relevance label after a context in some files of pairs, which no reader or evaluator may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,6 @@ def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[Cra
     Raises:
         InputError: If a line has another form, if the knowledge is shifted against the questions,
             or if adjacent rows of the same question cannot be told apart.
-
     """
     return (
         _read_knowledge(Path(path), Path(questions))
@@ -54,9 +51,7 @@ def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[Cra
 
 
 def normalize_question(text: str) -> str:
-    """Return the first line of a question with single spaces and in lower case, by which rows are
-    joined.
-    """
+    """Return a question's first line in lower case with single spaces, by which rows are joined."""
     return " ".join(text.strip().partition("\n")[0].lower().split())
 
 
@@ -67,7 +62,6 @@ def _split_equal_questions(path: Path) -> Iterator[CragRow]:
     Raises:
         InputError: If the contexts of these questions differ, because it is not known where each
             begins.
-
     """
     rows = list(_read_pairs(path))
     usual = statistics.mode(len(row.passages) for row in rows) if rows else 0
@@ -110,9 +104,7 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
 
 
 def _read_knowledge(path: Path, questions: Path) -> Iterator[CragRow]:
-    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and
-    may be empty.
-    """
+    """Yield the question and knowledge of each row; knowledge may start with "#" or be empty."""
     texts = [
         (place.number, line.removeprefix("#").strip())
         for place, line in iter_lines(path, blank=True)

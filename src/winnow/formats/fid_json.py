@@ -1,5 +1,4 @@
-"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with
-question, answers and ctxs.
+"""FiD (Fusion-in-Decoder) exchange format: a JSON list or JSON Lines of question, answers and ctxs.
 
 A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets
 (`winnow.formats.multihop`) and of ALCE (`winnow.formats.alce`) are converted.
@@ -34,7 +33,6 @@ class FidRow:
         question: Question with its answers.
         contexts: Pairs of a passage and its score, best first. The score is None if the file
             contains none.
-
     """
 
     question: Question
@@ -50,7 +48,6 @@ def read_fid(path: Path) -> Iterator[FidRow]:
 
     Raises:
         InputError: If a row is malformed, or if a folder contains no FiD file.
-
     """
     if path.is_dir():
         files = sorted(
@@ -159,9 +156,7 @@ def _parse_row(place: Place, row: Any, split: str) -> FidRow:
 
 
 def _convert(place: Place, row: Any) -> Any:
-    """Convert a row of another format, and return any other row unchanged; raise InputError if it
-    is malformed.
-    """
+    """Convert a row if it is in another format; raise InputError if it is malformed."""
     if not isinstance(row, dict) or "ctxs" in row:
         return row
     try:
@@ -174,9 +169,7 @@ def _convert(place: Place, row: Any) -> Any:
 
 
 def _parse_score(value: Any, place: Place, index: int) -> float | None:
-    """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means
-    that there is no score.
-    """
+    """Convert a score, which may be a string as in DPR's files; None and "" mean no score."""
     if value is None or value == "":
         return None
     try:
@@ -190,8 +183,7 @@ def _parse_score(value: Any, place: Place, index: int) -> float | None:
 
 
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
-    """Write questions with their contexts as a FiD JSON list, and return the number of
-    questions.
+    """Write questions with their contexts as a FiD JSON list, and return the number of questions.
 
     The format has no place for gold passages that are not among the contexts. Their number is in
     the metadata, of which `read_fid` warns.

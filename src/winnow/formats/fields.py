@@ -1,6 +1,4 @@
-"""Values of fields: texts, ids, lists of answers, and flags. Errors report the file, the line
-number and the value.
-"""
+"""Field values: texts, ids, answers and flags. Errors report the file, line number and value."""
 
 import ast
 import io
@@ -41,7 +39,6 @@ def parse_list(
     Raises:
         InputError: If a text in brackets is not a list, or if the value is a single one and these
             are not accepted.
-
     """
     if isinstance(value, list | tuple):
         return list(value)
@@ -59,9 +56,7 @@ def parse_list(
 
 
 def _parse_python_list(text: str) -> list[Any]:
-    """Parse a list in Python's notation; raise ValueError for anything else, and for texts that no
-    comma separates.
-    """
+    """Parse a Python list literal; raise ValueError for anything else or a missing comma."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         value = ast.literal_eval(text)
@@ -76,21 +71,17 @@ def _parse_python_list(text: str) -> list[Any]:
 
 
 def _join_surrogates(item: object) -> object:
-    """Return a text whose pairs of surrogates are single characters; raise ValueError if it has
-    half a pair.
-    """
+    """Join surrogate pairs of a text into characters; raise ValueError if it has half a pair."""
     return (
         item.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(item, str) else item
     )
 
 
 def parse_flag(value: object, field_name: str) -> bool:
-    """Return a boolean, which may be written as a number or a text: true, "False", 1, 0.0, "0" or
-    "yes".
+    """Parse a boolean, which may be a number or a text: true, "False", 1, 0.0, "0" or "yes".
 
     Raises:
         ValueError: If the value is anything else. The message names the field.
-
     """
     if isinstance(value, str):
         flag = _FLAGS.get(value.strip().lower())
@@ -111,7 +102,6 @@ def parse_answers(values: object, place: Place) -> tuple[str, ...]:
     Raises:
         InputError: If the answers are not a list of strings or numbers, or if all of them are
             empty.
-
     """
     if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
         expected = "a list of answers, each a string or a number"
@@ -127,18 +117,14 @@ def parse_answers(values: object, place: Place) -> tuple[str, ...]:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value,
-    and true are neither.
-    """
+    """Return whether a value is a text or a number, unlike true and NaN (pandas' missing value)."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _format(value: object) -> str:
-    """Return a text without spaces around it, or a number. pandas writes 12 as 12.0 where the
-    column lacks other values.
-    """
+    """Return a stripped text or number (12 for 12.0, which pandas writes if values are missing)."""
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value).strip()  # type: ignore[call-overload]
 
@@ -153,7 +139,6 @@ def require_text(value: object, place: Place, field_name: str) -> str:
 
     Raises:
         InputError: If the text is empty, or if the value has another type.
-
     """
     text = _format(value) if _is_text(value) else ""
     if not text:
@@ -162,16 +147,13 @@ def require_text(value: object, place: Place, field_name: str) -> str:
 
 
 def read_title(value: object, place: Place, *, column: str = "title") -> str:
-    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see
-    `require_text`.
-    """
+    """Return a passage's stripped title, or "" if it is missing or empty (see `require_text`)."""
     is_blank = value is None or (isinstance(value, str) and not value.strip())
     return "" if is_blank else require_text(value, place, column)
 
 
 def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
-    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates.
-    None is not an id.
+    """Return distinct ids as texts from a list (see `parse_list`) or one id. None is not an id.
 
     Args:
         value: Value of the field.
@@ -180,7 +162,6 @@ def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
 
     Raises:
         InputError: If an id is empty, or neither a string nor a number.
-
     """
     expected = f"an id or a list of ids as {field_name}"
     values = [] if value is None else parse_list(value, place, expected=expected)

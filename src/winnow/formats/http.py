@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse a Retry-After header (seconds, milliseconds or a date) into seconds; return None if
-    there is no valid one.
-    """
+    """Return the seconds in a Retry-After header (s, ms or date), or None without a valid one."""
     try:
         if (value := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(value) / 1000)

@@ -1,6 +1,4 @@
-"""Loading of datasets with the `datasets` library, from the Hugging Face hub or from
-local files.
-"""
+"""Loading of datasets with the `datasets` library from the Hugging Face Hub or local files."""
 
 import csv
 import glob
@@ -31,7 +29,6 @@ def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator
 
     Raises:
         InputError: If the library cannot read the dataset.
-
     """
     try:
         yield from _stream_rows(path, split, options)
@@ -66,9 +63,7 @@ def _stream_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[
 
 
 def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the columns of local CSV files, or none if their first line does not
-    simply name them.
-    """
+    """Return local CSV files' columns, or none if their first line does not simply name them."""
     files = options.get("data_files")
     while isinstance(files, Mapping | list | tuple) and files:
         files = next(iter(files.values())) if isinstance(files, Mapping) else files[0]

@@ -1,5 +1,4 @@
-"""Rows of multi-hop data sets, whose questions come with annotated passages: HotpotQA,
-2WikiMultihopQA and MuSiQue.
+"""Rows of multi-hop data sets with annotated passages: HotpotQA, 2WikiMultihopQA and MuSiQue.
 
 A row is converted to FiD's form (`winnow.formats.fid_json`), in which `is_gold` marks the passages
 that support the answer. HotpotQA and 2WikiMultihopQA are read in two forms: lists of pairs, as in
@@ -13,13 +12,9 @@ from typing import Any
 from winnow.formats.fields import parse_flag
 
 MISSING = "missing_titles"
-"""Field of the metadata with the number of titles that support the answer, or of annotated gold
-passages, which are not among the passages of the question.
-"""
+"""Metadata field with the number of supporting titles or gold passages that a question lacks."""
 _UNANSWERABLE = "#unanswerable"
-"""End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and
-without the answer.
-"""
+"""Id suffix of the copy of a MuSiQue-Full question whose paragraphs lack the answer."""
 
 
 def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -36,7 +31,6 @@ def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
     Raises:
         KeyError, TypeError, ValueError: If the row is malformed.
-
     """
     if "supporting_facts" in row and "context" in row:
         return _convert_hotpotqa(row)
@@ -46,9 +40,7 @@ def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _convert_hotpotqa(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row of HotpotQA or 2WikiMultihopQA, whose supporting facts are sentences of
-    passages, named by their title.
-    """
+    """Convert a HotpotQA or 2WikiMultihopQA row, whose supporting sentences are named by title."""
     titles = {title for title, _ in _read_pairs(row["supporting_facts"], "sent_id")}
     pairs = _read_pairs(row["context"], "sentences")
     contexts = [
@@ -96,9 +88,7 @@ def build_row(
     contexts: Sequence[dict[str, Any]],
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Build a row in FiD's form. A passage that the question has twice is kept once, and gold if
-    either is.
-    """
+    """Build a row in FiD's form. A repeated passage is kept once, and gold if either copy is."""
     distinct: dict[str, dict[str, Any]] = {}
     for context in contexts:
         first = distinct.setdefault(context["id"], context)

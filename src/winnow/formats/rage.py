@@ -1,5 +1,4 @@
-"""Reader and writer of RAGE's files: a corpus, queries, and which documents are relevant,
-irrelevant and seemingly relevant.
+"""Reader and writer of RAGE's files: a corpus, queries, and the relevance of documents.
 
 A folder has the tables `corpus` (_id, title, text), `queries` (_id, text), `relevant`, `irrelevant`
 and `seemingly_relevant` (query-id, corpus-id), each as .jsonl or .parquet, as in the data sets
@@ -24,9 +23,7 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class RelevanceMap:
-    """Ids of the relevant, irrelevant and seemingly relevant documents of one query, the most
-    similar first where known.
-    """
+    """Ids of one query's documents by relevance, the most similar first where known."""
 
     relevant: tuple[str, ...] = ()
     irrelevant: tuple[str, ...] = ()
@@ -101,7 +98,6 @@ def write_rage_files(
         questions: Questions to write.
         passages: Passages of the corpus.
         maps: Map of each question by question id.
-
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json_lines(

@@ -1,6 +1,4 @@
-"""Words of texts, also in scripts whose words no spaces divide: Chinese, Japanese, Thai, Lao, Khmer
-and Burmese.
-"""
+"""Words of texts, also in Chinese, Japanese, Thai, Lao, Khmer and Burmese (without spaces)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,9 +25,7 @@ def count_unspaced(texts: Iterable[str]) -> int:
 
 
 def split_unspaced(word: str) -> list[str]:
-    """Return the characters of a script without spaces, and what is between them: ["東", "京",
-    "2020", "年"].
-    """
+    """Split a word into characters of unspaced scripts and the rest: ["東", "京", "2020", "年"]."""
     return [word] if word.isascii() else _PIECE.findall(word)
 
 
@@ -40,7 +36,6 @@ def split_words(lines: Iterable[str], words_per_text: int | None) -> Iterator[st
         lines: Lines, whose words are joined by single spaces.
         words_per_text: Number of words, or None for all of them in one text. A character of a
             script without spaces counts as a word; other words are not divided.
-
     """
     pieces: list[str] = []
     num_words = 0

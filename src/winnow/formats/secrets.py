@@ -1,6 +1,4 @@
-"""Removal of secrets from texts that come from outside, such as error messages of servers, which
-may repeat a key.
-"""
+"""Removal of secrets from external texts, such as server errors, which may repeat a key."""
 
 import base64
 import re
@@ -9,9 +7,7 @@ from urllib.parse import quote
 MASK = "[key]"
 """Text in place of a secret."""
 _MIN_PIECE = 12
-"""Number of characters from which a piece of a secret is masked. Shorter ones may be in a text by
-chance.
-"""
+"""Minimum length of a masked piece of a secret; shorter ones may occur in a text by chance."""
 _PREFIX = re.compile(
     r"(sk-(ant-api\d\d-|or-v\d-|proj-|svcacct-)?|hf_|gsk_|xai-|pplx-|AIza|Bearer )"
 )
@@ -19,14 +15,12 @@ _PREFIX = re.compile(
 
 
 def mask_secret(text: str, secret: str) -> str:
-    """Replace a secret in a text by "[key]": all of it, URL-encoded or in base64, and each piece of
-    12 characters or more.
+    """Replace a secret, its URL and base64 encodings and pieces of 12+ characters with "[key]".
 
     Args:
         text: Text to be shown or logged. Mask it before it is cut, so that no cut leaves a shorter
             piece.
         secret: Secret, or "" for none.
-
     """
     if not secret:
         return text

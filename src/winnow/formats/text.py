@@ -1,6 +1,4 @@
-"""Readers and writers of text files: JSON Lines, TSV and plain text. Errors report the file and the
-line number.
-"""
+"""Readers and writers of JSON Lines, TSV and plain text. Errors report the file and line number."""
 
 import gzip
 import io
@@ -29,7 +27,6 @@ def open_text(path: Path) -> IO[str]:
 
     Raises:
         InputError: If the file does not exist.
-
     """
     if not path.is_file():
         raise InputError(
@@ -42,8 +39,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
-    """Return the sorted files below a folder that match a glob pattern. If the path is a file,
-    return only this file.
+    """Return the sorted files below a folder that match a pattern, or the path if it is a file.
 
     Hidden files, and those in hidden folders such as `.ipynb_checkpoints`, are left out.
 
@@ -55,7 +51,6 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     Raises:
         InputError: If no file matches, or if the pattern leaves the folder, whose files identify
             what is made of them.
-
     """
     if ".." in Path(pattern).parts or Path(pattern).is_absolute():
         raise InputError(f"The pattern {pattern!r} leaves the folder {root}. Check {settings}.")
@@ -81,7 +76,6 @@ def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[Place, str]
 
     Raises:
         InputError: If the file is truncated, corrupt, or not UTF-8.
-
     """
     number = 0
     try:
@@ -107,7 +101,6 @@ def read_json_lines(
 
     Raises:
         InputError: If a line is not a JSON object with these fields.
-
     """
     for place, line in iter_lines(path):
         expected = "a JSON object" + (f" with {', '.join(fields)}" if fields else "")
@@ -146,7 +139,6 @@ def read_tsv(
 
     Raises:
         InputError: If a row does not have `num_columns` fields.
-
     """
     for place, line in iter_lines(path):
         row = _split_quoted(line, num_columns) if quoted and '"' in line else line.split("\t")
@@ -158,8 +150,7 @@ def read_tsv(
 
 
 def _split_quoted(line: str, num_columns: int | None) -> list[str]:
-    """Split a line whose fields may be quoted. Tabs within quotations are text if that gives the
-    right number of fields.
+    """Split a line of (quoted) fields. Quoted tabs are text if that gives the right field count.
 
     The module csv reads an unclosed quotation to the end of the file, and drops marks such as those
     of '"Hello" is a song'.
@@ -180,7 +171,6 @@ def read_text(path: Path) -> str:
 
     Raises:
         InputError: If the file does not exist, is truncated, corrupt, or not UTF-8.
-
     """
     try:
         with open_text(path) as stream:
@@ -196,7 +186,6 @@ def load_json(path: Path) -> Any:
 
     Raises:
         InputError: If the file cannot be read or is not valid JSON.
-
     """
     text = read_text(path)
     try:
@@ -211,7 +200,6 @@ def parse_json(text: str) -> Any:
     Raises:
         ValueError: If the text is not JSON, is nested too deeply, or contains half a surrogate pair
             or a number with too many digits.
-
     """
     try:
         value = json.loads(text)

@@ -1,6 +1,4 @@
-"""TREC's formats of rankings (run files, which Pyserini and trec_eval read and write) and of
-relevance judgments (qrels).
-"""
+"""TREC's formats of rankings (run files, as in Pyserini and trec_eval) and judgments (qrels)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +15,7 @@ _NUM_COLUMNS = 6
 
 
 def read_trec_run(path: Path) -> dict[str, list[Hit]]:
-    """Read a run file, or all files of a folder: lines of question id, "Q0", passage id, rank,
-    score and tag.
+    """Read a run file or folder of lines with question id, "Q0", passage id, rank, score and tag.
 
     Passages are ordered by score, as trec_eval orders them, and those with equal scores by rank.
 
@@ -28,7 +25,6 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
     Raises:
         InputError: If a line is malformed, if a question has a passage twice, or if two files rank
             passages for a question.
-
     """
     if path.is_dir():
         return _read_trec_runs(find_files(path, "*", "retriever.engine.path"))
@@ -96,7 +92,6 @@ def write_trec_run(
 
     Raises:
         ConfigError: If an id is empty or contains white space, which the format cannot represent.
-
     """
     num_lines = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
@@ -125,7 +120,6 @@ def write_qrels(path: Path, relevant: Mapping[str, Sequence[str]]) -> int:
     Args:
         path: File to write.
         relevant: Ids of the relevant passages by question id.
-
     """
     lines = [
         f"{_check_id(question_id)} 0 {_check_id(passage_id)} 1"

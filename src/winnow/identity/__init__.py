@@ -1,3 +1,1 @@
-"""The identity of components: what their parameters mean, which code they run, and which
-repositories they name.
-"""
+"""Identity of components: the meaning of parameters, their code, and the repositories they name."""

@@ -34,8 +34,7 @@ _STARTED = time.time()
 
 
 def get_revision(component: type) -> int | str:
-    """Return the declared revision of a class or, if it declares none, a digest of the code that it
-    runs.
+    """Return the declared revision of a class or, without one, a digest of the code that it runs.
 
     A declared revision is not inherited, because a subclass may compute something else. It counts
     only within Winnow, whose tests guard it.
@@ -43,7 +42,6 @@ def get_revision(component: type) -> int | str:
     Raises:
         ConfigError: If the class is in no source file, for example because it was defined in a
             notebook, or if its revision is not a whole number.
-
     """
     declared = component.__dict__.get("revision")
     if declared is not None and is_in_winnow(component.__module__):
@@ -64,8 +62,7 @@ def get_revision(component: type) -> int | str:
 
 
 def get_ledger_identity(engine: "Engine") -> str:
-    """Return the identity under which the ledger, the store of finished model calls, stores the
-    results of an engine.
+    """Return the identity under which the ledger of model calls stores an engine's results.
 
     It has the revision of the engine's code unless that is 1, as in calls stored before revisions
     existed, and a digest of the settings of a class outside Winnow (see `declare_settings`).
@@ -77,15 +74,13 @@ def get_ledger_identity(engine: "Engine") -> str:
 
 
 def declare_settings(engine: object, digest: str) -> None:
-    """Make the digest of an engine's settings part of its identity in the ledger, if its class is
-    outside Winnow.
+    """Add the digest of an engine's settings to its ledger identity if its class is outside Winnow.
 
     The author of such a class says with `identity` what its results are filed under, and may forget
     a setting. Winnow's own classes are tested.
 
     Raises:
         ConfigError: If the class has slots, so that it cannot keep the digest.
-
     """
     if is_in_winnow(type(engine).__module__):
         return
@@ -99,8 +94,7 @@ def declare_settings(engine: object, digest: str) -> None:
 
 
 def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
-    """Return the digest of the code of Winnow's modules behind these modules, themselves and all
-    that they import, by name.
+    """Return the code digests of Winnow's modules among these and all that they import, by name.
 
     In contrast to revisions, they change with every edit that is not a comment, a docstring or
     formatting. A module whose file was edited since this process started is no longer the one that
@@ -129,9 +123,7 @@ _SETTINGS = "_winnow_settings"
 
 
 def _compute_class_digest(component: type) -> str:
-    """Return the digest of the module that contains a class, wherever it is installed, and of all
-    that it imports.
-    """
+    """Return the digest of a class's module, wherever it is installed, and of all its imports."""
     module = sys.modules.get(component.__module__)
     file = getattr(module, "__file__", None)
     if file is None:
@@ -143,8 +135,7 @@ def _compute_class_digest(component: type) -> str:
 
 
 def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None = None) -> str:
-    """Return the digest of a module, in which the digests of what it imports have the places of the
-    imports.
+    """Return the digest of a module, with each import replaced by the digest of what it imports.
 
     Successive imports that bind different names may have any order.
 
@@ -153,7 +144,6 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
         digests: Digests of the modules so far. A module that is being computed has a mark there, so
             that imports in a circle end.
         path: Source file of the module that contains the class; others are found by their names.
-
     """
     if name in digests:
         return digests[name]

@@ -11,9 +11,7 @@ _FILE_FORMATS = frozenset({"json", "csv", "parquet", "arrow", "text", "xml", "we
 
 @dataclass(frozen=True, slots=True)
 class HubName:
-    """The name of a repository on the Hugging Face hub, with a revision. An empty revision means
-    the latest one.
-    """
+    """The name and revision of a Hugging Face hub repository. An empty revision is the latest."""
 
     name: str
     revision: str = ""
@@ -24,9 +22,7 @@ class HubName:
         return _COMMIT.fullmatch(self.revision) is not None
 
     def __str__(self) -> str:
-        """Return the name as it is written in settings: "owner/name@revision", or "owner/name"
-        without a revision.
-        """
+        """Return the name as written in settings: "owner/name@revision" or "owner/name"."""
         return f"{self.name}@{self.revision}" if self.revision else self.name
 
 
@@ -43,9 +39,7 @@ def parse_model_name(path: str) -> HubName | None:
 
 
 def parse_dataset_name(path: str) -> HubName | None:
-    """Return the hub name of a data set, or None if `path` is a path on this machine or the name of
-    a file format.
-    """
+    """Return the hub name of a data set, or None if `path` is a local path or a file format."""
     name, _, revision = path.partition("@")
     is_local = (
         Path(path).exists()

@@ -50,16 +50,12 @@ from winnow.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, init=False)
 class InputFile:
-    """Marks a parameter that names files or folders that the component reads, or entries of it that
-    do.
-    """
+    """Marks a parameter that names files or folders to read, or has entries that name them."""
 
     entries: tuple[str, ...]
 
     def __init__(self, *entries: str) -> None:
-        """Keep the names of the entries of a mapping, or none if the parameter itself
-        names files.
-        """
+        """Store the names of a mapping's entries, or none if the parameter itself names files."""
         object.__setattr__(self, "entries", entries)
 
 
@@ -111,7 +107,6 @@ def read_annotations(component: type) -> Mapping[str, Any]:
         ConfigError: If an annotation cannot be resolved or has a marker that is not one, if a
             parameter that looks like a path has no marker, or if the class has an attribute that
             looks like a declaration but is none.
-
     """
     _check_declarations(component)
     annotations: dict[str, Any] = {}
@@ -137,9 +132,7 @@ def read_annotations(component: type) -> Mapping[str, Any]:
 
 
 def _resolve_annotation(component: type, name: str, annotation: str) -> Any:
-    """Evaluate an annotation where it was written: in the module of the base class that has the
-    parameter.
-    """
+    """Evaluate an annotation in the module of the base class that declares the parameter."""
     owners = [base for base in component.__mro__ if name in inspect.get_annotations(base)]
     if is_dataclass(component) and owners:
         names: dict[str, Any] = vars(sys.modules[owners[0].__module__])
@@ -163,9 +156,7 @@ def _get_name(component: type) -> str:
 
 
 def _looks_like_path(name: str, annotation: Any) -> bool:
-    """Return whether a parameter has the name of a path or the type of one, also within another
-    type.
-    """
+    """Return whether a parameter is named like a path, or its type is or contains a path type."""
     if isinstance(annotation, type) and issubclass(annotation, os.PathLike):
         return True
     return any(_looks_like_path("", part) for part in get_args(annotation)) or (
@@ -174,9 +165,7 @@ def _looks_like_path(name: str, annotation: Any) -> bool:
 
 
 def _find_markers(annotation: Any) -> list[Marker]:
-    """Return the markers of an annotation, also within a union; a marker without parentheses is the
-    same as with them.
-    """
+    """Return an annotation's markers, also within a union. A marker may lack its parentheses."""
     own = [_build(item) for item in getattr(annotation, "__metadata__", ()) if _is_marker(item)]
     return [
         *own,
@@ -194,7 +183,6 @@ def _build(item: Any) -> Marker:
 
     Raises:
         ConfigError: If the marker needs a reason, or is written as a text.
-
     """
     if isinstance(item, str):
         raise ConfigError(f"the marker {item!r} is a text; write it without quotation marks.")
@@ -213,9 +201,7 @@ def _is_marker(item: Any) -> bool:
 
 
 def _check_declarations(component: type) -> None:
-    """Raise ConfigError for a class attribute whose name is nearly a declaration's, or was
-    one formerly.
-    """
+    """Raise ConfigError for a class attribute that resembles a declaration or is a former one."""
     known = _DECLARATIONS | _FORMER_ATTRIBUTES
     parameters = inspect.signature(component).parameters
     for base in component.__mro__:
@@ -250,9 +236,7 @@ def _select(component: type, kind: type[Marker]) -> Mapping[str, Any]:
 
 
 def get_speed_only_settings(component: type) -> Mapping[str, str]:
-    """Return the settings of a class that are marked as not affecting its results, with the reason
-    for each.
-    """
+    """Return a class's settings that are marked as not affecting its results, with the reasons."""
     return {name: marker.reason for name, marker in _select(component, SpeedOnly).items()}
 
 
@@ -267,9 +251,7 @@ def get_search_only_settings(component: type) -> Sequence[str]:
 
 
 def get_input_file_settings(component: type) -> Sequence[str]:
-    """Return the settings of a class that name files or folders it reads; entries of mappings as
-    "options.data_files".
-    """
+    """Return a class's input file settings, with mapping entries as "options.data_files"."""
     markers = _select(component, InputFile).items()
     return [
         f"{name}.{entry}" if entry else name
@@ -294,7 +276,6 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
     Raises:
         ConfigError: If an "auto" is left, because other machines would compute something else under
             the same key.
-
     """
     resolve = getattr(component, "resolve_settings", None)
     resolved = dict(settings) if resolve is None else dict(resolve(settings))
@@ -317,7 +298,6 @@ def describe_parameters(component: type) -> list[tuple[str, str, str]]:
     Returns:
         Name, type with its range, and meaning of each public parameter. The meaning is "" for a
         setting that has no marker.
-
     """
     return [
         (
@@ -331,9 +311,7 @@ def describe_parameters(component: type) -> list[tuple[str, str, str]]:
 
 
 def _describe_type(annotation: Any) -> str:
-    """Return a type as a user writes its values, such as "int, at least 1" or "'rank'
-    or 'random'".
-    """
+    """Describe the values of a type, such as "int, at least 1" or "'rank' or 'random'"."""
     if get_origin(annotation) is Annotated:
         limits = [
             f"{text} {bound}"

@@ -16,9 +16,7 @@ def is_in_winnow(module: str) -> bool:
 
 
 def identify_without_source(name: str) -> str:
-    """Return what stands for a module without a source file to read: its name, or "" for a folder
-    without `__init__.py`.
-    """
+    """Return the identity of a module without source: its name, or "" for a namespace package."""
     spec = _find_spec(name)
     is_folder = (
         spec is not None and spec.origin is None and spec.submodule_search_locations is not None
@@ -27,9 +25,7 @@ def identify_without_source(name: str) -> str:
 
 
 def is_in_standard_library(name: str) -> bool:
-    """Return whether a module belongs to Python, by its place: a file of one's own may have the
-    name of one of its modules.
-    """
+    """Return whether a module belongs to Python, judged by location because names may clash."""
     if name.partition(".")[0] not in sys.stdlib_module_names:
         return False
     spec = _find_spec(name)
@@ -40,9 +36,7 @@ def is_in_standard_library(name: str) -> bool:
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
-    """Return where a module is, or None; no module is imported for it but the packages
-    around it.
-    """
+    """Return a module's spec, or None. Only the packages around it are imported to find it."""
     loaded = sys.modules.get(name)
     parent = name.rpartition(".")[0]
     try:
@@ -62,9 +56,7 @@ def _is_package(name: str) -> bool:
 
 
 def find_source(name: str) -> Path | None:
-    """Return the source file of a module, or None in the standard library, in an installed
-    distribution, and without one.
-    """
+    """Return a module's source file, or None if it has none or is installed or part of Python."""
     if (
         not name
         or is_in_standard_library(name)
@@ -84,8 +76,7 @@ def find_source(name: str) -> Path | None:
 
 
 def _is_installed(package: str) -> bool:
-    """Return whether a top-level package and all places of its modules belong to an installed
-    distribution.
+    """Return whether a top-level package and all its search paths are in installed distributions.
 
     To ask for the place of a module within it instead would import the packages around that module,
     some for seconds.

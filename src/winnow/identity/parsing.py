@@ -29,7 +29,6 @@ class ImportStatement:
         module: Module after `from`, without its dots; None for `import`.
         level: Number of dots before the module.
         names: Imported names, each with the name that the file gives to it.
-
     """
 
     module: str | None
@@ -46,7 +45,6 @@ class ParsedText:
             runs of successive imports.
         runs: The runs of imports, in the order of their marks.
         revisions: Revisions that its classes declare, such as "PostFusion:5".
-
     """
 
     digest: str
@@ -61,7 +59,6 @@ def parse_text(path: Path, *, compiles: bool) -> ParsedText:
         path: File.
         compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It
             depends on the version of Python, so that keys have the digest of the syntax tree.
-
     """
     text = path.read_bytes()
     key = f"{_identify_parser()}-{hashlib.sha256(text).hexdigest()}"
@@ -137,9 +134,7 @@ def _digest_compiled(code: CodeType) -> str:
 
 
 def _describe_constant(value: object) -> str:
-    """Return a text of a constant in which sets have an order that does not depend on the hashes of
-    this process.
-    """
+    """Return a constant as text, with sets in an order independent of this process's hashes."""
     if isinstance(value, frozenset | tuple):
         parts = [_describe_constant(one) for one in value]
         inside = ", ".join(sorted(parts) if isinstance(value, frozenset) else parts)
@@ -148,15 +143,13 @@ def _describe_constant(value: object) -> str:
 
 
 def _mark_imports(node: ast.AST, runs: list[tuple[ImportStatement, ...]], place: ast.AST) -> None:
-    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of
-    successive imports.
+    """Remove docstrings and type-checking code, and replace each run of imports with a mark.
 
     Args:
         node: Node whose lists of statements are changed, at any depth. Expressions have none.
         runs: Runs of imports so far, to which the imports of the node are added.
         place: Node whose lines new nodes have where `node` has none. `ast.fix_missing_locations`
             gives them the same ones, but takes longer than all else.
-
     """
     place = node if hasattr(node, "lineno") else place
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
@@ -206,9 +199,7 @@ def _mark_statements(
 
 
 def _name(node: ast.AST) -> str:
-    """Return a name, or a module and a name in it, as they are written; "" for another
-    expression.
-    """
+    """Return a name or a module's attribute as it is written, or "" for another expression."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return f"{node.value.id}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""

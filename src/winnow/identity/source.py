@@ -27,7 +27,6 @@ class Import:
             of a module do.
         module: Name of the module.
         name: Name that is imported from the module; "" for the module itself.
-
     """
 
     bound: str
@@ -43,7 +42,6 @@ class Code:
         digest: Digest of its code, as of `ParsedText`.
         runs: The runs of imports, in the order of their marks, with the packages that they run.
         revisions: Revisions that its classes declare, as of `ParsedText`.
-
     """
 
     digest: str
@@ -69,7 +67,6 @@ def read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fals
         modified_ns: Time of its last change.
         module: Name of the module, to which relative imports refer.
         compiles: Whether the digest is of the compiled code; see `parse_text`.
-
     """
     file = Path(path)
     parsed = parse_text(file, compiles=compiles)
@@ -82,9 +79,7 @@ def read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fals
 
 
 def _iter_imports(statement: ImportStatement, package: str) -> Iterator[Import]:
-    """Yield what an import binds: names of a module, or modules; and the packages around it, whose
-    code it runs.
-    """
+    """Yield the names or modules that an import binds, and the parent packages that it runs."""
     if statement.module is None:
         for name, bound in statement.names:
             yield Import(bound, name)
@@ -107,9 +102,7 @@ def _iter_imports(statement: ImportStatement, package: str) -> Iterator[Import]:
 
 
 def _list_submodules(package: str) -> list[str]:
-    """Return the names of the modules of a package, which `import *` imports if the package lists
-    them.
-    """
+    """Return a package's module names, which `import *` imports if the package lists them."""
     path = find_source(package)
     if path is None or path.name != "__init__.py":
         return []
@@ -129,9 +122,7 @@ specification of the import, which another one (`importlib.reload`) replaces.
 
 
 def read_loaded(path: Path, name: str, *, compiles: bool = False) -> Code:
-    """Parse a source file, once for each import of a module: what runs is what was imported,
-    whatever the file says later.
-    """
+    """Parse a source file once per import, because later edits do not change what runs."""
     module = sys.modules.get(name)
     known: dict[bool, Code] = {}
     if module is not None:

@@ -1,3 +1,1 @@
-"""The ledger stores the result of every finished model call, so that no call is made twice.
-`open_store` opens it by URL.
-"""
+"""The ledger stores finished model calls so that none is repeated. `open_store` opens it by URL."""

@@ -27,8 +27,7 @@ _OWNER_NUMBERS = itertools.count()
 
 
 class Renewal:
-    """Renews a store's claims in a thread, because a call may take longer than a lease, in a batch
-    for example.
+    """Renewal of a store's claims in a thread, because a call may outlast a lease, e.g. in a batch.
 
     A process that is killed stops renewing, so that others make its calls after `LEASE_SECONDS` at
     most.
@@ -51,8 +50,7 @@ class Renewal:
 
 
 def make_owner() -> str:
-    """Return a name under which a store claims calls, made of the host, the process and the number
-    of the store.
+    """Make the name under which a store claims calls from its host, process and number.
 
     The host is named by its boot and by the space of its process ids too, because containers may
     have equal names.
@@ -62,16 +60,13 @@ def make_owner() -> str:
 
 
 def describe_owner(owner: str) -> str:
-    """Return the host and the process of an owner as a reader knows them, such as "process 71 of
-    node3".
-    """
+    """Return an owner's host and process in readable form, such as "process 71 of node3"."""
     host, pid = [*owner.rsplit(":", 3), ""][:2]
     return f"process {pid} of {host.partition('/')[0]}"
 
 
 def has_lapsed(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim has lapsed: its process on this host has ended, or its lease has
-    expired.
+    """Return whether a claim has lapsed: its process on this host ended, or its lease expired.
 
     If the system does not report when a process started, only the lease counts. A claim of an
     invalid owner has lapsed.
@@ -80,7 +75,6 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
         owner: Owner of the claim (see `make_owner`).
         expires: Unix timestamp at which the lease expires.
         now: Current Unix timestamp.
-
     """
     try:
         host, pid, start, _ = owner.rsplit(":", 3)
@@ -92,9 +86,7 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
 
 @dataclass
 class AwaitedClaims:
-    """Says whose calls a run waits for, when nothing else is left to do: once for each set of
-    owners, after some seconds.
-    """
+    """Logger of the owners that an idle run waits for, once for each set, after some seconds."""
 
     _since: float | None = None
     _owners: set[str] = field(default_factory=set)
@@ -122,9 +114,7 @@ class AwaitedClaims:
 
 @cache
 def _name_process_space() -> str:
-    """Return a name of the space of process ids in which this process lives: the boot of the
-    machine and the namespace.
-    """
+    """Return a name for this process's PID space, made of the machine's boot id and namespace."""
     parts = []
     with suppress(OSError):
         parts = [

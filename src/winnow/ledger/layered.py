@@ -24,7 +24,6 @@ class LayeredStore(WrappedStore):
         ledger: Ledger that stores new calls.
         bases: SQLite files of ledgers that are only read. A damaged call of theirs counts as
             missing.
-
     """
 
     bases: Sequence[Path]
@@ -36,7 +35,6 @@ class LayeredStore(WrappedStore):
 
         Raises:
             LedgerError: If a base does not exist or is not a ledger.
-
         """
         with ExitStack() as stack:
             stack.enter_context(self.ledger)

@@ -12,9 +12,7 @@ BUSY_SECONDS = 60.0
 
 
 def retry_while_locked(operation: Callable[[], None]) -> None:
-    """Retry an operation while other processes open or close the file, which SQLite's busy timeout
-    does not cover.
-    """
+    """Retry while other processes open or close the file, which SQLite's busy timeout ignores."""
     locked_codes = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     retry = retry_if_exception(
         lambda error: (

@@ -50,7 +50,6 @@ class Conflict:
         engine: Identity of the engine.
         kept_other: Whether the result of the other ledger is kept: it was stored first, or this
             ledger's is an empty reply.
-
     """
 
     key: bytes
@@ -67,9 +66,7 @@ class Merge:
     conflicts: list[Conflict] = field(default_factory=list)
 
     def describe(self) -> str:
-        """Return the number of added calls and, if there are conflicts, what they are and which
-        result is kept.
-        """
+        """Return the number of added calls, and any conflicts with the result that is kept."""
         if not self.conflicts:
             return f"{self.added} calls added"
         listed = [
@@ -90,19 +87,16 @@ class Merge:
 
 
 def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
-    """Add the calls of an exported file that the ledger lacks, and return what was added and what
-    is in conflict.
+    """Add an exported file's calls that the ledger lacks, and return the additions and conflicts.
 
     Raises:
         InputError: If a line is invalid. No call is added in this case.
-
     """
     return _add_rows(ledger, _parse_rows(path))
 
 
 def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merge:
-    """Add the calls of another ledger that this one lacks, and return what was added and what is in
-    conflict.
+    """Add another ledger's calls that this one lacks, and return the additions and conflicts.
 
     Args:
         ledger: Open store that receives the calls.
@@ -110,7 +104,6 @@ def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merg
 
     Raises:
         LedgerError: If the other ledger does not exist.
-
     """
     if is_server(str(other)):
         with PostgresStore(str(other)) as database:
@@ -188,7 +181,6 @@ def _add_batch(
         own: Value and time of storage of the ledger's own rows, by key.
         delete: Function that deletes rows by key.
         insert: Function that inserts rows.
-
     """
     best = dict(own)
     new: dict[bytes, Sequence[Any]] = {}
@@ -210,16 +202,12 @@ def _add_batch(
 
 
 def _is_other_result(own: str, other: str) -> bool:
-    """Return whether two encoded results of a call differ in more than counts, time and the name of
-    what computed them.
-    """
+    """Return whether encoded results differ in more than token counts, time and model name."""
     return bool(_strip(own) != _strip(other))
 
 
 def _rank_kind(value: str) -> int:
-    """Return 2 for an encoded failure, 1 for a reply without text and without a call of a tool, and
-    0 for any other result.
-    """
+    """Return 2 for an encoded failure, 1 for a reply without text or tool calls, or 0 otherwise."""
     result = decode_result(value.encode())
     if isinstance(result, Failed):
         return 2
@@ -232,9 +220,7 @@ def _strip(value: str) -> Any:
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
-    """Yield the rows of an exported file. A time of storage in the future is replaced by the
-    current time.
-    """
+    """Yield the rows of an exported file. Future storage times are set to the current time."""
     for place, call in read_json_lines(path, EXPORT_FIELDS):
         try:
             key, value = bytes.fromhex(call["key"]), call["value"]

@@ -1,5 +1,4 @@
-"""A call store in a PostgreSQL database, for workers on several machines that come and go and share
-claims.
+"""A PostgreSQL call store for workers on several machines that come and go and share claims.
 
 Every operation is one transaction that can be repeated. If the database does not answer, the
 operation is repeated for some minutes, so that a restart of the database does not end a run; after
@@ -91,7 +90,6 @@ class PostgresStore:
         patience: Number of seconds for which an operation waits for a database that does not
             answer.
         owner: Name under which this store claims calls.
-
     """
 
     def __init__(self, url: str, patience: float = 300.0) -> None:
@@ -99,7 +97,6 @@ class PostgresStore:
 
         Raises:
             ConfigError: If the address contains a password.
-
         """
         parts = urlsplit(url)
         if parts.password is not None or "password=" in parts.query:
@@ -113,9 +110,7 @@ class PostgresStore:
         self._renewal: Renewal | None = None
 
     def __enter__(self) -> PostgresStore:
-        """Connect to the database, create its tables if they do not exist, and begin to renew this
-        owner's claims.
-        """
+        """Connect, create any missing tables, and begin to renew this owner's claims."""
 
         def create(db: Connection[Any]) -> None:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -156,9 +151,7 @@ class PostgresStore:
         return int(self._fetch("SELECT count(*) FROM calls")[0][0])
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key. Keys without a result are omitted, and damaged rows are
-        deleted with a warning.
-        """
+        """Return the results that are stored, by key, and delete damaged rows with a warning."""
         if not keys:
             return {}
         rows = self._fetch(
@@ -186,7 +179,6 @@ class PostgresStore:
 
         Raises:
             LedgerError: If a result contains NaN. The other results are stored first.
-
         """
         encoded, errors = encode_rows(engine, rows)
         encoded.sort()
@@ -206,9 +198,7 @@ class PostgresStore:
             raise next(iter(errors.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor under a valid claim of another owner, and
-        return their keys.
-        """
+        """Claim and return keys that are neither stored nor validly claimed by another owner."""
         if not keys:
             return set()
         values = {"owner": self.owner, "lease": LEASE_SECONDS, "keys": list(keys)}
@@ -258,12 +248,10 @@ class PostgresStore:
         }
 
     def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts;
-        return their number.
+        """Release and count the claims of ended local processes and expired claims of other hosts.
 
         Args:
             elsewhere: Whether to release the claims of other hosts before they expire.
-
         """
         rows = self._fetch(f"SELECT key, owner, expires, {_NOW} FROM claims")  # noqa: S608 (constants)
         lapsed = sorted(
@@ -284,16 +272,12 @@ class PostgresStore:
         self._repeat(lambda db: db.execute("DELETE FROM calls WHERE key = ANY(%s)", (list(keys),)))
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Compute the mean time of an engine's stored calls in seconds, or return None if there are
-        none.
-        """
+        """Return the mean time of an engine's stored calls in seconds, or None without any."""
         ((value,),) = self._fetch("SELECT avg(seconds) FROM calls WHERE engine = %s", (engine,))
         return None if value is None else float(value)
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without damaged
-        rows.
-        """
+        """Return the encoded results and storage times of these keys, without damaged rows."""
         rows = self._fetch(
             "SELECT key, value, seconds, crc, created FROM calls WHERE key = ANY(%s)", [list(keys)]
         )
@@ -304,9 +288,7 @@ class PostgresStore:
         }
 
     def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
-        """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing;
-        return their number.
-        """
+        """Insert rows of `winnow.ledger.rows.COLUMNS` with new keys, and return their number."""
         before = len(self)
         for batch in batched(rows, _ROWS_AT_ONCE):
 
@@ -324,16 +306,12 @@ class PostgresStore:
     def prune(
         self, engines: Sequence[str], before: float | None, *, failed: bool, empty: bool
     ) -> int:
-        """Delete the calls that match all given conditions (see `winnow.ledger.tools.prune_calls`);
-        return their number.
-        """
+        """Delete and count calls that match all conditions of `winnow.ledger.tools.prune_calls`."""
         conditions = (list(engines), list(engines), before, before, failed, empty)
         return self._repeat(lambda db: db.execute(_PRUNE, conditions).rowcount)
 
     def iter_rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the rows of all calls, ordered by key, with the columns of
-        `winnow.ledger.rows.COLUMNS`.
-        """
+        """Yield all calls' rows, ordered by key, with the columns `winnow.ledger.rows.COLUMNS`."""
         last = b""
         while rows := self._fetch(
             f"SELECT {COLUMNS} FROM calls WHERE key > %s ORDER BY key LIMIT 10000",  # noqa: S608 (constants)
@@ -350,7 +328,6 @@ class PostgresStore:
 
         Raises:
             LedgerError: If the database refuses the operation, or does not answer for too long.
-
         """
         import psycopg
 
@@ -382,9 +359,7 @@ class PostgresStore:
 
 
 def _is_worth_waiting(error: BaseException) -> bool:
-    """Return whether an error may pass: a lost connection, a shutdown or a deadlock, but no
-    refusal.
-    """
+    """Return whether an error may pass: a lost connection, shutdown or deadlock, not a refusal."""
     import psycopg
 
     return isinstance(error, psycopg.OperationalError) and not any(

@@ -1,5 +1,4 @@
-"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls
-must be repeated.
+"""Recovery of a damaged ledger: readable calls go to a new file, and others must be repeated.
 
 SQLite's own `.recover` command is part of its shell, which Python does not include. Instead, the
 table is read in ranges of keys. Keys are uniformly distributed hashes, so only the ranges on
@@ -28,18 +27,14 @@ from winnow.ledger.rows import (
 )
 
 _MAX_DEPTH = 2
-"""Maximum number of times that a range is split by the next byte of the key before its unreadable
-rows are skipped.
-"""
+"""Maximum number of splits of a range by the next key byte before unreadable rows are skipped."""
 _SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite in WAL mode keeps next to a database."""
 _MAGIC = b"SQLite format 3\x00"
 """First bytes of every SQLite file."""
 _PAGE_BYTES = 4096
 _FORMAT_AT = slice(18, 20)
-"""Offsets of the two bytes that hold the write version and the read version of the file format,
-which are 1 or 2.
-"""
+"""Offsets of the bytes with the file format's write and read versions, which are 1 or 2."""
 _PAGE_COUNT_AT = 28
 """Offset of the number of pages of the file, a big-endian integer of four bytes in the first page.
 """
@@ -52,7 +47,6 @@ class RecoveryResult:
     Attributes:
         num_calls: Number of recovered calls.
         damaged_path: New path of the damaged file.
-
     """
 
     num_calls: int
@@ -60,14 +54,12 @@ class RecoveryResult:
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a ledger file can be used without recovery. A missing or empty file can;
-    single rows are not checked.
+    """Return whether a ledger is missing, empty or usable without recovery. Rows are not checked.
 
     Raises:
         LedgerError: If the file is not an SQLite file and contains no call either.
         sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or a
             disk error.
-
     """
     if not path.exists() or path.stat().st_size == 0:
         return True
@@ -97,9 +89,7 @@ def is_intact(path: Path) -> bool:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error is caused by the content of a file, and not by a lock, the disk or
-    the number of open files.
-    """
+    """Return whether file content causes an error, not a lock, the disk or too many open files."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is None or code & 0xFF in (
         sqlite3.SQLITE_CORRUPT,
@@ -115,9 +105,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_known_tables(db: sqlite3.Connection) -> bool:
-    """Return whether a file has the tables and columns of a ledger, or no tables yet. Additional
-    tables are allowed.
-    """
+    """Return whether a file has at least a ledger's tables with its columns, or no tables yet."""
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
         expected = _read_definitions(new)
@@ -135,8 +123,7 @@ def _read_definitions(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def recover(path: Path) -> RecoveryResult:
-    """Replace a damaged file with a new one that contains every readable call, and keep the damaged
-    file under another name.
+    """Replace a damaged file with a new one of its readable calls, and rename the damaged one.
 
     No other process may have the file open.
     """
@@ -172,9 +159,7 @@ def _has_calls(path: Path) -> bool:
 
 @contextmanager
 def _copy_with_new_first_page(path: Path) -> Iterator[Path]:
-    """Copy a file and replace its first page by the first page of a new ledger. The copy is removed
-    at the end of the block.
-    """
+    """Copy a file with a new ledger's first page. The copy is removed at the end of the block."""
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.recovering-") as folder:
         new, copy = Path(folder) / "new.sqlite", Path(folder) / path.name
         with closing(sqlite3.connect(new)) as db:
@@ -210,9 +195,7 @@ def _iter_readable_calls(path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def _read_damaged_rows(path: Path) -> list[tuple[Any, ...]]:
-    """Return the readable rows of the table `damaged`, which holds the rows that earlier runs found
-    damaged.
-    """
+    """Return the readable rows of the table `damaged`, in which earlier runs put damaged rows."""
     rows: list[tuple[Any, ...]] = []
     with closing(_connect(path)) as db, _suppress_damage_errors():
         rows += db.execute("SELECT * FROM damaged")
@@ -234,15 +217,13 @@ def _suppress_damage_errors() -> Iterator[None]:
 def _read_rows(
     db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and
-    yield the readable rows.
+    """Yield the readable rows whose key starts with `prefix`, and split the range if it is damaged.
 
     Args:
         db: Connection to the damaged file.
         prefix: First bytes of the keys; it is empty for the whole table.
         end: First key after the range, or None if the range has no end.
         depth: Number of splits that led to this range.
-
     """
     try:
         yield from _select_range(db, prefix, end, "ASC").fetchall()
@@ -263,9 +244,7 @@ def _read_rows(
 def _select_range(
     db: sqlite3.Connection, start: bytes, end: bytes | None, order: str
 ) -> sqlite3.Cursor:
-    """Select the rows from the key `start` up to the key `end`, or all rows in file order if
-    `start` is empty.
-    """
+    """Select the rows from key `start` up to `end`, or all in file order if `start` is empty."""
     bounds = {"key >= ?": start, "key < ?": end} if start else {}
     used = {condition: bound for condition, bound in bounds.items() if bound is not None}
     where = (

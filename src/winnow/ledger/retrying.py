@@ -17,16 +17,13 @@ class RetryingStore(WrappedStore):
     Attributes:
         ledger: Ledger with the results.
         keep: Whether hidden replies are kept, as a dry run does, which only counts the calls.
-
     """
 
     keep: bool = False
     _retried: set[bytes] = field(default_factory=set, repr=False)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key, without replies without text that were not requested
-        again yet.
-        """
+        """Return the stored results by key, except empty replies that were not yet retried."""
         results = self.ledger.get(keys)
         empty = {
             key

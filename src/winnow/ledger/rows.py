@@ -50,13 +50,9 @@ CREATE TABLE IF NOT EXISTS damaged (
 );
 """,
 )
-"""SQL scripts, each of which upgrades the schema by one version. All of them are applied to a new
-file.
-"""
+"""SQL scripts that each upgrade the schema by one version. A new file gets all of them."""
 _VERSION_FACTOR = 999_983
-"""`PRAGMA user_version` is the number of applied migrations times this prime, so that a flipped bit
-gives no valid version.
-"""
+"""`PRAGMA user_version` is the number of migrations times this prime, to detect flipped bits."""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
 """The same columns with the value as bytes, which can be read even if they are not valid UTF-8."""
@@ -69,9 +65,7 @@ IS_EMPTY = (
 )
 """SQL condition that selects replies without text and without a call of a tool."""
 _NUM_GENERATION_FIELDS = 4
-"""Number of fields of an encoded Generation without log-probabilities or a model's name, which is
-the most frequent result.
-"""
+"""Field count of the most frequent result, a Generation without log-probabilities or model name."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -80,7 +74,6 @@ def migrate(db: sqlite3.Connection) -> None:
 
     Raises:
         LedgerError: If a newer version of Winnow wrote the file.
-
     """
     version = read_schema_version(db)
     if version is None or version > len(MIGRATIONS):
@@ -96,9 +89,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def read_schema_version(db: sqlite3.Connection) -> int | None:
-    """Return the number of migrations that were applied to a file, or None if its stored version is
-    invalid.
-    """
+    """Return the number of migrations applied to a file, or None if its version is invalid."""
     version, remainder = divmod(
         int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR
     )
@@ -106,16 +97,12 @@ def read_schema_version(db: sqlite3.Connection) -> int | None:
 
 
 def decode_text(text: bytes) -> str:
-    """Decode UTF-8 and replace invalid bytes, where the default `text_factory` of sqlite3 would
-    raise an error.
-    """
+    """Decode UTF-8 and replace invalid bytes, for which sqlite3 would raise an error by default."""
     return text.decode(errors="replace")
 
 
 def compute_checksum(key: bytes, value: bytes) -> int:
-    """Compute the CRC-32 of a row's key and value, because SQLite does not detect a flipped bit in
-    a text.
-    """
+    """Compute the CRC-32 of a row's key and value, because SQLite does not detect flipped bits."""
     return zlib.crc32(key + value)
 
 
@@ -129,7 +116,6 @@ def read_result(key: object, value: object, seconds: object, crc: object) -> Res
         value: Encoded result as bytes (see `encode_result`).
         seconds: Engine time of the call.
         crc: Stored checksum of key and value.
-
     """
     if (
         not isinstance(key, bytes)
@@ -150,7 +136,6 @@ def encode_result(result: Result) -> str:
 
     Raises:
         LedgerError: If a number of the result is NaN, because no later run could use it.
-
     """
     match result:
         case Generation():
@@ -236,7 +221,6 @@ def encode_rows(
     Returns:
         Tuples of key, kind of request, engine, value, seconds and checksum, and the errors of
         results that cannot be stored.
-
     """
     encoded, errors = [], dict[bytes, LedgerError]()
     for key, request, result, seconds in rows:
@@ -259,9 +243,7 @@ def encode_rows(
 
 
 def _parse_json(text: str) -> Mapping[str, Any]:
-    """Parse JSON that may contain infinite numbers, although standard JSON does not allow them.
-    Raise ValueError for NaN.
-    """
+    """Parse JSON, allowing infinite numbers, which are not standard. Raise ValueError for NaN."""
     body: Mapping[str, Any] = json.loads(text, parse_constant=_parse_infinity)
     return body
 
@@ -273,9 +255,7 @@ def _parse_infinity(name: str) -> float:
 
 
 def _read_reasoning_tokens(body: Mapping[str, Any]) -> int:
-    """Return the tokens of reasoning of a reply; where they were not counted, as their share of the
-    characters.
-    """
+    """Return a reply's reasoning tokens, estimated from the share of characters if not counted."""
     if "reasoning_tokens" in body:
         return int(body["reasoning_tokens"])
     others = sum(len(text) for call in body.get("tool_calls", ()) for text in call)
@@ -294,7 +274,6 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
 
     Raises:
         ValueError, KeyError or TypeError: If `encode_result` cannot have written the value.
-
     """
     try:
         body: Mapping[str, Any] = orjson.loads(value)

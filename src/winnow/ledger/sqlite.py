@@ -61,7 +61,6 @@ class SqliteStore:
         path: Path of the file.
         owner: Name under which this store claims calls, made of the host, the process and the
             number of the store.
-
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -118,12 +117,10 @@ class SqliteStore:
         self.connection.text_factory = decode_text
 
     def rebuild(self) -> None:
-        """Copy the readable calls to a new file of the same name, and keep the former file. The
-        store must not be open.
+        """Rebuild the file from its readable calls, keeping the old one. The store must be closed.
 
         Raises:
             LedgerError: If another process has the file open.
-
         """
         self._lock_file = self._open_lock_file()
         try:
@@ -143,7 +140,6 @@ class SqliteStore:
 
         Raises:
             LedgerError: If another process keeps the damaged file open.
-
         """
         assert self._lock_file is not None
         deadline = time.monotonic() + _RECOVERY_SECONDS
@@ -196,13 +192,11 @@ class SqliteStore:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, which is committed at the end of the block or rolled back on any
-        exception.
+        """Open a transaction that commits at the end of the block or rolls back on any exception.
 
         Raises:
             DiskFullError: If the disk is full.
             LedgerError: If SQLite reports any other error.
-
         """
         db = self.connection
         try:
@@ -249,9 +243,7 @@ class SqliteStore:
         return results
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
-        """Return the encoded results and times of storage of these keys, without damaged
-        rows.
-        """
+        """Return the encoded results and storage times of these keys, without damaged rows."""
         rows = self._execute_in(
             "SELECT key, CAST(value AS BLOB), seconds, crc, created FROM calls", keys
         )
@@ -268,9 +260,7 @@ class SqliteStore:
             ).fetchall()
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
-        """Move damaged rows to the table `damaged`, so that their calls are repeated, and log a
-        warning.
-        """
+        """Log a warning and move damaged rows to `damaged`, so that their calls are repeated."""
         now = time.time()
         query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
         with self.transaction() as db:
@@ -300,7 +290,6 @@ class SqliteStore:
 
         Raises:
             LedgerError: If a result contains NaN. The other results are stored first.
-
         """
         now = time.time()
         encoded, errors = encode_rows(engine, rows)
@@ -313,9 +302,7 @@ class SqliteStore:
             raise next(iter(errors.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor under a valid claim of another owner, and
-        return their keys.
-        """
+        """Claim and return keys that are neither stored nor validly claimed by another owner."""
         now = time.time()
         with self.transaction() as db:
             unavailable_keys = {key for (key,) in self._execute_in("SELECT key FROM calls", keys)}
@@ -342,12 +329,10 @@ class SqliteStore:
         return {owner for (owner,) in self._execute_in("SELECT owner FROM claims", keys)}
 
     def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts;
-        return their number.
+        """Release and count the claims of ended local processes and expired claims of other hosts.
 
         Args:
             elsewhere: Whether to release the claims of other hosts before they expire.
-
         """
         now = time.time()
         with self.transaction() as db:
@@ -373,9 +358,7 @@ class SqliteStore:
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Compute the mean time of an engine's stored calls in seconds, or return None if there are
-        none.
-        """
+        """Return the mean time of an engine's stored calls in seconds, or None without any."""
         value = self.connection.execute(
             "SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)
         ).fetchone()[0]

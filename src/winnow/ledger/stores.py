@@ -22,7 +22,6 @@ def open_store(url: str) -> SqliteStore | PostgresStore:
 
     Raises:
         ConfigError: If the URL has another scheme or form, or contains a password.
-
     """
     scheme, separator, path = url.partition("://")
     if not separator:

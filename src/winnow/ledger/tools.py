@@ -1,6 +1,4 @@
-"""Maintenance of a ledger (the store of all finished calls) between runs, for the commands of
-`winnow ledger`.
-"""
+"""Maintenance of a ledger (the store of finished calls) between runs, for `winnow ledger`."""
 
 import gzip
 import io
@@ -32,7 +30,6 @@ class CallTotals:
         tokens_in: Number of prompt tokens.
         tokens_out: Number of generated tokens.
         seconds: Time that the engine spent on the calls.
-
     """
 
     engine: str
@@ -50,7 +47,6 @@ def summarize_calls(ledger: SqliteStore, *, before: float | None = None) -> list
     Args:
         ledger: Open store.
         before: Unix timestamp. Only calls that were stored before it are counted.
-
     """
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
@@ -71,8 +67,7 @@ def prune_calls(
     failed: bool = False,
     empty: bool = False,
 ) -> int:
-    """Delete the calls that match all given conditions, shrink the file, and return the number of
-    deleted calls.
+    """Delete and count the calls that match all given conditions, and shrink the file.
 
     Args:
         ledger: Open store.
@@ -84,7 +79,6 @@ def prune_calls(
 
     Raises:
         LedgerError: If no condition is given, because this would delete every call.
-
     """
     if not engines and before is None and not (failed or empty):
         raise LedgerError(
@@ -115,8 +109,7 @@ def find_damaged_calls(ledger: SqliteStore) -> list[bytes]:
 
 
 def repair_ledger(path: Path) -> int:
-    """Move the damaged calls of a ledger to the table `damaged`, and release the claims of
-    processes that have ended.
+    """Move a ledger's damaged calls to the table `damaged`, and release claims of ended processes.
 
     SQLite cannot find a row by a damaged key. In this case, the file is rebuilt.
 
@@ -125,7 +118,6 @@ def repair_ledger(path: Path) -> int:
 
     Raises:
         LedgerError: If the file must be rebuilt while another process has it open.
-
     """
     with SqliteStore(path) as ledger:
         keys = find_damaged_calls(ledger)
@@ -146,15 +138,13 @@ def count_set_aside_calls(ledger: SqliteStore) -> int:
 def export_calls(
     ledger: SqliteStore | PostgresStore, path: Path, keys: Collection[bytes] | None = None
 ) -> int:
-    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged
-    calls are skipped.
+    """Write undamaged calls as lines of JSON, ordered by key, and return the number of calls.
 
     Args:
         ledger: Open store.
         path: File to write; it is compressed if its name ends with ".gz". Equal calls make equal
             files.
         keys: Keys of the calls to write, or None for all.
-
     """
     count = 0
     with (

@@ -15,7 +15,6 @@ class WrappedStore:
 
     Attributes:
         ledger: Ledger that is wrapped.
-
     """
 
     ledger: CallStore
@@ -63,7 +62,5 @@ class WrappedStore:
         return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None if there
-        are none.
-        """
+        """Return the mean time of an engine's stored calls in seconds, or None without any."""
         return self.ledger.compute_mean_seconds(engine)

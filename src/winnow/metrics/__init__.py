@@ -1,3 +1,1 @@
-"""Metrics: pure scoring functions, and components that compute a row per question and aggregates
-with intervals.
-"""
+"""Pure scoring functions, and metrics with a row per question and aggregates with intervals."""

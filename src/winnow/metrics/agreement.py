@@ -33,7 +33,6 @@ class Agreement:
             labels are all the same.
         precision: Share of the answers that the judge calls right that people call right, too.
         recall: Share of the answers that people call right that the judge calls right, too.
-
     """
 
     accuracy: Interval
@@ -43,8 +42,7 @@ class Agreement:
 
 
 def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Agreement:
-    """Compute the agreement with 95 % intervals: a bootstrap interval for kappa, Wilson's for the
-    shares.
+    """Compute the agreement with 95 % intervals (bootstrap for kappa, Wilson's for the shares).
 
     Args:
         verdicts: Verdicts of the judge.
@@ -53,7 +51,6 @@ def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Ag
 
     Raises:
         InputError: If a value is not 0, 1 or NaN.
-
     """
     _check_values(verdicts, labels)
     has_both = ~np.isnan(verdicts) & ~np.isnan(labels)
@@ -70,8 +67,7 @@ def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Ag
 
 
 def correct_rate(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Interval:
-    """Estimate the rate of right answers according to people, from the verdicts on all answers and
-    labels of a random sample.
+    """Estimate the human-rated accuracy from verdicts on all answers and labels of a random sample.
 
     It is prediction-powered inference (Angelopoulos et al. 2023) in strata (Fisch et al. 2024),
     which are the verdicts right, wrong and none: people's rates in the strata are weighted by the
@@ -91,7 +87,6 @@ def correct_rate(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Interva
 
     Raises:
         InputError: If a value is not 0, 1 or NaN.
-
     """
     _check_values(verdicts, labels)
     has_label = ~np.isnan(labels)
@@ -131,9 +126,7 @@ def _compute_kappa(judged: Verdicts, human: Verdicts, seed: int) -> Interval:
 
 
 def _divide_kappa(tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return kappa of tables of counts, (tables, 2, 2), which is NaN where agreement by chance is
-    complete.
-    """
+    """Return kappa of counts (tables, 2, 2), which is NaN where chance agreement is complete."""
     shares = tables / tables.sum(axis=(1, 2), keepdims=True)
     observed = shares[:, 0, 0] + shares[:, 1, 1]
     expected = (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1)

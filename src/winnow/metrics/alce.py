@@ -1,5 +1,4 @@
-"""Longer answers and lists of answers, as ALCE measures them (Gao et al. 2023): ASQA, QAMPARI and
-ELI5.
+"""Long answers and lists of answers, as in ALCE (Gao et al. 2023): ASQA, QAMPARI and ELI5.
 
 The parts of an answer that are looked for are in the metadata of the question: `qa_pairs` (ASQA),
 `answers` (QAMPARI) and `claims` (ELI5). `winnow.formats.alce` reads them from ALCE's files. As in
@@ -34,7 +33,6 @@ class ShortAnswerRecall(MeanMetric):
 
     Args:
         hit: Whether all short answers are needed.
-
     """
 
     revision: ClassVar[int] = 3
@@ -67,7 +65,6 @@ class AnswerList(MeanMetric):
     Args:
         of: What is measured.
         dialect: "strict" leaves the precision of an empty list undefined; "alce" takes it for 0.
-
     """
 
     revision: ClassVar[int] = 2

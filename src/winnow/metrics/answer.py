@@ -27,9 +27,7 @@ _YES_NO_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the normalized prediction equals a normalized answer, else 0.0. For `crag`,
-    return `accuracy` instead.
-    """
+    """Return 1.0 if any answer matches after normalization, else 0.0. `crag` uses `accuracy`."""
     _validate(answers, dialect)
     if dialect == "crag":
         return accuracy(prediction, answers, dialect)
@@ -48,9 +46,7 @@ def has_exact_match(
 
 
 def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Compute the token F1 (0 to 1) of the prediction against each answer, and return
-    the highest.
-    """
+    """Compute the highest token F1 (0 to 1) of the prediction against any of the answers."""
     _validate(answers, dialect)
     normalized_prediction = normalize(prediction, dialect)
     return max(
@@ -60,8 +56,7 @@ def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> f
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover
-    exact match).
+    """Return 1.0 if an answer is a substring of the prediction, else 0.0 (cover exact match).
 
     Prediction and answers are normalized first, except for `crag`. As in FlashRAG, an answer that
     is empty after normalization always matches, and the answer "10" matches the prediction "2010".
@@ -80,9 +75,7 @@ def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad"
 
 @lru_cache(maxsize=100_000)
 def _normalize_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Normalize the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of
-    them are empty.
-    """
+    """Normalize the answers. `squad_v2` drops empty ones, but keeps one if all are empty."""
     normalized = tuple(normalize(answer, dialect) for answer in answers)
     if dialect != "squad_v2":
         return normalized
@@ -109,9 +102,7 @@ def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
 
 
 def _validate(answers: Sequence[str], dialect: str) -> None:
-    """Raise ConfigError if the dialect is unknown, or InputError if the answers are not a non-empty
-    list.
-    """
+    """Raise ConfigError for an unknown dialect, or InputError if `answers` is a string or empty."""
     if dialect not in _DIALECTS:
         raise ConfigError(
             f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}."

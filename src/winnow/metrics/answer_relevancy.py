@@ -1,6 +1,4 @@
-"""RAGAS' answer relevancy (Es et al. 2024): whether the answer answers the question
-that was asked.
-"""
+"""RAGAS' answer relevancy (Es et al. 2024): whether the answer answers the question asked."""
 
 import re
 from collections.abc import Sequence
@@ -30,9 +28,7 @@ Noncommittal: yes
 
 Answer: {answer}
 """
-"""Prompt for a question, with the field {answer}. As in the published code, the judge sees neither
-question nor passages.
-"""
+"""Prompt for a question, with the field {answer}. As published, the judge sees nothing else."""
 
 _QUESTION = re.compile(
     r"^\W*question\b[^\n:]{0,8}:[^\w\n]*(?:\n\W*(?!noncommittal)(?=\w))?(.*?)[\s*]*$",
@@ -70,7 +66,6 @@ class AnswerRelevancy(JudgedMetric):
         template: Template of the prompt, with the field {answer}.
         dialect: Rules for what is missing.
         max_new_tokens: Maximum number of tokens of a reply.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
@@ -120,9 +115,7 @@ class AnswerRelevancy(JudgedMetric):
 
 
 def _read(reply: Generation) -> tuple[str, bool | None]:
-    """Return the question of a reply, "" if it has none, and whether it says that the answer is
-    noncommittal.
-    """
+    """Return a reply's question, or "", and whether it calls the answer noncommittal."""
     text = extract_final_text(reply.text)
     question, verdict = _QUESTION.search(text), _NONCOMMITTAL.search(text)
     return question[1] if question else "", verdict[1].lower() == "yes" if verdict else None

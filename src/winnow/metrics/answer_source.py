@@ -1,6 +1,4 @@
-"""Where answers come from: a gold passage that a prompt showed, another one, or the
-reader itself.
-"""
+"""Where answers come from: a gold passage in the prompt, another passage, or the reader itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +33,6 @@ class AnswerSource(MeanMetric):
     Args:
         source: Kind of passage.
         outcome: Whether only "right" or "wrong" answers count, by exact match; "any" counts both.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})

@@ -19,21 +19,18 @@ class Articles:
 
     Attributes:
         passages: Passages of each article, by the title in lower case.
-
     """
 
     passages: Mapping[str, Sequence[Passage]]
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
-        """Return the passages of a topic's article that match a fact best by BM25, or None if there
-        is not such an article.
+        """Return a topic's passages that best match a fact by BM25, or None without an article.
 
         Args:
             topic: Title of the article, in any case.
             fact: Text to match.
             number: Maximum number of passages, best first. Those of equal scores are in the order
                 of the article.
-
         """
         passages = self.passages.get(topic.strip().lower())
         if passages is None:
@@ -59,7 +56,6 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
     Args:
         path: File of JSON lines.
         modified: Time of its last change in nanoseconds.
-
     """
     passages: dict[str, list[Passage]] = {}
     with path.open(encoding="utf-8-sig") as file:

@@ -1,5 +1,4 @@
-"""Base classes of metrics, which compute one row per question and aggregate the rows into a value
-with an interval.
+"""Base classes of metrics: one row per question, aggregated into a value with an interval.
 
 A metric is configured by conf/metric/<name>.yaml. It is computed from stored predictions, so that a
 new metric does not require new predictions. In training, the same metric computes the reward of a
@@ -49,7 +48,6 @@ class Rows:
         is_defined: (questions,) Whether the metric is defined for each question.
         columns: Values of the questions for which it is defined, by column name; empty if there are
             none.
-
     """
 
     is_defined: NDArray[np.bool_]
@@ -94,7 +92,6 @@ class RowsBuilder:
 
         Raises:
             InputError: If a value is NaN, or if the rows do not have the same columns.
-
         """
         num_defined = sum(self._is_defined)
         columns = {
@@ -124,7 +121,6 @@ class Shown:
         last: Contexts of the prompt that led to the reply, in prompt order.
         rounds: Distinct contexts of the prompts of each round that prompted the reader.
         queries: Queries that were searched for, in their order.
-
     """
 
     contexts: tuple[Context, ...] = ()
@@ -149,7 +145,6 @@ class Sample:
         ranking: All stored contexts of the question in the order of the retriever, best first.
         shown: Contexts that the reader's prompts showed: what it saw. None if the steps of the cell
             were not recorded.
-
     """
 
     question: Question
@@ -180,7 +175,6 @@ class Metric(ABC):
             include every metric.
         lower_is_better: Whether a low value is what one wants, such as a cost or a share
             of errors.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
@@ -198,16 +192,12 @@ class Metric(ABC):
 
     @property
     def direction(self) -> int:
-        """Return the sign of an improvement: 1 if higher values are better, -1 if lower
-        ones are.
-        """
+        """Return the sign of an improvement: 1 if higher values are better, -1 if lower ones."""
         return -1 if self.lower_is_better else 1
 
     @property
     def heading(self) -> str:
-        """Return the column heading. Subclasses with several published variants may add the
-        variant's name.
-        """
+        """Return the column heading, to which subclasses may add a published variant's name."""
         return self.title
 
     @abstractmethod
@@ -222,13 +212,10 @@ class Metric(ABC):
             columns: Columns of the questions for which the metric is defined, of which there is at
                 least one.
             seed: Seed of the bootstrap.
-
         """
 
     def compute_values(self, columns: Columns) -> NDArray[np.float64]:
-        """Return the value that paired comparisons and rewards use for each question, which is NaN
-        where it is undefined.
-        """
+        """Return each question's value for paired comparisons and rewards, or NaN if undefined."""
         return columns[self.name]
 
     def compute_value(self, row: Row) -> float | None:
@@ -236,7 +223,6 @@ class Metric(ABC):
 
         Raises:
             InputError: If a value of the row is NaN.
-
         """
         if any(np.isnan(number) for number in row.values()):
             raise InputError(
@@ -251,9 +237,7 @@ class Metric(ABC):
         return None if np.isnan(value) else value
 
     def format(self, interval: Interval) -> str:
-        """Format an interval in the unit of the metric. An undefined interval is formatted as an en
-        dash.
-        """
+        """Format an interval in the unit of the metric, or as an en dash if it is undefined."""
         return (
             interval.format_percent()
             if self.unit == "percent"
@@ -261,9 +245,7 @@ class Metric(ABC):
         )
 
     def format_mean(self, interval: Interval) -> str:
-        """Format the mean of an interval in the unit of the metric. An undefined interval is
-        formatted as an en dash.
-        """
+        """Format an interval's mean in the metric's unit, or as an en dash if it is undefined."""
         return self.format_value(interval.mean) if interval.n else UNDEFINED
 
     def format_value(self, value: float) -> str:
@@ -309,9 +291,7 @@ class RatioMetric(Metric):
         return {"part": part, "whole": whole}
 
     def compute_values(self, columns: Columns) -> NDArray[np.float64]:
-        """Return the ratio of each question, which is NaN if the question adds nothing to the
-        denominator.
-        """
+        """Return the ratio of each question, or NaN where its denominator is 0."""
         part, whole = columns["part"], columns["whole"]
         ratios: NDArray[np.float64] = np.divide(
             part, whole, out=np.full(len(part), np.nan), where=whole != 0
@@ -336,9 +316,7 @@ class JudgedMetric(MeanMetric):
 
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield requests with one of `roles` and return the score, or None if the replies contain
-        no score.
-        """
+        """Yield requests with one of `roles`, and return the score, or None if no reply has one."""
 
     def score(self, sample: Sample) -> float | None:
         """Raise TypeError, because the score requires a reply of the judge."""
@@ -349,9 +327,7 @@ class JudgedMetric(MeanMetric):
 
 
 def compute_rows(metrics: Sequence[Metric], samples: Iterable[Sample]) -> dict[str, Rows]:
-    """Compute the rows of each metric in one pass over the samples, keyed by metric name. Judged
-    metrics are omitted.
-    """
+    """Compute the rows of all but judged metrics, keyed by name, in one pass over the samples."""
     builders = [
         (metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)
     ]
@@ -362,9 +338,7 @@ def compute_rows(metrics: Sequence[Metric], samples: Iterable[Sample]) -> dict[s
 
 
 def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:
-    """Return the value of each question (see `Metric.compute_values`), which is NaN where the
-    metric is undefined.
-    """
+    """Return each question's value (see `Metric.compute_values`), or NaN where it is undefined."""
     values = np.full(len(rows.is_defined), np.nan)
     if rows.columns:
         values[rows.is_defined] = metric.compute_values(rows.columns)
@@ -372,9 +346,7 @@ def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:
 
 
 def aggregate(metric: Metric, rows: Rows, seed: int = 0) -> Interval:
-    """Aggregate a metric over the questions for which it is defined; the result is undefined if
-    there are none.
-    """
+    """Aggregate a metric over questions with a value. Without any, the result is undefined."""
     return metric.aggregate(rows.columns, seed) if rows.columns else build_undefined_interval()
 
 

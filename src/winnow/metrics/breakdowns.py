@@ -1,6 +1,4 @@
-"""Breakdowns divide questions into groups, so that results can be reported per group
-(conf/breakdown/<name>.yaml).
-"""
+"""Breakdowns divide questions into groups for reporting (conf/breakdown/<name>.yaml)."""
 
 import json
 import re
@@ -26,7 +24,6 @@ class Breakdown(ABC):
     Attributes:
         name: Identifier of the breakdown.
         title: Property by which the questions are grouped, as named in the title of the table.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset()
@@ -47,7 +44,6 @@ class MetaField(Breakdown):
 
     Attributes:
         field: Name of the metadata field.
-
     """
 
     revision: ClassVar[int] = 1
@@ -59,7 +55,6 @@ class MetaField(Breakdown):
 
         Raises:
             ConfigError: If no question has the field.
-
         """
         metadata = [json.loads(sample.question.meta) for sample in samples]
         if not any(self.field in fields for fields in metadata):
@@ -81,7 +76,6 @@ class GoldRank(Breakdown):
 
     Attributes:
         upper_bounds: Last rank of each range, in ascending order.
-
     """
 
     revision: ClassVar[int] = 1
@@ -109,9 +103,7 @@ class GoldRank(Breakdown):
         return [self._find_group(ranks) for ranks in gold_ranks]
 
     def _find_group(self, gold_ranks: Sequence[int]) -> str:
-        """Return the group of a question, given the ranks of its gold passages. Rank 0 means not
-        retrieved.
-        """
+        """Return a question's group from its gold passages' ranks, where 0 means not retrieved."""
         if not gold_ranks:
             return "no gold passage"
         best_rank = min((rank for rank in gold_ranks if rank), default=0)
@@ -189,7 +181,6 @@ class RetrievalScore(Breakdown):
 
     Attributes:
         num_bins: Number of bins.
-
     """
 
     revision: ClassVar[int] = 1
@@ -232,7 +223,6 @@ class TraceEntry(Breakdown):
 
     Attributes:
         label: Label before the colon of the entry, such as "action" for "action: correct".
-
     """
 
     revision: ClassVar[int] = 1
@@ -264,9 +254,7 @@ class AnswerType(Breakdown):
 
 
 def classify_answer(answer: str) -> str:
-    """Classify an answer as "yes/no", "year" (1000 to 2099), "number", "name" (capitalised words)
-    or "text" (all others).
-    """
+    """Return "yes/no", "year" (1000 to 2099), "number", "name" (capitalized) or else "text"."""
     text = answer.strip()
     if text.lower() in ("yes", "no"):
         return "yes/no"

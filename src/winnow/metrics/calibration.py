@@ -1,5 +1,4 @@
-"""Calibration of relevance scores: reliability diagram, expected calibration error, Platt scaling
-and misranking rate.
+"""Calibration of relevance scores: reliability diagram, ECE, Platt scaling and misranking rate.
 
 An item is a question with one of its contexts. It is correct if the context contains an answer.
 """
@@ -23,7 +22,6 @@ class Bin:
         confidence: Mean confidence of the items in the bin.
         accuracy: Share of correct items in the bin.
         n: Number of items in the bin.
-
     """
 
     confidence: float
@@ -32,9 +30,7 @@ class Bin:
 
 
 def compute_probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Convert the log-odds of "true" against "false" to probabilities of "true",
-    without overflow.
-    """
+    """Convert log-odds of "true" against "false" to probabilities of "true", without overflow."""
     odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
     return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)
 
@@ -42,14 +38,12 @@ def compute_probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
 def compute_reliability(
     confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10
 ) -> list[Bin]:
-    """Compute a reliability diagram: the accuracy of items in bins of equal width. Empty bins are
-    omitted.
+    """Compute a reliability diagram: the accuracy of items in non-empty bins of equal width.
 
     Args:
         confidence: (items,) Predicted probability of each item.
         correct: (items,) Whether each item is correct.
         num_bins: Number of bins between 0 and 1.
-
     """
     if not ((confidence >= 0) & (confidence <= 1)).all():
         raise InputError(
@@ -66,8 +60,7 @@ def compute_reliability(
 
 
 def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
-    """Compute the probability that a correct item scores below an incorrect one, which is 1 -
-    AUROC.
+    """Compute the probability that a correct item scores below an incorrect one (1 - AUROC).
 
     The rate is NaN if all items have the same label. The calibration error does not measure
     misranking: it is 0 for a model that predicts the base rate for every item.
@@ -82,9 +75,7 @@ def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
 def expected_calibration_error(
     confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10
 ) -> float:
-    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini
-    et al., 2015).
-    """
+    """Compute the mean confidence-accuracy gap of bins, weighted by size (Naeini et al., 2015)."""
     bins = compute_reliability(confidence, correct, num_bins)
     return sum(one_bin.n * abs(one_bin.confidence - one_bin.accuracy) for one_bin in bins) / len(
         confidence

@@ -40,7 +40,6 @@ class CitationScore:
         distinct: Number of distinct documents that are cited.
         invalid: Number of citations of a number without a document.
         repeated: Number of citations of a document that was cited before.
-
     """
 
     precision: float
@@ -52,9 +51,7 @@ class CitationScore:
 
 
 def mark_relevant(question: Question, contexts: Sequence[Context]) -> list[bool]:
-    """Return which contexts are relevant: the annotated gold passages or, if none are annotated,
-    those with an answer.
-    """
+    """Return which contexts are gold passages or, if none are annotated, contain an answer."""
     annotated = bool(question.gold_passage_ids)
     return [context.is_gold if annotated else context.has_answer for context in contexts]
 
@@ -70,7 +67,6 @@ def score_citations(
         reply: Reply that cites documents as [n], where n starts at 1.
         relevance: Whether each document is relevant, in the order of their numbers.
         dialect: "rage", "paper" or "strict"; see the module's table.
-
     """
     cited = find_citations(reply, len(relevance), dialect)
     valid = [number for number in cited if 1 <= number <= len(relevance)]
@@ -115,16 +111,12 @@ def _compute_f1s(
 
 
 def _list_relevance(sample: Sample) -> list[bool]:
-    """Return whether each passage that the prompt of the reply showed is relevant, in
-    prompt order.
-    """
+    """Return whether each passage in the prompt of the reply is relevant, in prompt order."""
     return mark_relevant(sample.question, sample.shown.last) if sample.shown else []
 
 
 def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
-    """Score the citations of a prediction, or return None if its prompt showed no relevant passage
-    or was not recorded.
-    """
+    """Score citations, or return None if the prompt is not recorded or has no relevant passage."""
     relevance = _list_relevance(sample)
     return score_citations(sample.prediction.reply, relevance, dialect) if any(relevance) else None
 
@@ -144,7 +136,6 @@ class Citation(MeanMetric):
             "distinct", "invalid" and "repeated" are numbers of citations, and "valid" is 1 if a
             reply cites a document and no number without one.
         dialect: "rage", "paper" or "strict"; see the module's table.
-
     """
 
     revision: ClassVar[int] = 3
@@ -168,9 +159,7 @@ class Citation(MeanMetric):
         return f"{self.title} ({self.dialect})"
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the measure of the reply's citations, or return None if the prompt contains no
-        relevant passage.
-        """
+        """Compute the citation measure, or return None if the prompt has no relevant passage."""
         scores = _score(sample, self.dialect)
         if scores is None:
             return None
@@ -192,7 +181,6 @@ class CitationF1OfMeans(Metric):
 
     Args:
         dialect: "rage", "paper" or "strict"; see the module's table.
-
     """
 
     revision: ClassVar[int] = 2
@@ -210,9 +198,7 @@ class CitationF1OfMeans(Metric):
         return f"{self.title} ({self.dialect})"
 
     def compute_row(self, sample: Sample) -> Row | None:
-        """Return precision and recall of one question, or None if its prompt contains no relevant
-        passage.
-        """
+        """Return precision and recall, or None if the prompt contains no relevant passage."""
         scores = _score(sample, self.dialect)
         return None if scores is None else {"precision": scores.precision, "recall": scores.recall}
 
@@ -221,9 +207,7 @@ class CitationF1OfMeans(Metric):
         return _compute_f1s(columns["precision"], columns["recall"])
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
-        """Compute the F1 of the means with its bootstrap interval over questions, or a wider one if
-        few questions differ.
-        """
+        """Compute the F1 of the means and its bootstrap interval, wider if few questions differ."""
         terms = np.stack([columns["precision"], columns["recall"]])
         bounds = compute_bounds(_compute_f1s(*resample_joint_sums(terms, seed) / terms.shape[1]))
         f1 = float(_compute_f1(*terms.mean(axis=1)))
@@ -239,7 +223,6 @@ class WrongCitations(RatioMetric):
         kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near
             neighbors of the question.
         dialect: "rage", "paper" or "strict", of which "strict" recognizes more citations.
-
     """
 
     revision: ClassVar[int] = 2

@@ -6,9 +6,7 @@ from typing import ClassVar
 from winnow.metrics.base import MeanMetric, Sample
 
 CHANGED = "changed: "
-"""Label of the trace entry that says whether an answer changed when passages were removed, "yes" or
-"no".
-"""
+"""Label of the trace entry with "yes" if removing passages changed an answer, or else "no"."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +22,7 @@ class Changed(MeanMetric):
     revision: ClassVar[int] = 1
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the answer changed, 0.0 if it did not, and None if it was not asked for
-        again.
-        """
+        """Return 1.0 if the answer changed, 0.0 if not, and None if it was not asked for again."""
         entry = next(
             (entry for entry in sample.prediction.trace if entry.startswith(CHANGED)), None
         )

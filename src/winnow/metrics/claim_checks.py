@@ -1,6 +1,4 @@
-"""Claims of a text, and a judge's verdicts on whether references entail them: what RAGChecker and
-RAGAS have in common.
-"""
+"""Claims and a judge's verdicts on whether references entail them, for RAGChecker and RAGAS."""
 
 import re
 from collections.abc import Sequence
@@ -69,7 +67,6 @@ class ClaimMetric(JudgedMetric):
         check_template: Template of the prompt for verdicts on claims, with the fields {question},
             {reference} and {claims}.
         max_new_tokens: Maximum number of tokens of a list of claims (RAGChecker: 1000).
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
@@ -99,8 +96,7 @@ def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: in
 
 
 def read_claims(reply: Generation, *, is_strict: bool) -> list[str] | None:
-    """Return the distinct claims that a reply lists, which may be none, or None if it is not a
-    list.
+    """Return the distinct claims that a reply lists, possibly none, or None if it is not a list.
 
     A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no
     claims in it.
@@ -152,7 +148,6 @@ def read_verdicts(
             many are cut off, as in RefChecker's code, which looks for the words anywhere. Else a
             verdict is a line of its own, with the number of its claim or in the order of the
             claims, and if they are not those of all claims, none counts.
-
     """
     columns: list[list[bool | None]] = []
     waiting = iter(replies)
@@ -180,15 +175,13 @@ def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool |
 
 
 def read_numbered_words(reply: Generation, line: re.Pattern[str], number: int) -> list[str] | None:
-    """Return the words of the lines of a reply in the order of their numbers, or None unless there
-    is one for each number.
+    """Return the words of numbered lines in order, or None unless there is one for each number.
 
     Args:
         reply: Reply that has a word for each of some things, in a line of its own.
         line: Pattern of such a line, whose groups are the number, which may be missing in all
             lines, and the word.
         number: How many things there are.
-
     """
     lines = [
         match for text in extract_final_text(reply.text).split("\n") if (match := line.match(text))

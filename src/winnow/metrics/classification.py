@@ -1,5 +1,4 @@
-"""Accuracy of questions with a fixed set of answers: multiple choice (ARC) and true or false
-(PubHealth).
+"""Accuracy on questions with fixed answers: multiple choice (ARC) and true or false (PubHealth).
 
 Each metric has two dialects. "crag" is the rule of CRAG's code, which looks for the raw label
 anywhere in the reply: "A" is in "All", and "true" in "untrue". "fixed" reads the reply as a person
@@ -24,7 +23,6 @@ class _Classification(MeanMetric):
 
     Args:
         dialect: "fixed", or "crag" for the rule of CRAG's code.
-
     """
 
     dialect: ClassificationDialect = "fixed"
@@ -54,9 +52,7 @@ class ChoiceAccuracy(_Classification):
     revision: ClassVar[int] = 4
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has
-        no choices.
-        """
+        """Return 1.0 if the reply names the right choice, else 0.0, or None without choices."""
         meta = json.loads(sample.question.meta)
         if "choices" not in meta:
             return None
@@ -76,9 +72,7 @@ class ClaimAccuracy(_Classification):
     revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is not
-        a claim.
-        """
+        """Return 1.0 if the reply is right, 0.0 if not, or None if the question is not a claim."""
         answer = sample.question.answers[0] if sample.question.answers else ""
         if answer not in ("true", "false"):
             return None

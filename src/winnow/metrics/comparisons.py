@@ -29,9 +29,7 @@ from winnow.metrics.intervals import (
 
 Floats = NDArray[np.float64]
 _EXPECTED_DISCORDANT = 7.906
-"""Mean of a Poisson distribution whose values are at least `MIN_DISCORDANT` with a probability of
-80 %.
-"""
+"""Mean of a Poisson distribution whose values reach `MIN_DISCORDANT` with 80 % probability."""
 _POWER_QUANTILES = NORMAL_QUANTILE + 0.841621
 """Sum of the normal quantiles of a two-sided 5 % test and of 80 % power."""
 _NUM_PERMUTATIONS = 9999
@@ -56,7 +54,6 @@ class Comparison:
         n: Number of questions.
         detectable: Smallest difference that a test on these questions detects with 80 % power, or
             NaN if there is none.
-
     """
 
     difference: float
@@ -72,22 +69,16 @@ class Comparison:
         return format_p(self.p_value)
 
     def format_difference(self, scale: float = 100.0) -> str:
-        """Format the difference with its interval, multiplied by `scale`: in percentage points by
-        default.
-        """
+        """Format the difference and its interval times `scale` (percentage points by default)."""
         return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
 
     def format_detectable(self, scale: float = 100.0) -> str:
-        """Format the smallest detectable difference, multiplied by `scale`: in percentage points by
-        default.
-        """
+        """Format the least detectable difference times `scale` (percentage points by default)."""
         return UNDEFINED if math.isnan(self.detectable) else f"{scale * self.detectable:.1f}"
 
 
 def format_p(p_value: float) -> str:
-    """Format a p-value with three decimals, or as "<0.001"; one just below 0.05 has a fourth, which
-    shows that it is.
-    """
+    """Format a p-value with three decimals, four if it is just below 0.05, or as "<0.001"."""
     if p_value < 0.001:
         return "<0.001"
     if 0.0495 <= p_value < SIGNIFICANCE_LEVEL:
@@ -112,7 +103,6 @@ def compare(
         second: (questions,) Values of the second cell, in the same order of questions.
         seed: Seed of the bootstrap and of the permutations.
         resamples: Number of bootstrap resamples.
-
     """
     first_values, second_values = as_vector(first), as_vector(second)
     if len(first_values) != len(second_values):
@@ -156,13 +146,11 @@ def _widen_bounds(
 
 
 def mcnemar_test(gained: int, lost: int) -> float:
-    """Compute the exact two-sided p-value of McNemar's test, which SciPy's `binomtest` takes a
-    thousand times as long for.
+    """Compute McNemar's exact two-sided p-value, 1,000 times faster than SciPy's `binomtest`.
 
     Args:
         gained: Number of questions that only the first cell answers correctly.
         lost: Number of questions that only the second cell answers correctly.
-
     """
     from scipy.special import bdtr
 
@@ -170,8 +158,7 @@ def mcnemar_test(gained: int, lost: int) -> float:
 
 
 def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
-    """Compute the two-sided p-value of the paired permutation test, which flips the signs of the
-    differences at random.
+    """Compute the two-sided p-value of a paired permutation test with random sign flips.
 
     For more than 2,000 non-zero differences, the permuted mean is assumed to be normally
     distributed. The error of this approximation is smaller than the error of drawing 9,999
@@ -181,7 +168,6 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
     Args:
         differences: (questions,) Difference between the two cells on each question.
         seed: Seed of the permutations.
-
     """
     from scipy.stats import norm
     from scipy.stats import permutation_test as scipy_permutation_test
@@ -206,8 +192,7 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p-values of a family of tests by Holm's step-down procedure, and return them in
-    the given order.
+    """Return a family of p-values, adjusted by Holm's step-down procedure, in the given order.
 
     SciPy only provides procedures that control the false discovery rate.
     """
@@ -231,8 +216,7 @@ def compute_p_value(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> fl
 
 
 def compute_detectable_difference(differences: ArrayLike) -> float:
-    """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 %
-    level.
+    """Compute the smallest mean difference that a paired test detects (80 % power, 5 % level).
 
     The questions are assumed to keep their spread: the share of discordant questions if the values
     of both cells are 0 or 1, otherwise the standard deviation of the differences. For values of 0
@@ -243,7 +227,6 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
 
     Args:
         differences: (questions,) Observed difference between the two cells on each question.
-
     """
     data = as_vector(differences)
     is_ternary = has_ternary_values(data)
@@ -259,14 +242,12 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
 
 
 def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
-    """Compute how many questions a paired test needs to detect a mean difference with 80 % power at
-    the 5 % level.
+    """Compute how many questions a paired test needs to detect `effect` (80 % power, 5 % level).
 
     Args:
         differences: (questions,) Observed differences. Further questions are assumed to have the
             same spread.
         effect: Mean difference to detect. It must not be 0.
-
     """
     data = as_vector(differences)
     spread = _compute_spread(data)
@@ -278,9 +259,7 @@ def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
 
 
 def _compute_spread(data: Floats) -> float:
-    """Compute the share of discordant questions if the values are differences of 0s and 1s, else
-    their variance.
-    """
+    """Compute the share of discordant questions for differences of 0s and 1s, else the variance."""
     if has_ternary_values(data):
         return float((data**2).mean())
     return float(data.var(ddof=1)) if len(data) > 1 else 0.0
@@ -288,8 +267,7 @@ def _compute_spread(data: Floats) -> float:
 
 @lru_cache(maxsize=10_000)
 def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> tuple[float, float]:
-    """Compute a 95 % interval of a difference of paired shares that agrees with McNemar's exact
-    test.
+    """Compute a 95 % interval of a paired share difference that agrees with McNemar's exact test.
 
     The difference is the share of discordant questions times (2 t - 1), where t is the share of the
     discordant questions that the first cell answers correctly. The interval combines the exact
@@ -302,7 +280,6 @@ def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> t
         gained: Number of questions that only the first cell answers correctly.
         lost: Number of questions that only the second cell answers correctly.
         num_questions: Number of all questions.
-
     """
     low = -_compute_upper_bound(lost, gained, num_questions)
     high = _compute_upper_bound(gained, lost, num_questions)
@@ -327,9 +304,7 @@ def _compute_upper_bound(gained: int, lost: int, num_questions: int) -> float:
 
 
 def _compute_beta_quantiles(a: int, b: int) -> Floats:
-    """Compute evenly spaced quantiles of the Beta distribution. All of them are 0 if a is 0, and 1
-    if b is 0.
-    """
+    """Compute evenly spaced quantiles of a Beta distribution: all 0 if a is 0, all 1 if b is 0."""
     from scipy.special import (
         betaincinv,
     )  # scipy.stats has the same quantiles, and takes a second to import

@@ -1,6 +1,4 @@
-"""What a reader follows where a passage contradicts what it may know: the passage, its memory, or
-neither.
-"""
+"""What a reader follows if a passage contradicts its memory: the passage, its memory or neither."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -24,7 +22,6 @@ class Follows(MeanMetric):
 
     Args:
         source: What is followed.
-
     """
 
     revision: ClassVar[int] = 1
@@ -60,9 +57,7 @@ class MemorizationRatio(RatioMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return whether the answer follows memory, and whether it follows memory or
-        the passage.
-        """
+        """Return whether an answer follows memory, and whether it follows memory or the passage."""
         followed = find_followed(sample)
         return float(followed == "memory"), float(followed in ("memory", "passage"))
 

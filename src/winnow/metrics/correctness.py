@@ -21,7 +21,6 @@ class _Correctness(MeanMetric):
 
     Args:
         dialect: Published implementation whose rules apply.
-
     """
 
     dialect: Dialect = "squad"

@@ -1,6 +1,4 @@
-"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run
-alone.
-"""
+"""Cost of a question in tokens, calls, seconds and dollars, counted as if it had run alone."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -26,7 +24,6 @@ class Consumption(MeanMetric):
             the machine: it says where time goes, and `bench/` compares speeds. "tokens_reasoning"
             is what a server reports or a local tokenizer counts; of a server that returns the
             reasoning without a count, it is the reasoning's share of the reply's characters.
-
     """
 
     revision: ClassVar[int] = 1
@@ -52,7 +49,6 @@ class Cost(MeanMetric):
 
     Args:
         questions: Number of questions to which the printed cost refers.
-
     """
 
     revision: ClassVar[int] = 1
@@ -60,9 +56,7 @@ class Cost(MeanMetric):
     questions: Annotated[int, Ge(1)] = 1000
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the cost in dollars of `questions` questions like this one. Roles without a price
-        are not counted.
-        """
+        """Compute the cost in dollars of `questions` such questions, without unpriced roles."""
         if not sample.prices:
             return None
         priced = [usage for usage in sample.prediction.usage if usage.role in sample.prices]

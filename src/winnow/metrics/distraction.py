@@ -1,6 +1,4 @@
-"""What single passages do to a reader: how often those without an answer draw one, and how useful
-all of them are.
-"""
+"""How often single passages without an answer draw one, and how useful all passages are."""
 
 import math
 from dataclasses import dataclass
@@ -12,9 +10,7 @@ from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 from winnow.text.containment import has_answer
 
 ANSWERED = "answered: "
-"""Label of the trace entry with the positions of the contexts that drew an answer when they were
-read alone, or "none".
-"""
+"""Label of the trace entry with the positions of contexts that alone drew an answer, or "none"."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +29,7 @@ class DistractingEffect(RatioMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return the number of passages without an answer that draw one, and that of all passages
-        without an answer.
-        """
+        """Return how many passages without an answer draw one, and how many there are in all."""
         answered = _read_answered(sample)
         if answered is None or not _has_labels(sample):
             return 0.0, 0.0
@@ -59,7 +53,6 @@ class Udcg(MeanMetric):
 
     Args:
         weight: Weight of an irrelevant passage that draws an answer (1/3 as published).
-
     """
 
     revision: ClassVar[int] = 2
@@ -78,9 +71,7 @@ class Udcg(MeanMetric):
 
 
 def _read_answered(sample: Sample) -> set[int] | None:
-    """Return the positions of the passages that drew an answer, or None if they were not read
-    alone.
-    """
+    """Return the positions of passages that drew an answer, or None if they were not read alone."""
     entry = next((entry for entry in sample.prediction.trace if entry.startswith(ANSWERED)), None)
     return (
         None
@@ -95,9 +86,7 @@ def _has_labels(sample: Sample) -> bool:
 
 
 def _find_relevant(sample: Sample) -> set[int]:
-    """Return the positions of the gold passages and of those with an answer in text or title; a
-    false answer is none.
-    """
+    """Return the positions of passages that are gold or have a true answer in text or title."""
     answers = sample.question.answers
     return {
         position

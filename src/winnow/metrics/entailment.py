@@ -1,6 +1,4 @@
-"""Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023,
-section 3).
-"""
+"""Faithfulness: whether cited passages entail what is said (ALCE: Gao et al. 2023, section 3)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +43,6 @@ class CitationSupport(JudgedMetric):
         hypothesis: Template of what a sentence says, with {sentence} and, for short answers,
             {question}.
         most: Number of citations of a sentence that count (ALCE: 3).
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
@@ -57,9 +54,7 @@ class CitationSupport(JudgedMetric):
     most: int = 3
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without {sentence}, and for a number and a word that
-        have no meaning.
-        """
+        """Raise ConfigError for a template without {sentence}, or an invalid `most` or `of`."""
         check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
         if self.most < 1 or self.of not in get_args(Measure):
             raise ConfigError(
@@ -99,9 +94,7 @@ class CitationSupport(JudgedMetric):
         return (sum(len(claim.cited) for claim in supported) - sum(needless)) / num_cited
 
     def _iter_claims(self, sample: Sample) -> Iterator[_Claim]:
-        """Yield the claim of each sentence; without passages if it cites none or a number without a
-        passage.
-        """
+        """Yield each sentence's claim, without passages if it cites none or an invalid number."""
         if sample.shown is None:
             return
         documents = [context.passage for context in sample.shown.last]
@@ -120,9 +113,7 @@ class CitationSupport(JudgedMetric):
 
 
 def _entail(claims: Sequence[tuple[str, Sequence[Passage]]]) -> Plan[list[bool]]:
-    """Request whether passages, joined as in ALCE, entail each hypothesis: whether that is more
-    probable than not.
-    """
+    """Ask whether passages, joined as in ALCE, entail each hypothesis more probably than not."""
     if not claims:
         return []
     scores: Sequence[Score] = yield [

@@ -1,6 +1,4 @@
-"""FactScore (Min et al. 2023): the share of the facts in a long answer that passages support,
-according to a judge.
-"""
+"""Judged share of a long answer's facts that passages support (FactScore, Min et al. 2023)."""
 
 import json
 import math
@@ -56,7 +54,6 @@ class FactScore(JudgedMetric):
             penalty.
         of: "score", or "facts" for the number of facts.
         max_new_tokens: Maximum number of tokens in a list of facts.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "ranking"})
@@ -70,9 +67,7 @@ class FactScore(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, and for numbers and words that have
-        no meaning.
-        """
+        """Raise ConfigError for missing template fields or invalid `passages`, `gamma` or `of`."""
         for name, fields in (
             ("split_template", {"sentence"}),
             ("check_template", {"topic", "passages", "fact"}),
@@ -86,9 +81,7 @@ class FactScore(JudgedMetric):
             )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Request the facts of each sentence, then a decision on each, and return the score or the
-        number of facts.
-        """
+        """Request each sentence's facts, then decisions, and return the score or the fact count."""
         sentences = [] if sample.prediction.unknown else split_sentences(sample.whole_answer)
         if not sentences:
             return None
@@ -123,9 +116,7 @@ class FactScore(JudgedMetric):
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
     def _select_passages(self, sample: Sample, topic: str, fact: str) -> Sequence[Passage] | None:
-        """Return the passages on which the decision on a fact rests, or None if the topic has no
-        article.
-        """
+        """Return the passages for the decision on a fact, or None if the topic has no article."""
         if not self.articles:
             return [context.passage for context in sample.ranking[: self.passages]]
         path = Path(self.articles)
@@ -172,17 +163,13 @@ def _format_passages(passages: Sequence[Passage]) -> str:
 
 
 def compute_score(supported: Sequence[bool], gamma: int) -> float:
-    """Compute the share of supported facts (at least one fact), with the penalty exp(1 - gamma / n)
-    for n <= gamma facts.
-    """
+    """Compute the supported share of n >= 1 facts, times exp(1 - gamma / n) if n <= gamma."""
     share = sum(supported) / len(supported)
     return share * math.exp(1 - gamma / len(supported)) if 0 < len(supported) <= gamma else share
 
 
 def split_sentences(text: str) -> list[str]:
-    """Divide a text into sentences at ends that are followed by a capital or a digit, but not after
-    initials and abbreviations.
-    """
+    """Split at sentence ends before a capital or digit, but not after initials or abbreviations."""
     return [
         sentence
         for line in text.splitlines()

@@ -17,15 +17,11 @@ SIGNIFICANCE_LEVEL = 0.05
 NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 MIN_DISCORDANT = 6
-"""Number of discordant questions below which no exact test reaches p < 0.05, because 2 / 2**5 >
-0.05.
-"""
+"""Number of discordant questions below which no exact test reaches p < 0.05 (2 / 2**5 > 0.05)."""
 _MAX_CHUNK_VALUES = 2_000_000
 """Maximum number of values to draw at once for a bootstrap."""
 MIN_DEVIATING = 10
-"""Number of questions with another value than the most frequent one below which a bootstrap
-interval is too narrow.
-"""
+"""Number of questions without the modal value below which a bootstrap interval is too narrow."""
 _MAX_RESAMPLED = 20_000
 """Number of questions above which means of resamples are drawn from their normal distribution."""
 
@@ -40,7 +36,6 @@ class Interval:
         high: Upper bound.
         n: Number of questions for which the value is defined; 0 if it is undefined.
         counts: Numerator and denominator of a ratio, which are printed with it; None for a mean.
-
     """
 
     mean: float
@@ -50,9 +45,7 @@ class Interval:
     counts: tuple[float, float] | None = None
 
     def format_percent(self) -> str:
-        """Format the interval in percent, such as "41.7 [30.0, 53.3]", or "33.3 [9.7, 70.0] (2/6)"
-        for a ratio.
-        """
+        """Format in percent: "41.7 [30.0, 53.3]" or, for a ratio, "33.3 [9.7, 70.0] (2/6)"."""
         if not self.n:
             return UNDEFINED
         counts = f" ({self.counts[0]:g}/{self.counts[1]:g})" if self.counts else ""
@@ -87,7 +80,6 @@ def compute_mean_interval(
             such as calls per question.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
-
     """
     data = as_vector(values)
     if is_share and is_binary(data):
@@ -102,8 +94,7 @@ def compute_mean_interval(
 def compute_ratio_interval(
     numerators: ArrayLike, denominators: ArrayLike, *, seed: int = 0, resamples: int = 2000
 ) -> Interval:
-    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and
-    both sums.
+    """Compute a ratio of two sums over questions (e.g. precision), its 95 % interval and the sums.
 
     If every question adds 0 or 1 to both sums, and no more to the numerator than to the
     denominator, the ratio is a share of the questions and has Wilson's interval. Any other ratio
@@ -116,7 +107,6 @@ def compute_ratio_interval(
         denominators: (questions,) Amount that each question adds to the denominator.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
-
     """
     terms = np.stack([as_vector(numerators), as_vector(denominators)])
     numerator, denominator = (float(total) for total in terms.sum(axis=1))
@@ -135,14 +125,12 @@ def compute_ratio_interval(
 def _bootstrap_ratio_bounds(
     terms: NDArray[np.float64], seed: int, resamples: int
 ) -> tuple[float, float]:
-    """Compute the bounds of a percentile bootstrap interval. Resamples whose denominator is 0 are
-    left out.
+    """Compute the bounds of a percentile bootstrap interval, without resamples of denominator 0.
 
     Args:
         terms: (2, questions) Amounts added to the numerator and to the denominator.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
-
     """
     numerators, denominators = resample_joint_sums(terms, seed, resamples)
     is_defined = denominators > 0
@@ -168,7 +156,6 @@ def widen_bounds(
         bounds: Lower and upper bound of the bootstrap.
         share: Value from 0 to 1 to which the bounds belong.
         terms: (values, questions) Values from which the share is computed.
-
     """
     num_questions = terms.shape[1]
     most_frequent = np.unique(terms, axis=1, return_counts=True)[1].max()
@@ -179,9 +166,7 @@ def widen_bounds(
 
 
 def compute_bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:
-    """Compute the bounds of a 95 % interval, the 2.5 % and 97.5 % quantiles of resampled
-    statistics.
-    """
+    """Compute a 95 % interval from the 2.5 % and 97.5 % quantiles of resampled statistics."""
     low, high = np.quantile(statistics, _BOUND_QUANTILES)
     return float(low), float(high)
 
@@ -191,7 +176,6 @@ def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
 
     Raises:
         InputError: If the values are not a non-empty vector, or if any of them is NaN.
-
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
@@ -208,9 +192,7 @@ def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
 
 
 def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]:
-    """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of
-    successes.
-    """
+    """Compute Wilson's score interval of a share. SciPy only accepts whole numbers of successes."""
     squared = NORMAL_QUANTILE**2
     scale = 1 + squared / num_trials
     center = (share + squared / (2 * num_trials)) / scale
@@ -232,7 +214,6 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
         data: (questions,) Value of each question.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
-
     """
     rng = np.random.default_rng(seed)
     if len(data) > _MAX_RESAMPLED:
@@ -263,7 +244,6 @@ def resample_joint_sums(
 
     Returns:
         (2, resamples) Sums of both values in each resample. Sums of whole numbers are exact.
-
     """
     rng = np.random.default_rng(seed)
     num_questions = terms.shape[1]

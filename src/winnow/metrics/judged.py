@@ -1,6 +1,4 @@
-"""Accuracy according to a judge, a language model that decides whether an answer means the same as
-an accepted answer.
-"""
+"""Judged accuracy: a language model decides whether an answer means the same as an accepted one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +28,6 @@ class JudgedAccuracy(JudgedMetric):
         votes: Number of replies.
         temperature: Temperature at which several votes are drawn; a single one is greedy.
         of: "verdict", or "consistency" for the share of the verdicts that agree with the majority.
-
     """
 
     revision: ClassVar[int] = 5
@@ -48,9 +45,7 @@ class JudgedAccuracy(JudgedMetric):
         )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield the judge's requests, and return 1.0 for "yes", 0.0 for "no", or None without a
-        verdict.
-        """
+        """Yield the requests, and return 1.0 for "yes", 0.0 for "no", or None without a verdict."""
         if not sample.question.answers:
             return None
         answers = "; ".join(sample.question.answers)

@@ -1,5 +1,4 @@
-"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper
-(section 4).
+"""How often a correct candidate is not the final answer: %NM of the Post-Fusion paper (section 4).
 
 Candidates are the answers from which a strategy chooses the final answer, for instance by a
 majority vote. All candidates of a question are its pool.
@@ -47,9 +46,7 @@ class NotMajority(MeanMetric):
         return scores if columns["candidates"].any() else np.full(len(scores), np.nan)
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
-        """Compute the share with its 95 % interval, which is undefined if no question has
-        candidates.
-        """
+        """Compute the share with its 95 % interval, which is undefined without any candidates."""
         return (
             super().aggregate(columns, seed)
             if columns["candidates"].any()
@@ -64,9 +61,7 @@ class NotMajorityOfPools(RatioMetric):
     revision: ClassVar[int] = 1
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return whether the final answer is wrong despite a correct candidate, and whether there
-        is a correct candidate.
-        """
+        """Return whether an answer is wrong despite a correct candidate, and whether one exists."""
         has_correct_candidate = _has_correct_candidate(sample)
         is_missed = has_correct_candidate and not _is_correct(sample)
         return float(is_missed), float(has_correct_candidate)

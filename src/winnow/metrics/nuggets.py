@@ -1,6 +1,4 @@
-"""Nuggets: how much of what a good answer has to say an answer says (TREC's AutoNuggetizer, Pradeep
-et al. 2024 and 2025).
-"""
+"""Coverage of a good answer's nuggets (TREC's AutoNuggetizer, Pradeep et al. 2024 and 2025)."""
 
 import json
 import re
@@ -58,7 +56,6 @@ class Nuggets(JudgedMetric):
         of: The measure.
         dialect: Rules for what is missing.
         template: Template of the prompt, with the fields {question}, {answer} and {nuggets}.
-
     """
 
     revision: ClassVar[int] = 4
@@ -68,9 +65,7 @@ class Nuggets(JudgedMetric):
     template: str = ASSIGN
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, and for an unknown measure or
-        dialect.
-        """
+        """Raise ConfigError for a template without its fields, or an unknown measure or dialect."""
         check_fields(
             f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets")
         )
@@ -106,9 +101,7 @@ class Nuggets(JudgedMetric):
         return Generate((Message("user", prompt),), decoding, role="judge")
 
     def _compute(self, importances: Sequence[str], labels: Sequence[str | None]) -> float | None:
-        """Return the weighted mean of the credits, or None or 0, by the dialect, if no nugget has a
-        weight.
-        """
+        """Return the weighted mean credit or, without any weight, the dialect's None or 0."""
         kind, _, strict = self.of.partition("_")
         earned = [_CREDITS.get(label or "", 0.0) for label in labels]
         if strict:

@@ -1,6 +1,4 @@
-"""Power of paired comparisons: what a test would show with fewer or more questions, by resampling
-those of two cells.
-"""
+"""Power of paired comparisons with fewer or more questions, by resampling two cells' questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +26,6 @@ class PowerPoint:
         significant: Share of draws in which a paired test at the 5 % level finds that it is better.
         low: Lower bound of the 95 % prediction interval for the difference over n other questions.
         high: Its upper bound.
-
     """
 
     n: int
@@ -53,7 +50,6 @@ def compute_power(
         sizes: Numbers of questions.
         seed: Seed of the draws.
         resamples: Number of draws for each size.
-
     """
     data = as_vector(differences)
     if not data.any():
@@ -87,9 +83,7 @@ Draws = tuple[NDArray[np.float64], NDArray[np.bool_]]
 def _draw_ternary(
     data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int
 ) -> Draws:
-    """Draw the numbers of questions that are won and lost, which are all that McNemar's
-    test needs.
-    """
+    """Draw the numbers of questions won and lost, which are all that McNemar's test needs."""
     from scipy.stats import binom
 
     won, lost = float((data > 0).mean()), float((data < 0).mean())
@@ -119,14 +113,12 @@ def _draw_means(
 
 
 def find_size(points: Sequence[PowerPoint], measure: str, share: float) -> int | None:
-    """Return the smallest size from which on a measure stays at or above a share, or None if the
-    largest size is below.
+    """Return the smallest size from which a measure stays at or above a share, or None without one.
 
     Args:
         points: Points by ascending size.
         measure: "same_order" or "significant".
         share: Share to reach.
-
     """
     size = None
     for point in reversed(points):

@@ -1,6 +1,4 @@
-"""RAGAS (Es et al. 2024): faithfulness of an answer, and precision and recall of its passages,
-according to a judge.
-"""
+"""RAGAS (Es et al. 2024): judged faithfulness of answers, and precision and recall of passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,9 +30,7 @@ Reply with yes or no."""
 """Prompt for the verdict on a passage, with the fields {question}, {passage} and {answer}."""
 
 _SMALL = 1e-10
-"""What the published code adds to the number of useful passages, so that a perfect list has a
-little less than 1.
-"""
+"""Published addend to the number of useful passages, so that a perfect list is just below 1."""
 _TOKENS_OF_A_WORD = 4
 
 
@@ -58,7 +54,6 @@ class Ragas(ClaimMetric):
         dialect: Rules for what is missing.
         useful_template: Template of the prompt for a passage, with the fields {question}, {passage}
             and {answer}.
-
     """
 
     revision: ClassVar[int] = 3
@@ -136,15 +131,13 @@ class Ragas(ClaimMetric):
 
 
 def compute_average_precision(useful: Sequence[bool], small: float = 0.0) -> float:
-    """Compute the average precision of a list: the mean, over the useful entries, of the share of
-    useful ones up to there.
+    """Compute the average precision: the mean share of useful entries up to each useful entry.
 
     A list without a useful entry has 0.
 
     Args:
         useful: Whether each entry is useful, in order.
         small: Number that is added to the number of useful entries (published: 1e-10).
-
     """
     total, num_useful = 0.0, 0
     for place, is_useful in enumerate(useful, 1):

@@ -1,6 +1,4 @@
-"""RAGChecker (Ru et al. 2024): what retrieval and reader each contribute to an answer, from
-verdicts on its claims.
-"""
+"""RAGChecker (Ru et al. 2024): contributions of retrieval and reader, from verdicts on claims."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +61,6 @@ class RagChecker(ClaimMetric):
             come from passages with a claim of the accepted answer, and from others.
         dialect: Rules for what is missing.
         claims: Number of claims of a request for verdicts (published: 5).
-
     """
 
     revision: ClassVar[int] = 4
@@ -137,8 +134,7 @@ def compute_measure(
     retrieved: Matrix | None = None,
     gold: Matrix | None = None,
 ) -> float | None:
-    """Compute a measure from verdicts by the formulas of RAGChecker's code, or return None where
-    that code returns 0.
+    """Compute a measure from verdicts as in RAGChecker's code, or return None where that returns 0.
 
     Precision and both noises and hallucination add up to 1, and so do faithfulness, hallucination
     and self-knowledge.
@@ -149,7 +145,6 @@ def compute_measure(
         response: (claims of the accepted answer, 1) Whether the reply entails them.
         retrieved: (claims of the reply, passages) Whether a passage entails them.
         gold: (claims of the accepted answer, passages) Whether a passage entails them.
-
     """
     texts = {"answer": answer, "response": response, "retrieved": retrieved, "gold": gold}
     needed = {name: matrix for name in _NEEDS[measure] if (matrix := texts[name]) is not None}

@@ -1,5 +1,4 @@
-"""Metrics of retrieval evaluators: accuracy and AUROC on labeled pairs, and the search for the
-thresholds of CRAG's actions.
+"""Accuracy and AUROC of retrieval evaluators on labeled pairs, and a search for CRAG's thresholds.
 
 A pair is a question with one of its contexts. A pair is relevant if the context is a gold passage
 or contains an answer.
@@ -29,7 +28,6 @@ class ThresholdSearch:
         candidates: (candidates,) Thresholds that were tried, in ascending order.
         upper_scores: (candidates,) Score S of each candidate as the upper threshold.
         lower_scores: (candidates,) Score of each candidate as the lower threshold.
-
     """
 
     upper: float
@@ -58,7 +56,6 @@ def search_action_thresholds(
 
     Raises:
         InputError: If all questions have the same label, or if alpha is negative.
-
     """
     check_labels(best_scores, answerable)
     num_positive = int(answerable.sum())
@@ -81,9 +78,7 @@ def search_action_thresholds(
 
 
 def choose_accuracy_threshold(scores: Floats, labels: Labels) -> float:
-    """Choose the threshold with the highest accuracy: a pair counts as relevant if its score is at
-    least the threshold.
-    """
+    """Choose the most accurate threshold. Pairs count as relevant if they score at least that."""
     check_labels(scores, labels)
     candidates = list_candidates(scores)
     accuracy = ((scores[None, :] >= candidates[:, None]) == labels).mean(axis=1)
@@ -98,8 +93,7 @@ def compute_auroc_interval(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Compute the area under the ROC curve over pairs with its 95 % bootstrap interval, which
-    resamples whole questions.
+    """Compute the AUROC over pairs with a 95 % bootstrap interval that resamples whole questions.
 
     Args:
         scores: (pairs,) Score of each pair.
@@ -111,7 +105,6 @@ def compute_auroc_interval(
 
     Raises:
         InputError: If all pairs have the same label.
-
     """
     check_labels(scores, labels)
     if labels.all() or not labels.any():
@@ -154,7 +147,6 @@ def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> 
 
     Returns:
         (weightings,) Areas; NaN where only pairs with one of the labels count.
-
     """
     order = np.argsort(scores, kind="stable")
     ordered, is_relevant = scores[order], labels[order]
@@ -170,9 +162,7 @@ def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> 
 
 
 def list_candidates(scores: Floats) -> Floats:
-    """Return the lowest score, the values halfway between successive distinct scores, and a value
-    above the highest.
-    """
+    """Return the lowest score, midpoints of adjacent distinct scores, and one above the highest."""
     distinct = np.unique(scores)
     candidates: Floats = np.concatenate(
         [distinct[:1], (distinct[1:] + distinct[:-1]) / 2, distinct[-1:] + 1]

@@ -1,6 +1,4 @@
-"""Metrics of replies that a strategy may have misread: cut or empty replies, long answers, and
-refusals to answer.
-"""
+"""Metrics of replies that may be misread: cut or empty replies, long answers and refusals."""
 
 import re
 from abc import abstractmethod
@@ -23,7 +21,6 @@ class _ShareOfReplies(RatioMetric):
 
     Args:
         role: Role of the model whose replies are counted, such as "reader" or "judge".
-
     """
 
     role: str = "reader"
@@ -33,9 +30,7 @@ class _ShareOfReplies(RatioMetric):
         """Return the number of replies that have the property."""
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
-        """Return the number of replies that have the property and the number of all replies of the
-        role.
-        """
+        """Return the numbers of replies with the property and of all replies of the role."""
         for usage in sample.prediction.usage:
             if usage.role == self.role:
                 return float(self.count_replies(usage)), float(usage.replies)
@@ -75,7 +70,6 @@ class LongAnswers(RatioMetric):
 
     Args:
         words: Maximum number of words of an answer that is not long.
-
     """
 
     revision: ClassVar[int] = 1
@@ -99,9 +93,7 @@ class Refusals(MeanMetric):
     revision: ClassVar[int] = 1
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 if the final answer is unknown but no line of the reply consists of "unknown",
-        else 0.0.
-        """
+        """Return 1.0 if the answer is unknown but no line of the reply is "unknown", else 0.0."""
         prediction = sample.prediction
         answers = [_ANSWER_PREFIX.sub("", line) for line in prediction.reply.splitlines()]
         lines = {normalize(answer) for answer in answers} - {""}

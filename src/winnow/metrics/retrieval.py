@@ -1,5 +1,4 @@
-"""Quality of rankings: top-k accuracy from answers, and recall, nDCG@10, MRR and MAP from passages
-annotated as relevant.
+"""Top-k accuracy from answers, and recall, nDCG@10, MRR and MAP from annotated relevant passages.
 
 Papers on open-domain question answering often call top-k accuracy "recall@k" (RE-RAG, table 2). It
 is the share of questions with at least one passage that contains an answer (DPR), whereas recall@k
@@ -18,13 +17,11 @@ RANK_MEASURES = {"nDCG@10": "nDCG@10", "MRR": "RR", "MAP": "AP"}
 
 
 def top_k_accuracy(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float64]:
-    """Compute the top-k accuracy of each question: 1.0 if any of its first k contexts contains an
-    answer, else 0.0.
+    """Return for each question 1.0 if any of its first k contexts contains an answer, else 0.0.
 
     Args:
         flags: Whether each context contains an answer, best context first, for each question.
         k: Number of contexts to consider.
-
     """
     return np.array([float(any(question_flags[:k])) for question_flags in flags])
 
@@ -49,7 +46,6 @@ def compute_ranking_measures(
 
     Raises:
         InputError: If a question has no relevant passage.
-
     """
     import ir_measures
 

@@ -1,6 +1,4 @@
-"""ROUGE (Lin 2004) of an answer and the accepted ones, computed by rouge-score, as ALCE and others
-do for long answers.
-"""
+"""ROUGE (Lin 2004) of long answers and the accepted ones by rouge-score, as in ALCE and others."""
 
 import json
 from dataclasses import dataclass
@@ -29,7 +27,6 @@ class Rouge(MeanMetric):
     Args:
         of: What overlaps.
         stem: Whether words are reduced to their stems by Porter's algorithm, as ALCE does.
-
     """
 
     revision: ClassVar[int] = 2

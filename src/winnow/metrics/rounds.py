@@ -1,5 +1,4 @@
-"""What rounds of retrieval find: evidence by round, the first hit, and queries that were searched
-for before.
+"""What rounds of retrieval find: evidence by round, the first hit, and repeated queries.
 
 A round counts if it prompts the reader; searches between prompts belong to the next one.
 """
@@ -16,9 +15,7 @@ Evidence = Literal["gold", "answer"]
 
 
 def _iter_evidence(sample: Sample, of: Evidence) -> Iterator[set[str]]:
-    """Yield which evidence each round has shown: ids of annotated gold passages, or "answer" if a
-    passage contains one.
-    """
+    """Yield each round's evidence: gold passage ids, or "answer" if a passage contains one."""
     gold = set(sample.question.gold_passage_ids)
     for contexts in sample.shown.rounds if sample.shown else ():
         if of == "gold":
@@ -49,7 +46,6 @@ class EvidenceRecall(MeanMetric):
             an accepted answer.
         rounds: Number of rounds that count, or None for all. A question with fewer rounds has shown
             what it has shown.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
@@ -83,7 +79,6 @@ class FirstHit(MeanMetric):
     Args:
         of: Evidence, as in `EvidenceRecall`: one annotated gold passage, or one passage with an
             accepted answer.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})

@@ -1,6 +1,4 @@
-"""Selective answering: how good the answers are of which a strategy is confident, and how many
-those are.
-"""
+"""Selective answering: the quality and number of the answers of which a strategy is confident."""
 
 import re
 from dataclasses import dataclass
@@ -16,21 +14,15 @@ from winnow.text.normalization import normalize
 
 Confidence = Literal["agreement", "stated", "likelihood"]
 LIKELIHOOD = "likelihood: "
-"""Label of the trace entry with the likelihood of the reply, the geometric mean of the
-probabilities of its tokens.
-"""
+"""Label of the trace entry with the reply's likelihood, its tokens' geometric mean probability."""
 REPLIES = "replies: "
-"""Label of the trace entry with the number of replies from which the candidates are, with those
-that are "unknown".
-"""
+"""Label of the trace entry with the number of the candidates' replies, including "unknown"."""
 _STATED = re.compile(
     r"^[^\w\n]*confidence(?: level| score)?(?:\s*\([^)\n]*\))?(?: is)?[^\w.]*(?<!-)(\d*\.?\d+)( ?%|"
     r" percent|/100)?[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Line with a confidence. One behind the answer on its line would be part of the answer, which is
-then wrong.
-"""
+"""Line with a confidence, which on the answer's own line would be part of it and make it wrong."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,6 @@ class SelectiveAccuracy(RatioMetric):
     Args:
         threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
         by: What the confidence is.
-
     """
 
     revision: ClassVar[int] = 3
@@ -83,7 +74,6 @@ class Coverage(MeanMetric):
     Args:
         threshold: Lowest confidence, from 0 to 1; 0 takes all answers that have one.
         by: What the confidence is.
-
     """
 
     revision: ClassVar[int] = 3
@@ -117,9 +107,7 @@ def compute_confidence(sample: Sample, by: Confidence) -> float | None:
 
 
 def read_likelihood(sample: Sample) -> float | None:
-    """Read the likelihood of the reply from the trace, or return None without any. An answer
-    "unknown" has 0.
-    """
+    """Read the reply's likelihood from the trace: 0 for "unknown", or None if there is none."""
     entry = next((one for one in sample.prediction.trace if one.startswith(LIKELIHOOD)), None)
     if entry is None:
         return None
@@ -127,8 +115,7 @@ def read_likelihood(sample: Sample) -> float | None:
 
 
 def read_stated(sample: Sample) -> float | None:
-    """Read the confidence that a reply states on a line of its own, in percent: the last one,
-    without its reasoning.
+    """Read the last confidence in percent on a line of its own in a reply, without its reasoning.
 
     A number with a decimal point up to 1.0 is a share if no "%" follows. An answer "unknown" has 0,
     with a number or without. Any other is None without a number up to 100; where passages were
@@ -145,8 +132,7 @@ def read_stated(sample: Sample) -> float | None:
 
 
 def compute_agreement(sample: Sample) -> float | None:
-    """Compute the share of the replies behind an answer that agree with it, or None if the strategy
-    compares none.
+    """Compute the share of an answer's replies that agree with it, or None if none are compared.
 
     A reply "unknown" agrees with no answer. Replies from which no candidate comes, such as a second
     prompt's, do not count.

@@ -1,6 +1,4 @@
-"""Whether the passages in the prompt suffice to answer the question (Joren et al. 2025), according
-to a judge.
-"""
+"""Whether a judge finds the prompt's passages sufficient for an answer (Joren et al. 2025)."""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +34,6 @@ class SufficientContext(JudgedMetric):
         template: Template of the prompt, with the fields {question} and {passages}.
         passage: Template of a passage, with the fields {title} and {text}.
         max_new_tokens: Maximum number of tokens of a reply.
-
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
@@ -52,9 +49,7 @@ class SufficientContext(JudgedMetric):
         check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield one request, and return 1.0 or 0.0, or None without a verdict or without passages
-        in the prompt.
-        """
+        """Yield one request, and return 1.0 or 0.0, or None without a verdict or shown passages."""
         if sample.shown is None or not sample.shown.contexts:
             return None
         shown = [context.passage for context in sample.shown.contexts]

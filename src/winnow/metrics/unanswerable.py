@@ -1,5 +1,4 @@
-"""Context sets without an answer: detection by a threshold, abstention, and the risk-coverage
-curve.
+"""Context sets without an answer: detection by threshold, abstention and the risk-coverage curve.
 
 A set consists of the top k contexts of a question. It is answerable if any of them contains an
 answer. It is classified as unanswerable if none of its relevance scores exceeds a threshold
@@ -32,7 +31,6 @@ class DetectionScores:
         recall: Share of the sets without an answer that are classified as unanswerable.
         precision: Share of the sets classified as unanswerable that contain no answer.
         f1: Harmonic mean of recall and precision.
-
     """
 
     threshold: float
@@ -49,7 +47,6 @@ class Abstention:
         accuracy_before: Accuracy on sets with an answer if every question is answered.
         accuracy_after: Accuracy on sets with an answer if withheld answers count as wrong.
         abstention_rate: Share of the sets without an answer whose answers are withheld.
-
     """
 
     accuracy_before: Interval
@@ -73,7 +70,6 @@ def evaluate_detection(
         threshold: Sets whose best score does not exceed this value are classified as unanswerable.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
-
     """
     check_labels(best_scores, answerable)
     flagged = best_scores <= threshold
@@ -86,9 +82,7 @@ def evaluate_detection(
 
 
 def _convert_overlap_to_f1(overlap: Interval) -> Interval:
-    """Convert the overlap (intersection over union) of flagged and unanswerable sets to F1, which
-    increases with it.
-    """
+    """Convert the intersection over union of flagged and unanswerable sets monotonically to F1."""
     mean, low, high = (
         2 * share / (1 + share) for share in (overlap.mean, overlap.low, overlap.high)
     )
@@ -96,8 +90,7 @@ def _convert_overlap_to_f1(overlap: Interval) -> Interval:
 
 
 def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
-    """Return the threshold that detects sets without an answer with the highest F1. The first of
-    equal ones wins.
+    """Return the first threshold that detects sets without an answer with the highest F1.
 
     If every set has an answer, F1 is 0 for all thresholds, and the first one is returned.
 
@@ -105,7 +98,6 @@ def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequen
         best_scores: (questions,) Highest score of each set.
         answerable: (questions,) Whether any context of the set contains an answer.
         thresholds: Thresholds to compare.
-
     """
     check_labels(best_scores, answerable)
     if not thresholds:
@@ -121,8 +113,7 @@ def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequen
 def evaluate_abstention(
     best_scores: Floats, answerable: Labels, correct: Floats, threshold: float, *, seed: int = 0
 ) -> Abstention:
-    """Compute the effect of abstaining on sets whose best score does not exceed a threshold
-    (RE-RAG, table 5).
+    """Compute the effect of abstaining on sets with no score above a threshold (RE-RAG, table 5).
 
     Args:
         best_scores: (questions,) Highest score of each set.
@@ -130,7 +121,6 @@ def evaluate_abstention(
         correct: (questions,) Exact match of each answer.
         threshold: The answer is withheld if the best score of the set does not exceed this value.
         seed: Seed of the bootstrap.
-
     """
     check_labels(best_scores, answerable)
     answered = best_scores > threshold
@@ -142,8 +132,7 @@ def evaluate_abstention(
 
 
 def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, Floats]:
-    """Compute the risk-coverage curve. Questions with equal confidence share one point of the
-    curve.
+    """Compute the risk-coverage curve, in which questions of equal confidence share one point.
 
     Args:
         confidence: (questions,) Confidence in each answer.
@@ -155,7 +144,6 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
 
     Raises:
         InputError: If a confidence is NaN.
-
     """
     if np.isnan(confidence).any():
         raise InputError(
@@ -171,13 +159,11 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
 
 
 def compute_area_under_risk(confidence: Floats, correct: Floats) -> float:
-    """Compute the area under the risk-coverage curve. It is 0 at best, and the overall risk for a
-    random order.
+    """Compute the area under the risk-coverage curve: 0 at best, the overall risk in random order.
 
     Args:
         confidence: (questions,) Confidence in each answer.
         correct: (questions,) Exact match of each answer.
-
     """
     coverage, risk = compute_risk_coverage(confidence, correct)
     return float((risk * np.diff(coverage, prepend=0.0)).sum())

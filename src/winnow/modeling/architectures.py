@@ -17,19 +17,15 @@ A change of what is supported changes what runtime "auto" computes, and raises
 `LocalReader.revision`.
 """
 _UNTESTED_POSITIONS = (*LENGTH_DEPENDENT, "yarn")
-"""Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test
-covers.
-"""
+"""Kinds of rotary positions that treat long texts unlike the traced one, or that are untested."""
 
 
 def explain_unsupported(path: str) -> str | None:
-    """Return why a causal language model runs with PyTorch if the runtime is "auto", or None if
-    OpenVINO runs it.
+    """Return why runtime "auto" runs a causal language model with PyTorch, or None for OpenVINO.
 
     Args:
         path: Safetensors folder, hub name or GGUF file. One that does not exist yet is taken to be
             supported.
-
     """
     if not Path(path).exists() and parse_model_name(path) is None:
         return None
@@ -61,9 +57,7 @@ def _read_config(path: str) -> Mapping[str, Any]:
 
 
 def _read_gguf(path: str) -> Mapping[str, Any]:
-    """Read the fields of a GGUF file that `explain_unsupported` needs, under their names in
-    config.json.
-    """
+    """Read the GGUF fields that `explain_unsupported` needs, under their names in config.json."""
     from transformers.integrations.gguf.reader import (
         read_gguf_metadata,
     )  # gguf's own reader takes 20 times as long

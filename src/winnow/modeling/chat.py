@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 TEMPLATE_DATE = datetime(2024, 7, 26, tzinfo=UTC)
-"""Today, for templates that show the date (Llama 3, gpt-oss): the date that Llama's template has
-where it knows none.
-"""
+"""Date that templates show as today's (Llama 3, gpt-oss): the default of Llama's template."""
 _DATE = re.compile(r"strftime_now\(\s*([\"'])(.*?)\1\s*\)")
 _MARK = re.compile("\ue000(\\d+)\ue001")
 """Place of a spelled-out control token, in characters of Unicode's private area."""
@@ -35,8 +33,7 @@ def render_chat(
     messages: Sequence[Message],
     options: Mapping[str, Any] = _NO_OPTIONS,
 ) -> str:
-    """Render a prompt with the chat template of the model, or as plain text if the model has no
-    template.
+    """Render a prompt with the model's chat template, or as plain text if the model has none.
 
     If the last message is of the assistant, it is the beginning of the reply, which the model
     continues. If the template refuses a system message, as Gemma's does, its text begins the first
@@ -50,7 +47,6 @@ def render_chat(
     Raises:
         ConfigError: If the template has no variable of that name, so that the option would have no
             effect, if it refuses the messages, or if it leaves one out.
-
     """
     unknown = [
         name
@@ -122,9 +118,7 @@ def render_chat(
 
 
 def _is_shown(message: Message, rendered: str) -> bool:
-    """Return whether a prompt shows the text of a message. Some templates write the results of
-    tools as JSON.
-    """
+    """Return whether a prompt shows a message's text. Some templates write tool results as JSON."""
     text = message.content.strip()
     if (
         text in rendered or message.tool_calls
@@ -142,8 +136,7 @@ def _find_left_out(
     options: str,
     roles: tuple[Literal["system", "user", "assistant", "tool"], ...],
 ) -> int | None:
-    """Return the index of a message that the template leaves out of a conversation of these roles,
-    or None.
+    """Return the index of a message that the template leaves out for these roles, or None.
 
     The texts of a conversation may contain each other. This one has texts that do not.
     """
@@ -166,9 +159,7 @@ def _find_left_out(
 
 @lru_cache(maxsize=4)
 def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: str) -> bool:  # noqa: ARG001 (cache's key)
-    """Return whether the template has a text before a reply that it does not add to the prompt for
-    one.
-    """
+    """Return whether the template has text before a reply that its generation prompt lacks."""
     conversation = [{"role": "user", "content": "question1x"}]
     arguments: dict[str, Any] = {
         "tokenize": False,
@@ -194,12 +185,10 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
 
 @lru_cache(maxsize=100)
 def _fix_date(template: str) -> str:
-    """Return a template whose calls of `strftime_now` are replaced by `TEMPLATE_DATE`, so that
-    prompts are the same every day.
+    """Replace `strftime_now` in a template by `TEMPLATE_DATE`, so that prompts do not vary by day.
 
     Raises:
         ConfigError: If the format of the date is not a text in the template.
-
     """
     fixed = _DATE.sub(lambda match: json.dumps(TEMPLATE_DATE.strftime(match[2])), template)
     if "strftime_now(" in fixed:
@@ -234,9 +223,7 @@ def _apply_template(
 
 
 def _merge_system(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the system's text in the first message of the user, or none if that
-    is not possible.
-    """
+    """Merge the system text into the first user message, or return no messages if impossible."""
     if len(messages) < 2 or [message.role for message in messages[:2]] != ["system", "user"]:
         return []
     return [Message("user", f"{messages[0].content}\n\n{messages[1].content}"), *messages[2:]]
@@ -245,9 +232,7 @@ def _merge_system(messages: Sequence[Message]) -> list[Message]:
 def _describe_refusal(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], error: Exception
 ) -> str:
-    """Return the message for a chat template that cannot render a prompt, with the setting that may
-    mend it.
-    """
+    """Return the error message for a failing chat template, with the setting that may fix it."""
     roles = ", ".join(message.role for message in messages)
     if messages[-1].role == "assistant":
         mend = (
@@ -277,8 +262,7 @@ def tokenize_chat(
     options: Mapping[str, Any] = _NO_OPTIONS,
     passages: Sequence[Passage] = (),
 ) -> list[int]:
-    """Render a prompt and return its token ids. Control tokens that a passage spells out
-    ("<|im_end|>") are text.
+    """Render a prompt to token ids. Control tokens spelled out in passages ("<|im_end|>") are text.
 
     Control tokens in the prompt's own templates, such as Self-RAG's, are tokens.
     """

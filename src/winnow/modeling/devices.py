@@ -17,9 +17,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
 
 _GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/dxg", "/dev/kfd")
-"""Files of the drivers of GPUs: NVIDIA's, that of its Jetson boards, that of Windows' Linux, and
-AMD's.
-"""
+"""Files of GPU drivers: NVIDIA, NVIDIA Jetson, Windows Subsystem for Linux, and AMD."""
 
 _CPU_FEATURES = Path("/proc/cpuinfo")
 
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
 
 def pick_device(name: str) -> torch.device:
-    """Convert "auto", "cpu" or "cuda[:n]" to a torch device. "auto" means the GPU if one is
-    available.
-    """
+    """Convert "auto", "cpu" or "cuda[:n]" to a torch device. "auto" means the GPU if available."""
     import torch
 
     if name == "auto":
@@ -56,8 +52,7 @@ def resolve_device_type(name: str) -> str:
 
 
 def resolve_dtype(name: str, device: str) -> str:
-    """Resolve the name of a precision. "auto" means bfloat16 if the device supports it natively,
-    and float32 otherwise.
+    """Resolve a precision. "auto" means bfloat16 if the device supports it natively, else float32.
 
     A CPU without AVX512-BF16 or AMX emulates bfloat16, at a quarter of the speed of float32.
     """
@@ -80,17 +75,13 @@ def _is_on_cpu(device: str) -> bool:
 
 
 def _has_gpu_driver() -> bool:
-    """Return whether the driver of a GPU is loaded, without which PyTorch finds none and need not
-    be imported to say so.
-    """
+    """Return whether a GPU driver is loaded. If none is, PyTorch need not be imported to check."""
     return sys.platform != "linux" or any(map(os.path.exists, _GPU_DRIVERS))
 
 
 @cache
 def _read_cpu_features() -> set[str]:
-    """Return the features of the processor by Linux's names, which PyTorch has too; read from
-    Linux, they come in no time.
-    """
+    """Return the CPU's features by Linux's names, from Linux (which is faster) or else PyTorch."""
     with suppress(OSError):
         for line in _CPU_FEATURES.read_text(encoding="utf-8").splitlines():
             if line.startswith("flags"):
@@ -118,7 +109,6 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = 
         device: "auto", "cpu" or "cuda".
         dtype: Name of the precision.
         package: Package that runtime "openvino" needs: "openvino" or "openvino_genai".
-
     """
     if name not in RUNTIMES:
         raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")

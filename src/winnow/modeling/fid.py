@@ -1,6 +1,4 @@
-"""Fusion-in-Decoder for training and inference: contexts are encoded separately and concatenated
-for the decoder.
-"""
+"""Fusion-in-Decoder for training and inference, with separately encoded, concatenated contexts."""
 
 from __future__ import annotations
 
@@ -31,7 +29,6 @@ def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) ->
     Returns:
         The arguments `encoder_outputs` and `attention_mask` of the model, with one row per
         question.
-
     """
     from transformers.modeling_outputs import BaseModelOutput
 
@@ -70,7 +67,6 @@ def generate_fused(
 
     Returns:
         The token ids of each answer, the last of which ends it unless it was cut.
-
     """
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module

@@ -37,7 +37,6 @@ def compute_first_hidden(
         model: Model with the decoder of T5 (see `has_t5_decoder`).
         encoded_BTD: Output of the encoder.
         mask_BT: Attention mask of the encoder's input.
-
     """
     decoder, config = model.decoder, model.config
     start = torch.full(

@@ -20,8 +20,7 @@ _ATTENTION = ("sdpa", "eager")
 
 
 def skip_unread_tokens(model: Any) -> bool:
-    """Make the last layer of an encoder compute its first token alone, unless the model is being
-    trained.
+    """Make an encoder's last layer compute only the first token, except during training.
 
     In training, dropout draws a number for each token, so that a training would not be the same.
 
@@ -31,7 +30,6 @@ def skip_unread_tokens(model: Any) -> bool:
 
     Returns:
         Whether the last layer computes the first token alone from now on, outside training.
-
     """
     config = model.config
     if (
@@ -53,8 +51,7 @@ def _compute_first_token(
     *args: Any,
     **options: Any,
 ) -> torch.Tensor:
-    """Compute a layer's output of the first token (B, 1, D) or, in training, of all tokens (B, T,
-    D).
+    """Compute a layer's output of the first token (B, 1, D) or, in training, of all (B, T, D).
 
     Args:
         layer: Layer of the encoder.
@@ -63,7 +60,6 @@ def _compute_first_token(
         mask: Attention mask (B, 1, T, T), or None if there is no padding.
         args: Further arguments of the original method.
         options: Further options of the original method.
-
     """
     if layer.training:
         outputs: torch.Tensor = compute_all(hidden, mask, *args, **options)

@@ -1,6 +1,4 @@
-"""What the files of a model say about its replies, besides its weights: settings of generation, and
-a date in its template.
-"""
+"""Model files besides weights that affect replies: generation settings and a template's date."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ _KEPT = frozenset(
         "cache_implementation",
     }
 )  # fmt: skip
-"""Fields of generation_config.json that a reply may depend on: what its tokens mean, and how it is
-computed.
-"""
+"""Fields of generation_config.json that may affect a reply: token meanings and its computation."""
 _WITHOUT_EFFECT = frozenset(
     {
         "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff",
@@ -44,8 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def describe_generation(path: str) -> str:
-    """Return what identifies replies besides the weights, or "" for a model without such files or
-    settings.
+    """Return what identifies replies besides weights, or "" without such files or settings.
 
     Replies do not depend on the settings of generation_config.json (see `remove_settings`), and the
     date in a chat template is the same every day. Of several end tokens, likelihoods include the
@@ -54,7 +49,6 @@ def describe_generation(path: str) -> str:
 
     Args:
         path: Folder, GGUF file or hub name, whose small files are downloaded for it.
-
     """
     settings = _read_settings(path)
     ends = settings.get("eos_token_id")
@@ -67,8 +61,7 @@ def describe_generation(path: str) -> str:
 
 
 def remove_settings(config: GenerationConfig) -> None:
-    """Set the settings of a model's generation_config.json that change greedy replies to their
-    defaults.
+    """Reset a model's generation_config.json settings that change greedy replies to their defaults.
 
     A reader's replies depend on `decoding` alone. `no_repeat_ngram_size`, `min_length`,
     `suppress_tokens` and others would change them without being part of any result's settings, and
@@ -104,9 +97,7 @@ def _has_settings(settings: Mapping[str, Any]) -> bool:
 
 
 def _is_neutral(name: str, value: Any) -> bool:
-    """Return whether a setting has the value with which it does nothing, such as
-    no_repeat_ngram_size=0.
-    """
+    """Return whether a setting has a value without effect, such as no_repeat_ngram_size=0."""
     return not value or (name.endswith(("penalty", "guidance_scale")) and value == 1)
 
 

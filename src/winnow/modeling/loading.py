@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 POOLER_WEIGHTS = ("pooler.",)
-"""Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights
-are missing.
-"""
+"""Prefixes of weights that an encoder may lack. A pooler without weights is not read."""
 _CLASSIFIER_WEIGHTS = (
     "classifier.",
     "pre_classifier.",
@@ -55,9 +53,7 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int:
-        """Return the maximum context length in tokens. It is practically unlimited for models with
-        relative positions (T5).
-        """
+        """Return the context length in tokens, nearly unlimited with relative positions (T5)."""
         return _read_context_length(self.model.config)
 
     @property
@@ -81,9 +77,7 @@ class LanguageModel:
 
     @property
     def has_full_attention(self) -> bool:
-        """Return whether every layer attends to all earlier tokens, rather than to those in a
-        sliding window.
-        """
+        """Return whether every layer attends to all earlier tokens, not just a sliding window."""
         from transformers.cache_utils import DynamicCache, DynamicLayer
 
         config = self.model.config
@@ -97,16 +91,12 @@ class LanguageModel:
         return read_rope_type(self.model.config.to_dict()) in LENGTH_DEPENDENT
 
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
-        """Return the number of columns before the reply in the output of `generate`: the prompt, or
-        T5's start token.
-        """
+        """Return how many columns of `generate`'s output the prompt, or T5's start token, takes."""
         return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
 
 
 def _read_context_length(config: Any) -> int:
-    """Return the maximum context length in tokens that a configuration names for itself, or for its
-    text.
-    """
+    """Return the maximum context length in tokens of a configuration or its text configuration."""
     parts = (config, config.get_text_config(decoder=True))
     lengths = (getattr(part, "max_position_embeddings", None) for part in parts)
     return int(next(filter(None, lengths), 2**31))
@@ -124,8 +114,7 @@ def _list_end_tokens(generation: Any, tokenizer: PreTrainedTokenizerBase) -> fro
 
 
 def check_model(path: str) -> None:
-    """Raise ModelError if a local model lacks a tokenizer, a configuration or safetensors weights.
-    Nothing is loaded.
+    """Raise ModelError if a local model lacks tokenizer, configuration or safetensors files.
 
     A path that does not exist is accepted if it has the form of a hub name ("owner/name").
     """
@@ -158,8 +147,7 @@ def check_model(path: str) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep freed memory, because returning and zeroing pages takes a tenth of inference
-    time on a CPU.
+    """Make glibc keep freed memory: returning and zeroing it takes a tenth of CPU inference time.
 
     Training of small models gains a third in speed. Do not use it to train large models, whose
     mixed sizes fragment the heap.
@@ -183,7 +171,6 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
         dtype: "float32", "bfloat16", "float16" or "auto".
         device: "auto", "cpu" or "cuda".
         quantize: "none" or, on a GPU and for safetensors only, "4bit".
-
     """
     from transformers import AutoModelForCausalLM, GgufConfig
 
@@ -205,13 +192,11 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
 
 
 def load_text_interface(path: str, converted: Path | None = None) -> TextInterface:
-    """Load the tokenizer and the limits of a causal language model, whose weights another program
-    runs.
+    """Load the tokenizer and limits of a causal language model whose weights another program runs.
 
     Args:
         path: Safetensors folder, hub name or GGUF file.
         converted: Folder to which the model was converted, where both are read if given.
-
     """
     _prepare(path)
     if (text := read_interface(converted) if converted else None) is not None:
@@ -236,9 +221,7 @@ def load_text_interface(path: str, converted: Path | None = None) -> TextInterfa
 
 
 def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizerBase]:
-    """Load the tokenizer of a causal language model, and return it with the source and options of
-    `from_pretrained`.
-    """
+    """Load a causal LM's tokenizer, with the source and the options of `from_pretrained`."""
     from transformers import AutoTokenizer
 
     source, options = build_hub_arguments(path)
@@ -252,9 +235,7 @@ def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizer
 
 
 def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load an encoder-decoder such as T5 from a safetensors folder or the hub. The arguments are as
-    in `load_causal_lm`.
-    """
+    """Load an encoder-decoder from safetensors or the hub, with `load_causal_lm`'s arguments."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     torch_device = check_and_pick_device(path, device)
@@ -310,8 +291,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
 
 
 def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the options to pass to `from_pretrained` for a path, or for a hub name
-    with its revision.
+    """Return the name and options for `from_pretrained`, for a path or a hub name with a revision.
 
     `trust_remote_code` is False, so that code from a model repository is never run. Without this
     option, transformers asks on the terminal.
@@ -324,9 +304,7 @@ def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def check_and_pick_device(path: str, device: str) -> torch.device:
-    """Check the files of the model, disable the progress bars of transformers, and return the
-    device.
-    """
+    """Check the model's files, disable transformers' progress bars, and return the device."""
     _prepare(path)
     return pick_device(device)
 
@@ -340,9 +318,7 @@ def _prepare(path: str) -> None:
 
 
 def _build_quantization_options(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
-    """Build the options for weights in 4 bits (NF4, bitsandbytes). If `quantize` is "none", there
-    are not options.
-    """
+    """Build the options for 4-bit weights (NF4, bitsandbytes), or none if `quantize` is "none"."""
     if quantize == "none":
         return {}
     if device.type != "cuda":
@@ -362,8 +338,7 @@ def _build_quantization_options(quantize: str, dtype: str, device: torch.device)
 
 
 def compute_weights_digest(path: str) -> str:
-    """Compute a digest of a local model's weights, configuration and tokenizer, or return a hub
-    name unchanged.
+    """Hash a local model's weights, configuration and tokenizer, or return a hub name unchanged.
 
     The digest is the first 16 hexadecimal digits of a SHA-256. It is part of every key in the
     ledger, the store of finished calls, so that a model that was retrained into the same folder

@@ -1,6 +1,4 @@
-"""A limit on the padded tokens of a batch, which is lowered when a GPU has too little memory for
-one.
-"""
+"""A limit on the padded tokens of a batch, lowered when a GPU has too little memory for one."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,13 +13,11 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryBudget:
-    """Runs batches, and splits those that need more memory than the GPU has, so that a run
-    continues with smaller ones.
+    """Batch runner that splits batches too large for the GPU's memory, so that the run continues.
 
     Args:
         tokens: Maximum number of padded tokens per batch to begin with.
         setting: Name of the setting of this number, for messages ("reader.engine.batch_tokens").
-
     """
 
     def __init__(self, tokens: int, setting: str) -> None:
@@ -31,8 +27,7 @@ class MemoryBudget:
     def run(
         self, compute: Callable[[Sequence[T]], R], batch: Sequence[T], length: Callable[[T], int]
     ) -> Iterator[tuple[Sequence[T], R]]:
-        """Yield a batch with its result; if it does not fit into the GPU's memory, its halves, each
-        with its result.
+        """Yield a batch with its result or, if it exceeds the GPU's memory, its halves with theirs.
 
         Args:
             compute: Function that computes the result of a batch of any size.
@@ -41,7 +36,6 @@ class MemoryBudget:
 
         Raises:
             ModelError: If the GPU has too little memory for a single item.
-
         """
         import torch
 
@@ -68,8 +62,7 @@ class MemoryBudget:
     def run_rows(
         self, compute: Callable[[Sequence[int]], R], lengths: Sequence[int]
     ) -> Iterator[tuple[Sequence[int], R]]:
-        """Yield the indices of the rows of each batch with its result. Batches have rows of similar
-        length.
+        """Yield the row indices of each batch with its result. Batches have rows of similar length.
 
         Args:
             compute: Function that computes the result of a batch, which is given by the indices of
@@ -78,7 +71,6 @@ class MemoryBudget:
 
         Raises:
             ModelError: If the GPU has too little memory for a single row.
-
         """
         batches = group_by_token_budget(lengths, self.tokens)
         return compute_ahead(

@@ -1,6 +1,4 @@
-"""Models that were converted for OpenVINO, each in a folder of its own. `openvino_export` converts
-them.
-"""
+"""Models converted for OpenVINO by `openvino_export`, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ FILES = "files.json"
 def find_converted(
     path: str, folder: Path, weights: str = "full", dtype: str = "float32"
 ) -> Path | None:
-    """Return the folder of a model that was converted, with its tokenizer and configuration, or
-    None.
-    """
+    """Return the folder of a converted model with its tokenizer and configuration, or None."""
     target = get_conversion_folder(path, folder, weights, dtype)
     return target if _is_intact(target) else None
 
@@ -46,9 +42,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def get_conversion_folder(path: str, folder: Path, weights: str, dtype: str) -> Path:
-    """Return the folder of a conversion, whose name is a digest of the weights and of what the
-    conversion depends on.
-    """
+    """Return a conversion's folder, named by a digest of the weights and all else it depends on."""
     disable_telemetry()
     from openvino import get_version
 

@@ -67,7 +67,6 @@ def convert_causal_lm(
     Raises:
         ModelError: If OpenVINO cannot run the model.
         DiskFullError: If too little space is free.
-
     """
     disable_telemetry()
     name = parse_model_name(path)
@@ -131,9 +130,7 @@ def convert_causal_lm(
 
 
 def _check_positions(lm: LanguageModel) -> None:
-    """Raise ValueError for a model that treats long texts otherwise than the traced one, which is
-    short.
-    """
+    """Raise ValueError for a model that treats long texts unlike the short one that was traced."""
     if not lm.has_full_attention:
         raise ValueError("its layers attend to a window of tokens")
     parameters = getattr(lm.model.config, "rope_parameters", None) or {}
@@ -178,9 +175,7 @@ def build_graph(lm: LanguageModel) -> openvino.Model:
 
 
 class _TracedCache(DynamicCache):
-    """A cache whose first keys and values are given, and which keeps the new ones for the output of
-    the graph.
-    """
+    """A cache that starts from given keys and values, and keeps the new ones for graph output."""
 
     def __init__(self, past: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
         super().__init__()
@@ -195,9 +190,7 @@ class _TracedCache(DynamicCache):
         *_: Any,
         **__: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append the keys and values (rows, heads, tokens, head size) of a layer, and return all of
-        them.
-        """
+        """Append keys and values (rows, heads, tokens, head size) of a layer, and return all."""
         keys, values = self.past[layer_idx]
         joined = torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
         self.present.append(joined)
@@ -222,9 +215,7 @@ class _CachedCall(torch.nn.Module):
         position_ids: torch.Tensor,
         past: Sequence[tuple[torch.Tensor, torch.Tensor]],
     ) -> tuple[torch.Tensor, ...]:
-        """Return the logits, and the keys and values of each layer. The mask is computed here, in
-        traceable operations.
-        """
+        """Return the logits and each layer's keys and values, with a traceably computed mask."""
         cache = _TracedCache(past)
         columns = torch.arange(attention_mask.shape[1])
         rows = columns[attention_mask.shape[1] - input_ids.shape[1] :]
@@ -242,9 +233,7 @@ class _CachedCall(torch.nn.Module):
 
 
 def _build_example(lm: LanguageModel) -> dict[str, Any]:
-    """Build the inputs of the traced call. The cache has the shape that the model
-    itself gives it.
-    """
+    """Build the inputs of the traced call, with a cache in the shape that the model gives it."""
     tokens = torch.arange(_PAST + _NEW).expand(_BATCH, -1) % len(lm.tokenizer)
     with torch.no_grad():
         cache = lm.model(tokens[:, :_PAST], use_cache=True).past_key_values
@@ -269,9 +258,7 @@ def _name_ports(graph: openvino.Model, num_layers: int) -> Iterator[str]:
 
 
 def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
-    """Add the input "beam_idx", by which the rows of the cache are reordered; GenAI expects it of
-    every model.
-    """
+    """Add the input "beam_idx", required by GenAI, which reorders the rows of the cache."""
     from openvino import opset13 as ops
 
     beam_indices = ops.parameter([-1], dtype=np.int32, name="beam_idx")
@@ -305,9 +292,7 @@ def _initialize_states(graph: openvino.Model) -> None:
 
 
 def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
-    """Raise ValueError if the graph, called twice, does not give the logits of the model for a text
-    of another length.
-    """
+    """Raise ValueError if two graph calls do not give the model's logits for a new text length."""
     from openvino import Core
 
     properties = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
@@ -340,18 +325,14 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
 
 
 def _convert_tokenizer(lm: LanguageModel) -> Any:
-    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenizes
-    with transformers.
-    """
+    """Convert the tokenizer to two graphs, which only GenAI needs, in order to load a model."""
     import openvino_tokenizers
 
     return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)
 
 
 def _write(graph: openvino.Model, path: Path) -> None:
-    """Write a graph as it is. Half precision would also round the frequencies of rotary
-    positions.
-    """
+    """Write a graph as it is, because half precision would also round rotary frequencies."""
     import openvino
 
     openvino.save_model(graph, path, compress_to_fp16=False)

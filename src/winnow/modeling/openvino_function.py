@@ -21,9 +21,7 @@ from winnow.modeling.openvino import build_properties, check_precision, disable_
 
 Inputs = tuple[torch.Tensor, ...]
 _SENTINEL = np.float32(-1.2345679e37)
-"""Value written to the start of the output before each call. No layer produces it, so if it
-remains, there is no output.
-"""
+"""Value that no layer produces, written to the output before calls to detect a missing output."""
 
 
 @contextmanager
@@ -54,9 +52,7 @@ def suppress_conversion_messages() -> Iterator[None]:
 
 
 class _Traceable(torch.nn.Module):
-    """A module that wraps a function of a model, so that the function can be traced with the
-    weights of the model.
-    """
+    """A wrapper of a model's function, so that it can be traced with the model's weights."""
 
     def __init__(self, model: torch.nn.Module, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -86,7 +82,6 @@ class CompiledFunction:
         ModelError: If OpenVINO lacks an operation, or if the trace is only valid for the size of
             the example.
         ConfigError: If this CPU does not compute in `dtype`.
-
     """
 
     def __init__(
@@ -128,7 +123,6 @@ class CompiledFunction:
         Raises:
             ModelError: If OpenVINO wrote no output. It does so for inputs for which PyTorch would
                 raise an error.
-
         """
         self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL
         failure: Exception | None = None

@@ -60,9 +60,7 @@ def mark_rounded(file: Path, names: set[str]) -> None:
 
 
 def compress_weights(graph: openvino.Model) -> openvino.Model:
-    """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per
-    output channel.
-    """
+    """Quantize the layers' matrices symmetrically to 8 bits, with a scale per output channel."""
     import nncf
 
     logging.getLogger("nncf").setLevel(

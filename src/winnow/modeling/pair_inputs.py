@@ -1,6 +1,4 @@
-"""Inputs of models that read a question and a passage together: text templates, tokens, padding and
-batches.
-"""
+"""Inputs of models that read question-passage pairs: templates, tokens, padding and batches."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ _TITLE = re.compile(r"\{title\}.*?(?=\{text\})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PairTemplate:
-    """Templates of question and passage. The defaults are FiD's, which RE-RAG's estimator and
-    generator share.
+    """Templates of a pair. The defaults are FiD's, which RE-RAG's estimator and generator share.
 
     Args:
         question: Template with the field {question}.
@@ -38,7 +35,6 @@ class PairTemplate:
             "false". Encoders with a classifier have none.
         passage_first: Whether the passage precedes the question, as the premise precedes
             the hypothesis in models of entailment.
-
     """
 
     revision: ClassVar[int] = 2
@@ -63,8 +59,7 @@ class PairTemplate:
 
 @dataclass
 class PairTokenizer:
-    """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle,
-    passage and tail.
+    """A tokenizer of question-passage pairs, laid out as head, question, middle, passage and tail.
 
     If the template has the passage first, passage and question change places. A passage that is too
     long is truncated, and the pair is counted once. Each question and each passage is tokenized
@@ -82,7 +77,6 @@ class PairTokenizer:
             require it, because they distinguish "word" from " word".
         max_texts: Number of questions, and of passages, whose tokens are kept, besides those that
             were prepared last.
-
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -103,8 +97,7 @@ class PairTokenizer:
         return len(self._truncated_pairs)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
-        """Tokenize the questions and passages of these pairs that are new, in two calls of the
-        tokenizer.
+        """Tokenize the new questions and passages of these pairs in two calls of the tokenizer.
 
         The tokens of texts that were not used for the longest time are forgotten if there are too
         many.
@@ -124,9 +117,7 @@ class PairTokenizer:
         _forget_oldest(self._passages, used_passages, self.max_texts)
 
     def encode(self, question: str, passage: Passage) -> list[int]:
-        """Tokenize a pair. The passage is truncated so that the pair has at most `max_length`
-        tokens.
-        """
+        """Tokenize a pair. Truncate the passage so that the pair fits into `max_length` tokens."""
         if question not in self._questions or passage not in self._passages:
             self.prepare([(question, passage)])
         question_ids, passage_ids = self._questions[question], self._passages[passage]
@@ -144,8 +135,7 @@ class PairTokenizer:
         return [*self.head, *first, *self.middle, *second, *self.tail]
 
     def get_second_start(self, question: str, passage: Passage) -> int:
-        """Return the position of the first token of the second text of a pair, which must be
-        tokenized already.
+        """Return the position of the second text's first token in an already tokenized pair.
 
         The second text is the passage or, if the template has the passage first, the question.
         """
@@ -187,7 +177,6 @@ def pad_rows(
 
     Returns:
         The padded ids and their attention mask, both of shape (rows, longest length).
-
     """
     import torch
 
@@ -213,7 +202,6 @@ def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]
 
     Returns:
         The indices of the rows of each batch.
-
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batches: list[list[int]] = []
@@ -228,9 +216,7 @@ def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]
 
 
 def _forget_oldest(tokens: dict[T, list[int]], used: Collection[T], most: int) -> None:
-    """Move the used texts to the end, and remove the first ones beyond a number; the used ones
-    stay.
-    """
+    """Move the used texts to the end, and remove the first unused ones beyond `most` texts."""
     for text in used:
         tokens[text] = tokens.pop(text)
     for text in list(itertools.islice(tokens, max(0, len(tokens) - max(most, len(used))))):

@@ -1,6 +1,4 @@
-"""Base class of local models that read a question and a passage together: estimators and
-generators.
-"""
+"""Base class of local models that read question-passage pairs: estimators and generators."""
 
 from __future__ import annotations
 
@@ -33,7 +31,6 @@ class PairModel(ABC):
             in `truncated`.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
-
     """
 
     path: Annotated[str, ModelName]
@@ -73,9 +70,7 @@ class PairModel(ABC):
 
     @property
     def truncated_answers(self) -> int:
-        """Return the number of distinct answers truncated so far; 0 for a model that reads no
-        answers.
-        """
+        """Return the number of distinct answers truncated so far; 0 if the model reads none."""
         return 0
 
     @abstractmethod
@@ -88,18 +83,14 @@ class PairModel(ABC):
 
 
 def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the template's
-    suffix and the end token.
-    """
+    """Create an encoder-decoder's pair tokenizer, which appends the suffix and the end token."""
     tokenizer = model.lm.tokenizer
     tail = [*_tokenize_suffix(model), int(tokenizer.eos_token_id)]
     return PairTokenizer(tokenizer, model.template, model.max_length, tail=tail)
 
 
 def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create a tokenizer of pairs for a decoder-only model. It adds the start token, if any, and
-    the template's suffix.
-    """
+    """Create a decoder-only model's pair tokenizer, which adds any start token and the suffix."""
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     return PairTokenizer(
@@ -125,8 +116,6 @@ def _tokenize_suffix(model: PairModel) -> list[int]:
 def collate_rows(
     model: PairModel, rows: Sequence[Sequence[int]], *, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad the token ids of pairs, build their attention mask, and move both to the device of the
-    model.
-    """
+    """Pad the pairs' token ids, build the attention mask, and move both to the model's device."""
     ids, mask = pad_rows(rows, int(model.lm.tokenizer.pad_token_id), left=left)
     return ids.to(model.lm.device), mask.to(model.lm.device)

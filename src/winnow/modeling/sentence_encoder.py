@@ -1,6 +1,4 @@
-"""Sentence encoders, which map texts to vectors for dense retrieval and the bi-encoder
-estimator.
-"""
+"""Sentence encoders that map texts to vectors for dense retrieval and the bi-encoder estimator."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ Pooling = Literal["mean", "cls", "last"]
 
 @dataclass
 class SentenceEncoder(TextEncoder):
-    """An encoder of texts to vectors with any encoder like BERT, or with a decoder that was trained
-    for it.
+    """An encoder of texts to vectors with any BERT-like encoder, or with a decoder trained for it.
 
     Args:
         pooling: "mean" for the mean of all tokens, "cls" for the first token, or "last" for the
@@ -36,7 +33,6 @@ class SentenceEncoder(TextEncoder):
             similarities.
 
     The other arguments are the same as in `TextEncoder`.
-
     """
 
     revision: ClassVar[int] = 2

@@ -1,6 +1,4 @@
-"""SPLADE encoders, which map texts to sparse vectors over the vocabulary of a masked language
-model.
-"""
+"""SPLADE encoders, which map texts to sparse vectors over a masked language model's vocabulary."""
 
 from __future__ import annotations
 
@@ -28,7 +26,6 @@ class SpladeEncoder(TextEncoder):
 
     The arguments are the same as in `TextEncoder`. Logits have the size of the vocabulary, so that
     `batch_tokens` is lower.
-
     """
 
     revision: ClassVar[int] = 2
@@ -56,9 +53,7 @@ class SpladeEncoder(TextEncoder):
         return vectors
 
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Pool logits (batch, tokens, terms) to weights of terms (batch, terms), of which padding
-        is not part.
-        """
+        """Pool logits (batch, tokens, terms), without padding, to term weights (batch, terms)."""
         import torch
 
         logits = output.logits.masked_fill(mask.unsqueeze(-1) == 0, float("-inf"))

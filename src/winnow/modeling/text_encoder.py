@@ -46,7 +46,6 @@ class TextEncoder(ABC):
     Attributes:
         advance: Function for a progress bar, which is called with the number of texts in each
             finished batch.
-
     """
 
     path: Annotated[str, ModelName]
@@ -63,9 +62,7 @@ class TextEncoder(ABC):
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `passage_template` lacks the field {text} or has another one than
-        {title}.
-        """
+        """Raise ConfigError unless `passage_template` has {text}, and at most {title} besides."""
         check_fields("encoder.model.passage_template", self.passage_template, {"text"}, {"title"})
 
     @classmethod
@@ -81,9 +78,7 @@ class TextEncoder(ABC):
         return [self.query_prefix + text for text in texts]
 
     def _format_passages(self, passages: Sequence[Passage]) -> list[str]:
-        """Return the texts of passages, in their template and with their prefix; what joins title
-        and text is left out without a title.
-        """
+        """Return the passages in the template, with the prefix; untitled ones have no separator."""
         untitled = remove_title(self.passage_template)
         texts = [
             (self.passage_template if passage.title else untitled).format(
@@ -96,9 +91,7 @@ class TextEncoder(ABC):
     def _iter_pooled(
         self, texts: Sequence[str], path: str
     ) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
-        """Yield the indices of the texts of each batch, which have similar lengths, with their
-        pooled vectors.
-        """
+        """Yield the indices and pooled vectors of each batch of texts of similar lengths."""
         import torch
 
         model, tokenizer, device = self._load(path)
@@ -135,22 +128,16 @@ class TextEncoder(ABC):
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
-        suffice.
-        """
+        """The limit on padded tokens per batch. It is lowered if GPU memory does not suffice."""
         return MemoryBudget(self.batch_tokens, "encoder.model.batch_tokens")
 
     @abstractmethod
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Pool the output of the model and its mask (batch, tokens) to vectors of texts (batch,
-        dimensions).
-        """
+        """Pool the model's output with the mask (batch, tokens) to vectors (batch, dimensions)."""
 
     @abstractmethod
     def _load_model(self, source: str, architecture: str, options: Mapping[str, Any]) -> Any:
-        """Load the model of a source with options of `from_pretrained`; `architecture` is what its
-        configuration names.
-        """
+        """Load a model with `from_pretrained` options; its configuration names `architecture`."""
 
     def _load(self, path: str) -> Any:
         """Return the model, tokenizer and device of a path. They are loaded only once."""

@@ -42,7 +42,6 @@ class TextInterface:
         tokenizer: Tokenizer, which pads on the left and has the model's chat template.
         context_length: Maximum number of tokens of prompt and reply together.
         end_token_ids: Ids of the tokens that end a reply.
-
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -95,9 +94,7 @@ def read_interface(folder: Path) -> TextInterface | None:
 
 
 def _load_tokenizer(class_name: str, folder: Path) -> Any:
-    """Load a tokenizer with its class. `AutoTokenizer` would import the class of the model's
-    configuration first, and with it PyTorch.
-    """
+    """Load a tokenizer with its class, because `AutoTokenizer` would also import PyTorch."""
     import transformers
 
     tokenizer_class = getattr(transformers, class_name)

@@ -21,7 +21,6 @@ def get_single_token_id(tokenizer: PreTrainedTokenizerBase, text: str, hint: str
     Raises:
         ModelError: If the tokenizer does not know the text, or splits it into several tokens. The
             first of them would not do, because other words could begin with it too.
-
     """
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:

@@ -36,7 +36,6 @@ def encode_messages(
         messages: Messages.
         as_objects: Whether arguments that are JSON become objects, which chat templates want and
             servers do not.
-
     """
     return [_encode_message(message, as_objects=as_objects) for message in messages]
 
@@ -62,8 +61,7 @@ def _encode_call(call: ToolCall, *, as_objects: bool) -> dict[str, Any]:
 
 
 def parse_tool_calls(reply: str) -> tuple[ToolCall, ...]:
-    """Return the calls that a model on this machine wrote into its reply behind its reasoning, in
-    the form of Hermes.
+    """Return the calls in Hermes format that a local model wrote in its reply after its reasoning.
 
     What is not a JSON object with a name is a call without a name, so that the plan can say so.
     Calls of other forms stay text.

@@ -1,6 +1,4 @@
-"""Loading of model weights with checks: only safetensors files in the model's folder are read, and
-none may be missing.
-"""
+"""Model weights, loaded only from safetensors files in the model's folder; none may be missing."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,13 +10,11 @@ from winnow.errors import ModelError
 
 
 def check_weight_files(folder: Path) -> None:
-    """Check that a folder contains safetensors weights, and that an index of sharded weights names
-    only files among them.
+    """Check that a folder has safetensors weights, and that an index names only files among them.
 
     Raises:
         ModelError: If there are no safetensors files, or if an index is invalid or names a file of
             another kind, a file in another folder, or a file that does not exist.
-
     """
     if not list(folder.glob("*.safetensors")):
         raise ModelError(
@@ -79,7 +75,6 @@ def load_pretrained(
     Raises:
         ModelError: If the model cannot be loaded, or if weights are missing or no finite numbers.
             The message names the first.
-
     """
     with convert_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
@@ -101,9 +96,7 @@ def load_pretrained(
 
 
 def _check_finite(model: Any, source: str) -> None:
-    """Raise ModelError if a weight is NaN or infinite, as in a damaged file: every reply would be
-    of no meaning.
-    """
+    """Raise ModelError if a weight is NaN or infinite, which makes every reply meaningless."""
     import torch
 
     for name, weight in model.named_parameters():
@@ -123,7 +116,6 @@ def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> An
 
     Raises:
         ModelError: If the tokenizer or configuration cannot be loaded.
-
     """
     with convert_errors(source):
         return part_class.from_pretrained(source, **options)
@@ -131,9 +123,7 @@ def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> An
 
 @contextmanager
 def convert_errors(source: str) -> Iterator[None]:
-    """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory
-    errors are not converted.
-    """
+    """Convert loading errors of transformers to ModelError, except for out-of-memory errors."""
     try:
         yield
     except Exception as error:

@@ -1,3 +1,1 @@
-"""Readers: language models, on this machine or behind an API, that serve Generate and, if possible,
-Likelihood requests.
-"""
+"""Language models, local or behind an API, that serve Generate and possibly Likelihood requests."""

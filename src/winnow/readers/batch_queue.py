@@ -36,9 +36,7 @@ Results = list[tuple[Request, Result | TooLong]]
 
 
 class GoneError(ReaderError):
-    """Raised when the server no longer has what a call asked for, such as a result file that was
-    kept long enough.
-    """
+    """Raised when the server no longer has what a call asks for, such as an expired result file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,6 @@ class BatchStatus:
         files: Ids of the result files: first the one of replies, then the one of errors.
         error: Why the whole batch failed, without the API key; "" if it did not.
         is_queue_full: Whether it failed because the account's queue had no room for it.
-
     """
 
     status: str
@@ -102,7 +99,6 @@ class _PendingRequest:
         reserved: Usage that is reserved in the budget, or None if the request is not in a batch of
             this run.
         is_lost: Whether the server may charge for its last reply, which could not be used.
-
     """
 
     request: Generate
@@ -120,7 +116,6 @@ class BatchQueue:
         states: State files of the batches in progress.
         spending: Record of what the run spends, which keeps it within its budget.
         poll_seconds: Seconds between two polls of the batches.
-
     """
 
     server: BatchServer
@@ -139,15 +134,11 @@ class BatchQueue:
     """Time of the next poll on the clock of `time.monotonic`."""
 
     def add(self, key: str, request: Generate) -> None:
-        """Add a request, which is sent by the next call of `collect` unless a batch in progress
-        contains it.
-        """
+        """Add a request, which the next `collect` sends unless a batch in progress contains it."""
         self._pending[key] = _PendingRequest(request)
 
     def stop(self) -> None:
-        """Send no further batch, and poll those in progress once more; the next run collects
-        them.
-        """
+        """Send no new batch, and poll those in progress once more; the next run collects them."""
         self._error, self._next_poll = StoppedError("The batch queue was stopped."), 0.0
 
     def collect(self, timeout: float) -> Results:
@@ -199,9 +190,7 @@ class BatchQueue:
             )
 
     def _take(self, waiting: deque[str]) -> dict[str, Generate]:
-        """Take the first requests that one batch has room for off the waiting ones; all of these
-        are dropped where the budget ends.
-        """
+        """Take the waiting requests that fit into a batch; drop the rest where the budget ends."""
         requests: dict[str, Generate] = {}
         size = 0
         while waiting:
@@ -216,9 +205,7 @@ class BatchQueue:
         return requests
 
     def _reserve(self, key: str) -> bool:
-        """Reserve what a request costs at most; return False if the budget does not cover it, or if
-        an error stopped the queue.
-        """
+        """Reserve a request's maximum usage; return False if over budget or after an error."""
         pending = self._pending[key]
         max_usage = estimate_max_usage(pending.request)
         if self._error is None and not self.spending.reserve(max_usage):
@@ -245,9 +232,7 @@ class BatchQueue:
         return results
 
     def _poll(self, batch: SentBatch) -> Results:
-        """Return the results of a batch if it is finished. Requests without a result are sent
-        again.
-        """
+        """Return the results of a batch if it is finished. Requests without a result are resent."""
         batch_id = batch.id or self.server.find(batch.name)
         if batch_id is None:
             _log.warning("Batch %s was never created. Its requests are sent again.", batch.name)
@@ -286,9 +271,7 @@ class BatchQueue:
         return self._finish(batch, results)
 
     def _shrink(self, batch: SentBatch, status: BatchStatus) -> None:
-        """Send at most half as many requests at a time as the account's queue had no room for; the
-        attempt does not count.
-        """
+        """After a full queue, halve the requests sent at once, and do not count the attempt."""
         self._room = len(batch.requests) // 2
         for pending in filter(None, map(self._pending.get, batch.requests)):
             pending.attempts = 0
@@ -297,9 +280,7 @@ class BatchQueue:
     def _read_results(
         self, batch: SentBatch, batch_id: str, files: Sequence[str]
     ) -> dict[str, BatchResult]:
-        """Return the results in the files of a batch by key. The first result of a request is
-        kept.
-        """
+        """Return the results in a batch's files by key. The first result of a request is kept."""
         results: dict[str, BatchResult] = {}
         for file_id in files:
             try:
@@ -328,7 +309,6 @@ class BatchQueue:
         Raises:
             ModelMismatchError: If another model replied. The next run reads the batch again, when
                 the user has accepted the model.
-
         """
         if isinstance(error, ModelMismatchError):
             raise error

@@ -1,6 +1,4 @@
-"""State files of batches: what was sent in each, so that the next run continues a batch that is
-paid for.
-"""
+"""State files of batches: what was sent in each, so that the next run continues a paid batch."""
 
 import dataclasses
 import fcntl
@@ -53,7 +51,6 @@ class SentBatch:
         name: Name by which the server can find it.
         id: Id that the server gave to it, or None if it is not known.
         requests: Its requests by key.
-
     """
 
     path: Path
@@ -64,14 +61,12 @@ class SentBatch:
 
 @dataclass(frozen=True)
 class StateFiles:
-    """State files of the batches that this process polls, because it sent them or because their
-    process has ended.
+    """State files of batches that this process polls because it sent them or their sender ended.
 
     Args:
         folder: Folder of the files, which several processes may share.
         engine: Identity of the engine whose batches they are.
         silence: Seconds without a poll after which a process on another host counts as ended.
-
     """
 
     folder: Path
@@ -94,12 +89,10 @@ class StateFiles:
         return batch
 
     def read(self) -> list[SentBatch]:
-        """Return the batches in the order in which they were sent. Batches that nobody polls become
-        this process's.
+        """Return the batches in the order sent, and take over batches that nobody polls.
 
         Raises:
             ReaderError: If a file is damaged.
-
         """
         batches = []
         for path in sorted(self.folder.glob("*.json")):
@@ -110,9 +103,7 @@ class StateFiles:
         return batches
 
     def read_other_keys(self) -> set[str]:
-        """Return the keys of the requests in batches that other processes poll, which are paid
-        for.
-        """
+        """Return the keys of requests in batches that other processes poll, which are paid for."""
         keys: set[str] = set()
         for path in self.folder.glob("*.json"):
             with suppress(FileNotFoundError):
@@ -144,9 +135,7 @@ class StateFiles:
         write_texts(self.folder, {batch.path.name: json.dumps(state)})
 
     def _take(self, path: Path) -> SentBatch | None:
-        """Return a batch that is this process's, also if it becomes it now, or None for
-        another one.
-        """
+        """Return a batch if it is, or now becomes, this process's; return None otherwise."""
         batch, engine, owner = _parse(path)
         if engine != self.engine:
             return None
@@ -178,9 +167,7 @@ class StateFiles:
 
 
 def _parse(path: Path) -> tuple[SentBatch, str, str]:
-    """Return the batch in a state file, with the identity of its engine and the name of its
-    process.
-    """
+    """Return the batch in a state file, with its engine's identity and the name of its process."""
     try:
         state = json.loads(path.read_text())
         requests = PackedRequests(dict(state["requests"]))
@@ -194,9 +181,7 @@ def _parse(path: Path) -> tuple[SentBatch, str, str]:
 
 
 def pack_request(request: Generate) -> dict[str, Any]:
-    """Convert a request to JSON values for a state file, with the passages that its key
-    depends on.
-    """
+    """Convert a request to JSON values for a state file, with the passages that affect its key."""
     passages = tuple(filter(find_control_tokens, request.passages))
     packed: dict[str, Any] = to_builtins(replace(request, passages=passages, shorter=None))
     return packed

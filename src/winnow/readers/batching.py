@@ -28,7 +28,6 @@ class Batches:
         max_tokens: Maximum number of padded prompt tokens per batch. It is lowered if a GPU has too
             little memory.
         max_rows: Maximum number of prompts per batch.
-
     """
 
     load: Callable[[], LanguageModel]
@@ -70,9 +69,7 @@ class Batches:
 
     @cached_property
     def _budget(self) -> MemoryBudget:
-        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not
-        suffice.
-        """
+        """The limit on padded tokens per batch. It is lowered if GPU memory does not suffice."""
         return MemoryBudget(self.max_tokens, "reader.engine.batch_tokens")
 
     def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (one interface)
@@ -80,16 +77,12 @@ class Batches:
         return None
 
     def add(self, item: TokenizedRequest) -> None:
-        """Queue a request in the group of those that can share a batch, which is sorted by
-        length.
-        """
+        """Queue a request among those that can share a batch, which are sorted by length."""
         group = self._groups.setdefault(_build_batch_key(item.request), [])
         insort(group, item, key=lambda queued: queued.length)
 
     def collect(self) -> Sequence[tuple[Request, Result]]:
-        """Run one batch, which contains the longest queued request and the next shorter ones of its
-        group.
-        """
+        """Run one batch of the longest queued request and the next shorter ones of its group."""
         if not self._groups:
             return []
         key = max(self._groups, key=lambda one: self._groups[one][-1].length)

@@ -1,6 +1,4 @@
-"""A budget in dollars and tokens for the new calls of a run, and the record of what the run has
-spent.
-"""
+"""A budget in dollars and tokens for the new calls of a run, and the record of its spending."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ class Budget:
     Attributes:
         money: Maximum cost in dollars.
         tokens: Maximum number of prompt and reply tokens together.
-
     """
 
     revision: ClassVar[int] = 1
@@ -46,13 +43,10 @@ class Spending:
 
     Attributes:
         spent: Usage of all finished calls.
-
     """
 
     def __init__(self, budget: Budget, price: Price) -> None:
-        """Start with nothing spent. Raise ConfigError if the budget is in dollars and the model has
-        no price.
-        """
+        """Start with nothing spent. Raise ConfigError for a dollar budget without a model price."""
         if budget.money is not None and price == Price():
             raise ConfigError(
                 f"reader.engine.budget.money is {budget.money}, but this model has no price. Add "
@@ -63,9 +57,7 @@ class Spending:
         self._reserved = Usage()
 
     def reserve(self, max_usage: Usage) -> bool:
-        """Reserve the maximum usage of a call; return False if the budget does not cover it in
-        addition to the calls in flight.
-        """
+        """Reserve a call's maximum usage; return False if the remaining budget is too small."""
         total = self.spent + self._reserved + max_usage
         cost = self.price.compute_cost(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out
@@ -77,16 +69,12 @@ class Spending:
         return True
 
     def commit(self, max_usage: Usage, actual: Usage) -> None:
-        """Release the reserved usage of a finished call, and add its actual usage to
-        what is spent.
-        """
+        """Release a finished call's reserved usage, and add its actual usage to what is spent."""
         self._reserved += Usage(-max_usage.tokens_in, -max_usage.tokens_out)
         self.spent += actual
 
     def charge_lost_call(self, max_usage: Usage) -> None:
-        """Add the maximum usage of a call whose reply was lost, because the server may charge for
-        it.
-        """
+        """Add the maximum usage of a call whose reply was lost, as the server may charge for it."""
         self.spent += max_usage
 
     def build_budget_error(self) -> BudgetError:

@@ -13,9 +13,7 @@ from typing import Any
 from winnow.artifacts.owners import read_start_time
 
 CHILDREN: list[subprocess.Popen[bytes]] = []
-"""Servers that this process started. They are polled, so that an ended one does not remain as a
-zombie.
-"""
+"""Servers that this process started, which are polled so that ended ones do not remain zombies."""
 _LOG_LINES = 15
 """Number of lines of a server's log that an error shows."""
 _STOP_SECONDS = 15.0
@@ -48,9 +46,7 @@ def is_ready(address: str) -> bool:
 
 
 def stop(state: Mapping[str, Any]) -> None:
-    """End a server and its children, which are its process group, first with SIGTERM and then with
-    SIGKILL.
-    """
+    """End the process group of a server and its children, first with SIGTERM, then with SIGKILL."""
     if not is_alive(state) and not any(child.pid == state.get("pid") for child in CHILDREN):
         return  # another process may have its number by now
     for number in (signal.SIGTERM, signal.SIGKILL):

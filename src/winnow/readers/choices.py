@@ -1,6 +1,4 @@
-"""Choices of a chat reply: texts, log-probabilities, and why each ended, in the words of the known
-servers.
-"""
+"""Choices of a chat reply: texts, log-probabilities, and the finish reasons of known servers."""
 
 import json
 import logging
@@ -14,20 +12,14 @@ from winnow.records import Decoding
 from winnow.requests import Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-"""NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent
-and UTF-8 cannot.
-"""
+"""NUL, which ends a text elsewhere, and lone surrogates, which JSON can represent but not UTF-8."""
 _UNKNOWN_LOGPROB = -9999.0
-"""Value by which OpenAI and vLLM report that the log-probability of a token is not known, because
-the token is so unlikely.
-"""
+"""Value that OpenAI and vLLM report for the unknown log-probability of a very unlikely token."""
 _MAX_LOGPROB = 1e-3
 """Largest value that rounding may give the log-probability of a certain token."""
 _log = logging.getLogger(__name__)
 FAILED = "error"
-"""Finish of a reply that the server could not complete. Such a reply is not an answer, and its call
-is repeated.
-"""
+"""Finish of a reply that a server failed to complete. It is not an answer; its call is retried."""
 FINISH_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -91,7 +83,6 @@ def parse_choices(
 
     Raises:
         TypeError, KeyError, ValueError, AttributeError: If a choice does not follow the protocol.
-
     """
     indices = [choice.get("index") for choice in choices]
     if any(index is not None for index in indices):
@@ -160,9 +151,7 @@ def _cut_logprobs(reported: Any, stop: Sequence[str]) -> Any:
 
 
 def _read_reasoning(message: Mapping[str, Any]) -> str:
-    """Return what a server returned with the text as the reasoning before it, or "" if it
-    returned none.
-    """
+    """Return the reasoning that a server returned with the text, or "" if it returned none."""
     fields = [message.get(name) for name in REASONING_FIELDS]
     parts = message["content"] if isinstance(message.get("content"), list) else []
     fields += [
@@ -174,9 +163,7 @@ def _read_reasoning(message: Mapping[str, Any]) -> str:
 
 
 def _join_texts(value: Any) -> str:
-    """Return a text, or the texts of a list of parts, as Mistral returns reasoning; "" for anything
-    else.
-    """
+    """Return a text, or the joined parts of a list (Mistral's reasoning); "" for anything else."""
     parts = value if isinstance(value, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     return (
@@ -187,9 +174,7 @@ def _join_texts(value: Any) -> str:
 
 
 def _parse_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Parse the calls of tools in a message; arguments are kept as they were written, and what is
-    no call is left out.
-    """
+    """Parse the tool calls of a message. Keep arguments as written, and skip invalid calls."""
     reported = message.get("tool_calls")
     calls = (
         [call for call in reported if isinstance(call, Mapping)]
@@ -218,9 +203,7 @@ def _read_arguments(arguments: Any) -> str:
 
 
 def _join_parts(content: Any) -> str:
-    """Return the text of a message, which may be a list of parts. Reasoning is not text; parts of
-    other kinds are refused.
-    """
+    """Return a message's text, also in parts; skip reasoning and refuse other kinds of parts."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -234,9 +217,7 @@ def _join_parts(content: Any) -> str:
 
 
 def read_finish(reason: Any) -> str:
-    """Return why a reply ended, in the words of `Generation.finish`. An unknown reason is kept as
-    it is, and logged.
-    """
+    """Return the `Generation.finish` of a reply. An unknown reason is kept as it is, and logged."""
     if reason is None or reason == "":
         return "stop"
     text = repair_text(str(reason))
@@ -253,9 +234,7 @@ def read_finish(reason: Any) -> str:
 
 
 def repair_text(text: str) -> str:
-    """Replace NUL and lone surrogates by the replacement character, so that the text can be stored;
-    this is logged.
-    """
+    """Replace NUL and lone surrogates by U+FFFD so that the text can be stored, and log it."""
     repaired, number = _UNUSABLE.subn("\N{REPLACEMENT CHARACTER}", text)
     if number:
         _log.warning("A reply had %d characters that no text may have. They were replaced.", number)
@@ -263,13 +242,11 @@ def repair_text(text: str) -> str:
 
 
 def _parse_tokens(reported: Any, top: int) -> tuple[tuple[str, ...], tuple[dict[str, float], ...]]:
-    """Parse the texts of a reply's tokens, and at each position the most probable ones, if the
-    request asks for them.
+    """Parse the texts of a reply's tokens and the most probable ones per position, if requested.
 
     Raises:
         ValueError: If the server does not report as many as the request asks for, on which the plan
             relies.
-
     """
     if not top:
         return (), ()
@@ -288,9 +265,7 @@ def _read_token(entry: Mapping[str, Any]) -> str:
 
 
 def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:
-    """Parse the log-probabilities of a reply's tokens; return None if there are none or they are
-    impossible.
-    """
+    """Parse the log-probabilities of a reply's tokens; return None if missing or impossible."""
     try:
         entries = (reported or {}).get("content")
         logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)

@@ -1,5 +1,4 @@
-"""What servers with the OpenAI chat protocol offer beyond it: their version, the rendered prompt,
-and likelihoods.
+"""Servers' extensions of the OpenAI chat protocol: versions, rendered prompts and likelihoods.
 
 A dialect changes no reply. It names the further endpoints of a kind of server, which are next to
 its folder "/v1".
@@ -20,9 +19,7 @@ from winnow.requests import Likelihood, Message, Score, Usage
 _REPLACED = -9999.0
 """Log-probability that vLLM reports in place of one that JSON cannot represent."""
 SendRequest = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
-"""Function that sends JSON to a path of the server, or reads the path if there is nothing to send,
-and returns its JSON.
-"""
+"""Function that sends JSON to a server path, or reads it for None, and returns the reply's JSON."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,6 @@ class Dialect:
             log-probabilities.
         continuation: Fields of a request whose last message is the beginning of the reply; none if
             the server has no such fields and would take the message for a finished reply.
-
     """
 
     has_version: ClassVar[bool] = False
@@ -54,9 +50,7 @@ class Dialect:
         model: str,  # noqa: ARG002
         messages: Sequence[Message],  # noqa: ARG002
     ) -> str | None:
-        """Return the prompt that the server makes of messages by its chat template, or None if it
-        does not say.
-        """
+        """Return the prompt rendered by the server's chat template, or None if it does not say."""
         return None
 
     async def score(
@@ -80,7 +74,6 @@ class Dialect:
         Raises:
             ReaderError: If the server returns no log-probabilities, or log-probabilities of another
             model.
-
         """
         raise ReaderError(f"The server of {model} computes no likelihoods.")
 
@@ -117,9 +110,7 @@ class Vllm(Dialect):
         end_token: str,
         check_model: Callable[[str], None],
     ) -> Score:
-        """Compute the likelihood of a continuation, whose tokens follow the prompt's as in a
-        local reader.
-        """
+        """Compute the likelihood of a continuation, tokenized separately as in a local reader."""
         ids = await self._tokenize(send, model, request.messages)
         target = await self._tokenize_text(send, model, request.continuation)
         if request.include_eos:
@@ -170,9 +161,7 @@ class Vllm(Dialect):
         )
 
     async def _tokenize_text(self, send: SendRequest, model: str, text: str) -> list[int]:
-        """Return the tokens of a text without the chat template; special tokens in it are one token
-        each.
-        """
+        """Return a text's tokens without the chat template. Special tokens are one token each."""
         body = {"model": model, "prompt": text, "add_special_tokens": False}
         return [int(token) for token in (await send("/tokenize", body))["tokens"]]
 
@@ -187,9 +176,7 @@ class Vllm(Dialect):
 
 @dataclass(frozen=True)
 class LlamaCpp(Dialect):
-    """llama-server of llama.cpp: /props and /apply-template. It has no log-probabilities of a given
-    text.
-    """
+    """llama.cpp's server: /props and /apply-template, without log-probabilities of a given text."""
 
     has_version: ClassVar[bool] = True
 
@@ -211,9 +198,7 @@ class LlamaCpp(Dialect):
 
 @dataclass(frozen=True)
 class TransformersServe(Dialect):
-    """The server of Hugging Face's transformers, which decodes greedily at any temperature and has
-    no log-probabilities.
-    """
+    """The server of transformers, which always decodes greedily and has no log-probabilities."""
 
     is_greedy_only: ClassVar[bool] = True
 

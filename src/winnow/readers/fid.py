@@ -1,6 +1,4 @@
-"""A Fusion-in-Decoder (FiD) reader, which encodes each message separately and lets the decoder
-attend to all of them.
-"""
+"""A Fusion-in-Decoder (FiD) reader, whose decoder attends to all separately encoded messages."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ from winnow.requests import FusedGenerate, Generate, Generation, Likelihood, Req
 
 @dataclass
 class FidReader(Seq2SeqReader):
-    """A reader that serves the greedy requests of the strategy `fid` with a model trained by
-    `winnow.training.fid`.
-    """
+    """A reader for greedy requests of the strategy `fid` with a model of `winnow.training.fid`."""
 
     revision: ClassVar[int] = 2
 
@@ -28,9 +24,7 @@ class FidReader(Seq2SeqReader):
         return (Generate, FusedGenerate)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs sampling, log-probabilities or stop strings;
-        return None otherwise.
-        """
+        """Return a reason if sampling, log-probabilities or stop strings are needed, else None."""
         if isinstance(request, Generate) and (
             request.decoding.temperature > 0 or request.decoding.logprobs
         ):
@@ -49,19 +43,15 @@ class FidReader(Seq2SeqReader):
 
     @property
     def identity(self) -> str:
-        """Return the identity of the base class and "fid": another reader of the same weights joins
-        the messages of a request.
-        """
+        """Return the base identity and "fid"; other readers of the same weights join messages."""
         return f"{super().identity}/fid"
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
-        """Tokenize all messages into one row, which gives the length of the request. `generate`
-        tokenizes them separately.
+        """Tokenize all messages into one row, for its length; `generate` tokenizes each separately.
 
         Raises:
             ConfigError: If the request is a Likelihood, or needs sampling, log-probabilities or
                 stop strings.
-
         """
         if isinstance(request, Likelihood):
             raise ConfigError(

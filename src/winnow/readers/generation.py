@@ -1,6 +1,4 @@
-"""Generation of replies to a batch of prompts, with sampling that does not depend on the batch, and
-log-probabilities.
-"""
+"""Batched generation of replies with batch-independent sampling and log-probabilities."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ class SeededSampler(LogitsProcessor):
 
     Args:
         requests: Request of each row.
-
     """
 
     def __init__(self, requests: Sequence[Generate]) -> None:
@@ -55,9 +52,7 @@ class SeededSampler(LogitsProcessor):
         ]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 (transformers' signature)
-        """Add noise to the (rows, vocabulary) scores, so that the largest score of a row belongs to
-        the sampled token.
-        """
+        """Add noise to the (rows, vocabulary) scores; a row's argmax is then the sampled token."""
         noisy_scores = (
             scores.float().clone()
         )  # the original scores are needed for log-probabilities
@@ -81,7 +76,6 @@ class StopStrings(StoppingCriteria):
         decode: Function that decodes tokens.
         stop: Stop strings.
         width: Number of tokens before the generated ones in each row.
-
     """
 
     def __init__(
@@ -122,7 +116,6 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             `token_logprobs`.
         inputs: Padded prompts: keyword arguments of the model, with "input_ids" and
             "attention_mask".
-
     """
     decoding, named_tokens = requests[0].decoding, requests[0].token_logprobs
     named_ids = {
@@ -176,7 +169,6 @@ def _gather_logprobs(steps: Sequence[torch.Tensor], sequences: torch.Tensor) -> 
     Args:
         steps: Log-probabilities of shape (rows, vocabulary) at each step.
         sequences: Generated token ids of shape (rows, steps).
-
     """
     columns = [
         step.gather(1, sequences[:, index : index + 1]).squeeze(1)
@@ -197,8 +189,7 @@ def _build_generation(
     stop: Sequence[str],
     best: Sequence[tuple[list[int], list[float]]],
 ) -> Generation:
-    """Build a Generation from the generated tokens of a row up to its first end token or stop
-    string.
+    """Build a Generation from a row's generated tokens up to its first end token or stop string.
 
     Named tokens stay in its text.
     """
@@ -256,9 +247,7 @@ def _decode_each(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tupl
 def _name_tokens(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]
 ) -> dict[str, float]:
-    """Return the log-probabilities of tokens by their texts, best first; of two with the same text,
-    that of the first.
-    """
+    """Return the log-probabilities by token text, best first. Equal texts keep the first value."""
     named: dict[str, float] = {}
     for token_id, logprob in zip(ids, logprobs, strict=True):
         named.setdefault(str(tokenizer.decode(token_id)), logprob)
@@ -274,7 +263,6 @@ def decode_reply(
         tokenizer: Tokenizer of the model.
         ids: Token ids of the reply.
         kept_ids: Ids of special tokens that stay in the text, such as Self-RAG's reflection tokens.
-
     """
     if not kept_ids:
         return str(tokenizer.decode(list(ids), skip_special_tokens=True))
@@ -293,9 +281,7 @@ def score_targets(
     *,
     align_right: bool,
 ) -> list[Score]:
-    """Return the score of each request: the sum over the tokens of its target, and each of them if
-    it asks for them.
-    """
+    """Return the score of each request: the sum over its target and, if requested, each token."""
     scores = []
     targets = [item.target for item in batch]
     for item, logprobs in zip(
@@ -319,7 +305,6 @@ def gather_target_logprobs(
         targets: Target token ids of each row.
         align_right: Whether targets are aligned with the last positions (left padding) and not with
             the first ones.
-
     """
     gathered = []
     for row, target in enumerate(targets):

@@ -1,5 +1,4 @@
-"""A reader that runs a causal language model on this machine, with PyTorch or, on a CPU, with
-OpenVINO GenAI.
+"""A reader that runs a causal language model locally with PyTorch or, on a CPU, OpenVINO GenAI.
 
 PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch that requests join
 and leave at any time.
@@ -32,9 +31,7 @@ from winnow.text.final import find_open_reasoning
 
 WEIGHTS = ("full", "int8")
 _CONDITIONAL = f"{OPENVINO}_or_torch"
-"""What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not
-run.
-"""
+"""Meaning of runtime "auto" where OpenVINO runs: PyTorch for architectures it does not run."""
 _RESOLVED = (OPENVINO, _CONDITIONAL, "openvino_or_torch")
 """Runtimes in the keys of artifacts, also of earlier versions."""
 _RESERVED_OPTIONS = frozenset(
@@ -46,8 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class LocalReader(LocalEngine):
-    """A reader that serves Generate and Likelihood requests with a model from a safetensors folder,
-    the hub or a GGUF file.
+    """A reader that serves Generate and Likelihood requests with a safetensors, hub or GGUF model.
 
     Args:
         runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is
@@ -62,7 +58,6 @@ class LocalReader(LocalEngine):
 
     With OpenVINO, `batch_tokens` is the number of prompt tokens that are read in one step,
     `capacity` the number of requests that run together, and `batch_size` has no effect.
-
     """
 
     revision: ClassVar[int] = 1
@@ -134,9 +129,7 @@ class LocalReader(LocalEngine):
 
     @property
     def identity(self) -> str:
-        """Return the identity of the base class, followed by the template's options and, for
-        OpenVINO, runtime and weights.
-        """
+        """Return the base identity, the template options and, for OpenVINO, runtime and weights."""
         options = (
             f"/template {json.dumps(dict(self.template_options), sort_keys=True)}"
             if self.template_options
@@ -146,9 +139,7 @@ class LocalReader(LocalEngine):
 
     @cached_property
     def _uses_openvino(self) -> bool:
-        """Whether the runtime is OpenVINO. "auto" uses PyTorch for a model that OpenVINO does not
-        run, and logs why.
-        """
+        """Whether OpenVINO runs the model. If it cannot, "auto" uses PyTorch and logs why."""
         settings = {
             name: getattr(self, name)
             for name in ("dtype", "device", "quantize", "deterministic", "runtime")
@@ -199,17 +190,13 @@ class LocalReader(LocalEngine):
 
     @cached_property
     def _beginning(self) -> str:
-        """The tag with which the chat template begins the reasoning of a reply, or "" if it begins
-        none.
-        """
+        """The tag with which the chat template begins a reply's reasoning, or "" if it has none."""
         return find_open_reasoning(
             render_chat(self.text.tokenizer, (Message("user", ""),), self.template_options)
         )
 
     def _complete(self, request: Request, result: Result) -> Result:
-        """Put the tag that ends the prompt before a reply, count the tokens of its reasoning, and
-        read its calls of tools.
-        """
+        """Prepend the prompt's final tag, count the reasoning tokens, and parse the tool calls."""
         if not isinstance(request, Generate) or not isinstance(result, Generation):
             return result
         if self._beginning and request.messages[-1].role != "assistant":
@@ -250,9 +237,7 @@ class LocalReader(LocalEngine):
         return generate(self.lm, requests, collate(self.lm, [item.ids for item in batch]))
 
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
-        """Score the continuations in one forward pass, which computes logits only for the tokens of
-        the continuations.
-        """
+        """Score the continuations in one forward pass, with logits only for their tokens."""
         import torch
 
         from winnow.readers.generation import score_targets

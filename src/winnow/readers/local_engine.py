@@ -28,8 +28,7 @@ _TOKENS_PER_MESSAGE = 64
 
 @dataclass
 class LocalEngine(ABC):
-    """Base class of engines that run a model on this machine. Subclasses load the model, tokenize,
-    generate and score.
+    """Base class of local engines. Subclasses load the model, tokenize, generate and score.
 
     Args:
         path: Safetensors folder, hub name or (causal models only) GGUF file.
@@ -48,16 +47,13 @@ class LocalEngine(ABC):
             prefix. This is slower, but a reply then depends only on its request. Otherwise,
             rounding in bfloat16 may change a reply when other requests share its batch
             (docs/rules.md reports how often).
-
     """
 
     default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {
         "cpu": (4096, 16),
         "cuda": (65536, 256),
     }
-    """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches
-    keep a GPU busy.
-    """
+    """Maximum padded prompt tokens and prompts per batch by device. Large ones keep a GPU busy."""
 
     path: Annotated[str, ModelName]
     name: str
@@ -129,9 +125,7 @@ class LocalEngine(ABC):
 
     @cached_property
     def _weights_identity(self) -> str:
-        """The name, the digest of the weights, the precision, "deterministic", and what else the
-        replies depend on.
-        """
+        """The name, weights digest, precision, "deterministic", and what else replies depend on."""
         dtype = resolve_dtype(self.dtype, self.device)
         precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
         suffix = "/deterministic" if self.deterministic else ""
@@ -170,9 +164,7 @@ class LocalEngine(ABC):
         return self.context_length or self.text.context_length
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served, or None: only models with a chat template can be
-        shown tools.
-        """
+        """Return why a request cannot be served, or None. Tools require a chat template."""
         if isinstance(request, Generate) and request.tools:
             return (
                 "the model has no chat template that shows tools. Use a chat model (reader=folder) "
@@ -181,9 +173,7 @@ class LocalEngine(ABC):
         return None
 
     def check(self) -> None:
-        """Raise ModelError, without loading the model, if it has no tokenizer, no config or no
-        weights in a safe format.
-        """
+        """Raise ModelError, without loading, if a tokenizer, config or safe weights are missing."""
         check_model(self.path)
 
     def close(self) -> None:
@@ -191,9 +181,7 @@ class LocalEngine(ABC):
         self.model_runtime.close()
 
     def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length. Short prompts are accepted
-        without tokenizing them.
-        """
+        """Return whether prompt and reply fit into the context. Short prompts are not tokenized."""
         text_request = require_text_request(request)
         messages = text_request.messages
         if isinstance(text_request, Generate):
@@ -244,9 +232,7 @@ class LocalEngine(ABC):
 
     @abstractmethod
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
-        """Generate a reply to each item. Their max_new_tokens, (top_)logprobs, stop and
-        token_logprobs are equal.
-        """
+        """Generate replies; items share max_new_tokens, (top_)logprobs, stop and token_logprobs."""
 
     @abstractmethod
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
@@ -254,9 +240,7 @@ class LocalEngine(ABC):
 
 
 def require_text_request(request: Request) -> Generate | Likelihood:
-    """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError
-    otherwise.
-    """
+    """Return a Generate or Likelihood request unchanged; raise ConfigError for any other."""
     if not isinstance(request, Generate | Likelihood):
         raise ConfigError(
             "A local reader serves Generate and Likelihood requests; received "

@@ -31,7 +31,6 @@ class OpenAIBatchReader(OpenAIEngine):
         poll_seconds: Seconds between two polls of the batches.
         capacity: Maximum number of requests per batch (OpenAI's limit is 50,000).
         patience: Seconds for which calls to a failing or unreachable server are retried.
-
     """
 
     revision: ClassVar[int] = 1
@@ -71,9 +70,7 @@ class OpenAIBatchReader(OpenAIEngine):
         self._queue.stop()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests. The next call of `collect` sends those that no batch in progress
-        contains.
-        """
+        """Queue requests. The next `collect` sends those that no batch in progress contains."""
         for request in requests:
             generate = self.require_served(request)
             assert isinstance(generate, Generate)

@@ -36,13 +36,10 @@ class BatchApi:
     Args:
         protocol: Protocol of the requests and replies in a batch, with the server's address.
         patience: Seconds for which calls to a failing or unreachable server are retried.
-
     """
 
     def __init__(self, protocol: ChatProtocol, patience: float) -> None:
-        """Create the client of the openai package. It does not retry, because
-        `_with_retries` does.
-        """
+        """Create the openai package's client. It does not retry, because `_with_retries` does."""
         import openai
 
         self.protocol = protocol
@@ -56,9 +53,7 @@ class BatchApi:
         self.client.close()
 
     def create(self, name: str, requests: Mapping[str, Generate]) -> str:
-        """Create a batch of the requests by key, which `find` finds by its name, and return its
-        id.
-        """
+        """Create a batch of the requests by key, which `find` finds by name, and return its id."""
         lines = "".join(self._build_line(key, request) for key, request in requests.items())
         file = self._with_retries(
             lambda: self.client.files.create(
@@ -68,9 +63,7 @@ class BatchApi:
         attempts = itertools.count()
 
         def create_once() -> str:
-            """Create the batch, unless an earlier attempt did and its reply was lost. A second
-            batch would be billed too.
-            """
+            """Create the batch unless an earlier attempt did, to avoid paying for a second one."""
             existing_id = self._find_once(name) if next(attempts) else None
             if existing_id is not None:
                 return existing_id
@@ -98,9 +91,7 @@ class BatchApi:
         return json.dumps(line) + "\n"
 
     def find(self, name: str) -> str | None:
-        """Return the id of the batch with this name, or None. A process may have ended before it
-        saved the id.
-        """
+        """Return the batch's id by name, or None. A process may have ended before saving the id."""
         return self._with_retries(lambda: self._find_once(name))
 
     def _find_once(self, name: str) -> str | None:

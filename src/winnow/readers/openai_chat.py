@@ -1,6 +1,4 @@
-"""A reader for servers with an OpenAI-compatible chat API, such as OpenAI, vLLM, llama.cpp,
-transformers serve and Ollama.
-"""
+"""A reader for OpenAI-compatible chat servers such as vLLM, llama.cpp, transformers and Ollama."""
 
 from __future__ import annotations
 
@@ -64,14 +62,11 @@ class OpenAIReader(OpenAIEngine):
         end_token: Text of the token that ends a reply, for likelihoods that include the end.
         start: How to start the server, or None if it runs already. A started server has an address
             of its own.
-
     """
 
     revision: ClassVar[int] = 1
     reuses_prefixes: ClassVar[bool] = True
-    """Whether the engine reads the beginning that prompts share once if they follow each other, as
-    most servers do.
-    """
+    """Whether a prefix shared by consecutive prompts is read only once, as by most servers."""
 
     samples_per_call: Annotated[
         int, SpeedOnly("the number of a sample does not depend on its call")
@@ -134,9 +129,7 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def model(self) -> str:
-        """Return the name of the model on the server; a server that the run starts has it from its
-        command.
-        """
+        """Return the model's name on the server; a started server has it from its command."""
         return self.path if self.start is None else self.start.get_model_name(self.path)
 
     @property
@@ -155,9 +148,7 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the kinds of requests that the server serves; only some compute the likelihood of
-        a given text.
-        """
+        """Return the kinds of requests that the server serves; only some compute likelihoods."""
         return (Generate, Likelihood) if self._connection.dialect.has_likelihoods else (Generate,)
 
     @property
@@ -166,9 +157,7 @@ class OpenAIReader(OpenAIEngine):
         return bool(self._connection.dialect.continuation)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs named tokens or an end token that is not set;
-        return None otherwise.
-        """
+        """Return a reason if a request needs named tokens or an unset end token, else None."""
         if isinstance(request, Likelihood) and request.include_eos and not self.end_token:
             return (
                 "set reader.engine.end_token to the text of the token that ends a reply, such as "
@@ -192,9 +181,7 @@ class OpenAIReader(OpenAIEngine):
         return super().explain_refusal(request)
 
     def render_prompt(self, request: Generate) -> str | None:
-        """Return the prompt as the server renders it by its chat template, or None if it does not
-        run or does not say.
-        """
+        """Return the prompt rendered by the server, or None if it does not run or does not say."""
         return (
             None
             if self.start is not None or self.extra
@@ -203,9 +190,7 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def capacity(self) -> int:
-        """Return the number of requests that keeps all connections busy while results
-        are stored.
-        """
+        """Return the number of requests that keep all connections busy while results are stored."""
         return 4 * self.pacing.max_concurrency
 
     def submit(self, requests: Sequence[Request]) -> None:
@@ -231,8 +216,7 @@ class OpenAIReader(OpenAIEngine):
         self._ensure_loop().call_soon_threadsafe(self._enqueue, calls)
 
     def collect(self, timeout: float) -> Sequence[RequestResult]:
-        """Wait up to `timeout` seconds for the first finished request, and return all that are
-        finished.
+        """Wait up to `timeout` seconds for a finished request, and return all that are finished.
 
         An error that stopped the reader is raised once all results have been returned.
         """
@@ -261,9 +245,7 @@ class OpenAIReader(OpenAIEngine):
             self._loop.call_soon_threadsafe(self._end, StoppedError(f"{self.name} was stopped."))
 
     def close(self) -> None:
-        """Discard queued requests, cancel running calls, close the connections and stop
-        the thread.
-        """
+        """Discard queued requests, cancel running calls, close connections and stop the thread."""
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=10)
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -282,9 +264,7 @@ class OpenAIReader(OpenAIEngine):
         return self._loop
 
     async def _shut_down(self) -> None:
-        """Cancel all calls and close the connections. This coroutine runs in the
-        reader's thread.
-        """
+        """Cancel all calls and close the connections. This runs in the reader's thread."""
         self._waiting.clear()
         for task in list(self._tasks):
             task.cancel()
@@ -292,9 +272,7 @@ class OpenAIReader(OpenAIEngine):
         await self._connection.close()
 
     def _enqueue(self, groups: Sequence[list[TextRequest]]) -> None:
-        """Queue groups of requests, each for one call, and start calls. This method runs in the
-        reader's thread.
-        """
+        """Queue groups of requests, one per call, and start calls, in the reader's thread."""
         self._waiting.extend(groups)
         self._dispatch()
 
@@ -331,9 +309,7 @@ class OpenAIReader(OpenAIEngine):
             self._end(error if isinstance(error, Exception) else ReaderError(repr(error)))
 
     def _end(self, error: Exception) -> None:
-        """Keep the first error, and cancel the tasks that sent no request. The other calls are paid
-        for.
-        """
+        """Keep the first error, and cancel tasks that sent no request. Other calls are paid for."""
         if self._error is None:
             self._error = error
             for unsent_task in self._tasks - self._connection.receiving:
@@ -349,7 +325,6 @@ class OpenAIReader(OpenAIEngine):
 
         Raises:
             ReaderError: If the call failed, unless it was refused and all its requests may fail.
-
         """
         actual = Usage()
         try:

@@ -1,6 +1,4 @@
-"""The connection of a reader to a server with the OpenAI API: it sends the requests of a call and
-parses the replies.
-"""
+"""A reader's connection to an OpenAI-compatible server, which sends requests and parses replies."""
 
 from __future__ import annotations
 
@@ -36,7 +34,6 @@ class OpenAIConnection:
         dialect: Kind of the server.
         end_token: Text of the token that ends a reply, for likelihoods that include the end.
         receiving: Tasks that have sent their request and wait for the reply.
-
     """
 
     protocol: ChatProtocol
@@ -54,7 +51,6 @@ class OpenAIConnection:
         Raises:
             RetryableError: If another attempt may succeed.
             ReaderError: If the failure is permanent.
-
         """
         if isinstance(group[0], Likelihood):
             return [await self._score(group[0])]
@@ -70,15 +66,11 @@ class OpenAIConnection:
         )
 
     def read_version(self) -> str | None:
-        """Return the version that the server reports, or None if it reports none or
-        does not run.
-        """
+        """Return the version that the server reports, or None if it has none or does not run."""
         return _run(self.dialect.read_version(self._ask_once))
 
     def render(self, messages: Sequence[Message]) -> str | None:
-        """Return the prompt that the server makes of messages, or None if it does not say or does
-        not run.
-        """
+        """Return the prompt rendered by the server, or None if it does not say or does not run."""
         return _run(self.dialect.render(self._ask_once, self.protocol.model, messages))
 
     async def close(self) -> None:
@@ -135,8 +127,7 @@ class OpenAIConnection:
         return response.json()
 
     async def _send(self, path: str, body: Mapping[str, Any]) -> str | Generation | TooLong:
-        """Send one HTTP request, and return the text of the reply or the result that a refusal
-        means.
+        """Send one HTTP request, and return the reply's text or the result that a refusal means.
 
         Errors are raised outside `except`, so that no error of the server, which may contain the
         API key, is chained to them.

@@ -1,6 +1,4 @@
-"""Base class of the two readers for OpenAI-compatible servers: model, address, identity, price and
-budget.
-"""
+"""Base class of the two OpenAI-compatible readers: model, address, identity, price and budget."""
 
 from __future__ import annotations
 
@@ -45,7 +43,6 @@ class OpenAIEngine:
             or both are taken for the same ("allow").
         budget: Limits on what a run may spend.
         price: Price of the model.
-
     """
 
     software: ClassVar[str] = ""
@@ -73,9 +70,7 @@ class OpenAIEngine:
     price: Price = Price()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model
-        has no price.
-        """
+        """Raise ConfigError for an invalid address, or a dollar budget without a model price."""
         self.protocol = ChatProtocol(
             self.path,
             self.base_url,
@@ -97,15 +92,11 @@ class OpenAIEngine:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Generate only, because chat servers do not compute the likelihood of a
-        given text.
-        """
+        """Return Generate only, because chat servers do not compute likelihoods of given texts."""
         return (Generate,)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs log-probabilities of named tokens, or a reply that
-        the prompt begins.
-        """
+        """Return the reason if the request needs named tokens or begins the reply, else None."""
         if isinstance(request, Generate) and request.token_logprobs:
             return (
                 "a chat server does not report the log-probabilities of tokens named in a request. "
@@ -126,9 +117,7 @@ class OpenAIEngine:
 
     @property
     def continues_replies(self) -> bool:
-        """Return False, because chat servers have no common way to continue a reply that the prompt
-        begins.
-        """
+        """Return False, because chat servers have no common way to continue a begun reply."""
         return False
 
     @property
@@ -141,15 +130,11 @@ class OpenAIEngine:
         return f"{self.server or self.base_url}#{self.path}{extra}{context}"
 
     def check(self) -> None:
-        """Raise ConfigError if the server needs an API key and the environment variable
-        is not set.
-        """
+        """Raise ConfigError if a server needs an API key and the environment variable is unset."""
         self.protocol.read_api_key()
 
     def check_reachable(self) -> None:
-        """Raise ServerUnavailableError if the server does not reply. Any reply will do, and no
-        model is called.
-        """
+        """Raise ServerUnavailableError if the server gives no reply at all. No model is called."""
         import httpx
 
         try:

@@ -24,7 +24,6 @@ class RetryableError(Exception):
             header, or None.
         throttled: Whether the server rejected the call only because of its load (HTTP 429 or 503).
         billed: Whether the server may charge for the lost reply.
-
     """
 
     def __init__(
@@ -41,9 +40,7 @@ class RetryableError(Exception):
 
 
 def read_reason(body: object) -> str:
-    """Return what the body of an error says of it. Fields that repeat the request, such as
-    FastAPI's `input`, are left out.
-    """
+    """Return the text of an error body without fields that repeat the request, such as `input`."""
     if isinstance(body, Mapping):
         return " ".join(
             read_reason(value)

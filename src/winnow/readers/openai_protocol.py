@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 _MAX_MASKED = 2000
 """Number of characters of a text that a message may quote, which are searched for the API key."""
 _MAX_TOKEN_CHARACTERS, _MAX_PLAUSIBLE_EXCESS = 300, 1_000_000
-"""Characters of a token, and of a whole reply besides, beyond which a text is not what the model
-was asked for.
-"""
+"""Maximum plausible characters of a reply: per token, and in addition for the whole reply."""
 _MODERATION = re.compile(
     r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety(?!_)",
     re.IGNORECASE,
@@ -48,15 +46,11 @@ _TOO_LONG = re.compile(
     r"exceeds [^.]{0,40}(number of tokens|context)",
     re.IGNORECASE,
 )
-"""Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a
-prompt is too long.
-"""
+"""Prompt-too-long phrases of OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral."""
 _RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
 """Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
 _COMMENTS = re.compile(r"\A(?:\ufeff|\s|:[^\n]*\n)+")
-"""What may precede the JSON of a reply: a byte-order mark, and the comments by which OpenRouter
-keeps a connection open.
-"""
+"""What may precede a reply's JSON: a byte-order mark, and OpenRouter's keep-alive comments."""
 _log = logging.getLogger(__name__)
 
 
@@ -81,7 +75,6 @@ class ChatProtocol:
             "*" accepts any name.
         model_change: "stop" refuses replies of another model than the first one that the server
             reported in this run.
-
     """
 
     model: str
@@ -95,9 +88,7 @@ class ChatProtocol:
     """Names of models that the server has reported so far."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown `model_change`, and if the address is invalid or
-        contains a secret.
-        """
+        """Raise ConfigError for an unknown `model_change`, an invalid address or a secret in it."""
         if self.model_change not in get_args(ModelChange):
             raise ConfigError(
                 "reader.engine.model_change must be allow, mark or stop; received "
@@ -123,7 +114,6 @@ class ChatProtocol:
 
         Raises:
             ConfigError: If the key is not set and the server is remote.
-
         """
         api_key = os.environ.get(self.api_key_variable, "")
         if api_key or is_loopback(self.base_url):
@@ -134,9 +124,7 @@ class ChatProtocol:
         )
 
     def mask_api_key(self, text: str) -> str:
-        """Replace the API key in the start of a text by "[key]", because a server may repeat the
-        key in an error message.
-        """
+        """Replace the API key, which errors may repeat, by "[key]" in the start of a text."""
         return mask_secret(text[:_MAX_MASKED], os.environ.get(self.api_key_variable, ""))
 
     def build_body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
@@ -183,7 +171,6 @@ class ChatProtocol:
                 failed.
             CallRefusedError: If the reply contains the API key.
             ReaderError: If there are fewer choices than requests, or if another model replied.
-
         """
         try:
             reply = json.loads(_COMMENTS.sub("", text))
@@ -249,9 +236,7 @@ class ChatProtocol:
         ]
 
     def _check_secrecy(self, texts: Sequence[str]) -> None:
-        """Raise CallRefusedError if a text of a reply contains the API key, which would be stored
-        with it.
-        """
+        """Raise CallRefusedError if a reply contains the API key, which would be stored with it."""
         api_key = os.environ.get(self.api_key_variable, "")
         if api_key and any(api_key in text for text in texts):
             raise CallRefusedError(
@@ -269,7 +254,6 @@ class ChatProtocol:
 
         Raises:
             ModelMismatchError: If the reply is from another model.
-
         """
         expected = self.served_model or str(self.extra.get("model", self.model))
         if not served_model or expected == "*" or is_same_model(expected, served_model):
@@ -283,9 +267,7 @@ class ChatProtocol:
         )
 
     def _check_change(self, served_model: str) -> None:
-        """Raise ModelMismatchError if the server has reported another model before and
-        `model_change` is "stop".
-        """
+        """Raise ModelMismatchError if the reported model changed and `model_change` is "stop"."""
         self.reported_models.update([served_model] if served_model else [])
         if self.model_change == "stop" and len(self.reported_models) > 1:
             names = self.mask_api_key(", ".join(sorted(self.reported_models)))
@@ -296,13 +278,11 @@ class ChatProtocol:
             )
 
     def convert_error(self, error: openai.OpenAIError) -> Generation | TooLong:
-        """Convert an error of the openai package to a result, or raise the error that the failure
-        calls for.
+        """Convert an error of the openai package to a result, or raise the appropriate error.
 
         Raises:
             RetryableError: If another attempt may succeed.
             ReaderError: If the failure is permanent.
-
         """
         import httpx
         import openai as api
@@ -340,7 +320,6 @@ class ChatProtocol:
             RetryableError: If another attempt may succeed.
             CallRefusedError: If the prompt was refused by moderation.
             ReaderError: If the failure is permanent and does not depend on the prompt.
-
         """
         message = self.mask_api_key(str(body))[:300]
         reason = read_reason(body)
@@ -379,9 +358,7 @@ class ChatProtocol:
 
 
 def is_begun(messages: Sequence[Message]) -> bool:
-    """Return whether the last message of a prompt is the beginning of the reply, which the model
-    continues.
-    """
+    """Return whether the last message is the beginning of a reply that the model continues."""
     return messages[-1].role == "assistant"
 
 

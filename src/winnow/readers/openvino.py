@@ -1,5 +1,4 @@
-"""Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the running batch token
-by token.
+"""Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the batch at any token.
 
 The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks
 of 32 tokens. Prompts that are read in the same step do not reuse each other's, so one that begins
@@ -51,7 +50,6 @@ class ContinuousBatch:
         max_tokens: Maximum number of prompt tokens that are read in one step. A longer prompt is
             read alone.
         token_limit: Maximum number of tokens of prompt and reply together.
-
     """
 
     folder: Path
@@ -78,9 +76,7 @@ class ContinuousBatch:
         self._pipeline = self._load()
 
     def add(self, item: TokenizedRequest) -> None:
-        """Add a request, which joins the running ones before the next step that has room for its
-        prompt.
-        """
+        """Add a request, which joins the running ones at the next step with room for its prompt."""
         self._waiting.append((item, list_blocks(item.ids)))
 
     def collect(self) -> list[tuple[Request, Result]]:
@@ -88,7 +84,6 @@ class ContinuousBatch:
 
         Raises:
             ModelError: If OpenVINO GenAI fails, or gives no complete reply to a request.
-
         """
         results: list[tuple[Request, Result]] = []
         try:
@@ -119,8 +114,7 @@ class ContinuousBatch:
         return results
 
     def _admit(self) -> None:
-        """Start waiting requests, as many as one step may read, except those that have to wait for
-        others.
+        """Start as many waiting requests as one step may read, unless they must wait for others.
 
         They wait for what the step reads and they can reuse, and for running prompts that begin
         with them or they with these.
@@ -229,9 +223,7 @@ class ContinuousBatch:
         )
 
     def _read(self, item: TokenizedRequest, handle: Any) -> Any:
-        """Return the output of a finished request; raise ModelError if it is missing or was cut by
-        a full cache.
-        """
+        """Return a request's output; raise ModelError if it is missing or cut by a full cache."""
         import openvino_genai
 
         status = handle.get_status()

@@ -38,7 +38,6 @@ class OpenVinoRuntime:
         max_tokens: Maximum number of prompt tokens that are read in one step.
         context_length: Maximum number of tokens of prompt and reply together; None means the
             model's own limit.
-
     """
 
     path: str
@@ -61,9 +60,7 @@ class OpenVinoRuntime:
 
     @property
     def identity(self) -> str:
-        """Return the name of OpenVINO in identities, and the precision of the weights unless it is
-        "full".
-        """
+        """Return OpenVINO's name in identities, and the weights' precision unless it is "full"."""
         return f"/{OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
 
     @property

@@ -36,18 +36,14 @@ if TYPE_CHECKING:
     import openvino
 
 _MAX_LOGITS = 512
-"""Maximum number of tokens of continuations in one step, whose logits need vocabulary x 4 bytes of
-memory each.
-"""
+"""Maximum number of continuation tokens per step. Logits take vocabulary x 4 bytes per token."""
 _POSITIONS = "positions"
 """New input of the graph: positions in the row of all tokens at which logits are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A request of a step: its tokens that are read, and the blocks before and behind the first of
-    them.
-    """
+    """A request of a step: its tokens to read, and the blocks before and behind the first one."""
 
     item: TokenizedRequest
     tokens: Sequence[int]
@@ -72,7 +68,6 @@ class ContinuationScorer:
 
     Raises:
         ModelError: If OpenVINO cannot load the model.
-
     """
 
     def __init__(self, folder: Path, dtype: str, cache_gb: int, max_tokens: int) -> None:
@@ -101,9 +96,7 @@ class ContinuationScorer:
             ) from error
 
     def _create_pool(self) -> BlockPool:
-        """Allocate the blocks, as many as the memory holds; the system provides each when it is
-        first written.
-        """
+        """Allocate as many blocks as the memory holds; the system provides each on first write."""
         import openvino
 
         inputs = self._request.model_inputs
@@ -125,7 +118,6 @@ class ContinuationScorer:
 
         Raises:
             ModelError: If its prompt has no token.
-
         """
         if not item.ids:
             raise ModelError(
@@ -134,13 +126,11 @@ class ContinuationScorer:
         (self._waiting if item.target else self._empty).append(item)
 
     def collect(self) -> list[tuple[TokenizedRequest, float]]:
-        """Read as many of the requests as one step may, and return each with the log-likelihood of
-        its continuation in nats.
+        """Run one step, and return its requests with their continuations' log-likelihoods in nats.
 
         Raises:
             ModelError: If OpenVINO fails, or if a request needs more memory for keys and values
                 than there is.
-
         """
         if self._empty:
             finished, self._empty = self._empty, []
@@ -162,9 +152,7 @@ class ContinuationScorer:
         return list(zip([row.item for row in rows], self._sum_logprobs(rows, logits), strict=True))
 
     def _choose(self) -> list[_Row]:
-        """Choose the requests of the next step, except those that can use a block that the step
-        computes.
-        """
+        """Choose the next step's requests, except those that can use a block that it computes."""
         rows, postponed = list[_Row](), list[TokenizedRequest]()
         computed, used, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
         while self._waiting:
@@ -194,9 +182,7 @@ class ContinuationScorer:
         return rows
 
     def _infer(self, rows: Sequence[_Row]) -> Any:
-        """Read the tokens of a step, and return the logits (tokens of all continuations,
-        vocabulary).
-        """
+        """Read a step's tokens, and return the logits (tokens of all continuations, vocabulary)."""
         before = [len(row.known) * self._pool.block_size for row in rows]
         lengths = [len(row.tokens) for row in rows]
         starts = list(accumulate(lengths, initial=0))
@@ -246,9 +232,7 @@ class ContinuationScorer:
 
 
 def use_blocks(graph: openvino.Model) -> None:
-    """Replace the attention of a graph and its state by attention to keys and values in blocks, as
-    OpenVINO GenAI does.
-    """
+    """Replace the attention of a graph and its state by paged attention, as in OpenVINO GenAI."""
     from openvino._offline_transformations import paged_attention_transformation
 
     paged_attention_transformation(graph)
@@ -259,7 +243,6 @@ def select_positions(graph: openvino.Model) -> None:
 
     Raises:
         ValueError: If the output of the graph is not computed from a matrix product with weights.
-
     """
     from openvino import opset13 as ops
 

@@ -39,7 +39,6 @@ class PacedCalls:
         get_spending: Function that returns what the reader has spent, which readers of one budget
             share.
         is_stopped: Function that returns whether the reader has failed, so that nothing is retried.
-
     """
 
     connection: OpenAIConnection
@@ -72,8 +71,7 @@ class PacedCalls:
         return results
 
     async def _retry(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
-        """Make a call, and retry it until `max_attempts` attempts failed or it was throttled for
-        `patience` seconds.
+        """Make a call, with up to `max_attempts` failures and `patience` seconds of throttling.
 
         tenacity is used only after a first failure, because it takes as long as all other local
         work on a call.
@@ -123,12 +121,10 @@ class PacedCalls:
         return await retrying(self._call, group)
 
     async def _call(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
-        """Make one attempt, and report its success or failure to the concurrency limit and the
-        circuit breaker.
+        """Make one attempt, and report its outcome to the concurrency limit and circuit breaker.
 
         Raises:
             BudgetError: If lost attempts have exceeded the budget.
-
         """
         spending = self.get_spending()
         if not spending.reserve(Usage()):  # earlier attempts may have been charged
@@ -160,12 +156,10 @@ class PacedCalls:
         return results
 
     def _check_requested_wait(self, error: RetryableError) -> None:
-        """Log a long wait that the server asks for; raise an error if it is longer than
-        `pacing.patience`.
+        """Log a long wait that the server asks for; raise an error beyond `pacing.patience`.
 
         Raises:
             ReaderError: If the wait is longer than `pacing.patience` seconds.
-
         """
         wait_seconds = error.after or 0.0
         if wait_seconds > self.pacing.patience:

@@ -40,7 +40,6 @@ class Pacing:
         cooldown: Duration of a pause in seconds. After it, a single call probes the server.
         max_pauses: Number of consecutive pauses after which the run stops. A reply resets the
             count.
-
     """
 
     revision: ClassVar[int] = 1
@@ -74,13 +73,11 @@ class Pacing:
 
 
 class ConcurrencyLimit:
-    """An adaptive limit on the calls in flight, by additive increase and multiplicative decrease as
-    in TCP.
+    """An adaptive limit on calls in flight: additive increase, multiplicative decrease, as in TCP.
 
     Attributes:
         limit: Current limit, between 1 and `max_concurrency`. Its integer part is the number of
             calls allowed.
-
     """
 
     def __init__(self, max_concurrency: int) -> None:
@@ -90,28 +87,22 @@ class ConcurrencyLimit:
         self._last_halved = -1.0
 
     def raise_limit(self) -> None:
-        """Raise the limit after a reply. As many replies as the limit raise it by about
-        one call.
-        """
+        """Raise the limit after a reply. As many replies as the limit raise it by about one."""
         self.limit = min(float(self.max_concurrency), self.limit + 1 / self.limit)
 
     def halve_limit(self) -> None:
-        """Halve the limit after a throttled call, but at most once a second, because throttling
-        comes in bursts.
-        """
+        """Halve the limit after throttling, which comes in bursts, but at most once a second."""
         now = time.monotonic()
         if now - self._last_halved >= 1.0:
             self.limit, self._last_halved = max(1.0, self.limit / 2), now
 
 
 class CircuitBreaker:
-    """A circuit breaker that pauses all calls if the server keeps failing, and then lets a single
-    call probe the server.
+    """A circuit breaker that pauses all calls if the server keeps failing, then lets one probe it.
 
     Attributes:
         failures: Number of consecutive failures.
         pauses: Number of consecutive pauses.
-
     """
 
     def __init__(self, pacing: Pacing) -> None:
@@ -122,9 +113,7 @@ class CircuitBreaker:
         self._is_probing = False
 
     async def wait(self) -> None:
-        """Wait until the pause is over. The first call after a pause probes the server, and the
-        others wait for its result.
-        """
+        """Wait until the pause is over. The first call after it probes the server; others wait."""
         while self._paused_until is not None:
             remaining_seconds = self._paused_until - time.monotonic()
             if remaining_seconds <= 0 and not self._is_probing:
@@ -145,7 +134,6 @@ class CircuitBreaker:
 
         Raises:
             ReaderError: If `max_pauses` pauses have begun without a reply between them.
-
         """
         self.failures += 1
         if self._paused_until is not None and not self._is_probing:

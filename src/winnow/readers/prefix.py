@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
 
 _MIN_PREFIX_TOKENS = 16
-"""Minimum length of a cached prefix. A separate forward pass over a shorter prefix costs more time
-than it saves.
-"""
+"""Minimum length of a cached prefix, below which its forward pass costs more time than it saves."""
 
 
 def compute_prefix_length(rows: Sequence[Sequence[int]]) -> int:
-    """Compute the number of tokens that all rows begin with. At least one token of each row is left
-    after the prefix.
-    """
+    """Compute the common prefix length of all rows, leaving at least one token of each row."""
     first, last = min(rows, key=list), max(rows, key=list)
     length = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
@@ -41,8 +37,7 @@ def collate(
     prompts: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """Build the model inputs of a batch, padded on the left, with a cache of the common prefix of
-    the prompts.
+    """Build the left-padded model inputs of a batch, with a cache of the prompts' common prefix.
 
     Args:
         lm: Model and tokenizer.
@@ -54,7 +49,6 @@ def collate(
         "input_ids" and "attention_mask" of shape (rows, length of the longest row).
         "past_key_values" contains the common prefix if the prefix is long enough and the model
         caches every token; the padding then follows the prefix.
-
     """
     pad_id = int(lm.tokenizer.pad_token_id)
     rows = (

@@ -1,5 +1,4 @@
-"""Blocks of tokens that prompts begin with, whose keys and values are read once for all prompts
-that begin alike.
+"""Blocks of tokens whose keys and values are read once for all prompts that begin with them.
 
 `BlockRecord` is for OpenVINO GenAI, which keeps the blocks itself: it says which prompts should
 wait for another one. `BlockPool` manages blocks.
@@ -13,9 +12,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 BlockKey = tuple[int, tuple[int, ...]]
-"""What identifies a full block: the number of the block before it (0 for the first one), and its
-tokens.
-"""
+"""Identity of a full block: the number of the block before it (0 for the first), and its tokens."""
 _BLOCK_SIZE = 32
 """Number of tokens whose keys and values OpenVINO GenAI stores and reuses together on a CPU."""
 _MAX_BLOCKS = 200_000
@@ -23,8 +20,7 @@ _MAX_BLOCKS = 200_000
 
 
 class BlockRecord:
-    """The blocks of tokens that prompts began with, which says which part of a further prompt is
-    not read again.
+    """The blocks that prompts began with, which show which part of a new prompt is not read again.
 
     A block is identified by its tokens and all tokens before it. The record does not know which
     blocks the cache has dropped, so that it may count too few tokens of a step; OpenVINO GenAI then
@@ -38,9 +34,7 @@ class BlockRecord:
         """Blocks that the current step reads."""
 
     def start_step(self) -> None:
-        """Remember the blocks of the step before as read. If there are too many, all earlier ones
-        are forgotten.
-        """
+        """Record the last step's blocks as read. If there are too many, forget all earlier ones."""
         if len(self._read) > _MAX_BLOCKS:
             self._read.clear()
         self._read |= self._current
@@ -56,7 +50,6 @@ class BlockRecord:
         Returns:
             The number, or None if the current step reads a block that the prompt could reuse in the
             next one.
-
         """
         num_read = next(
             (number for number, block in enumerate(blocks) if block not in self._read), len(blocks)
@@ -80,14 +73,12 @@ def list_blocks(ids: Sequence[int]) -> list[int]:
 
 
 def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> bool:
-    """Return whether one of several prompts begins with another prompt, is its beginning, or is
-    equal to it.
+    """Return whether one of the prompts begins with `prompt`, is its beginning, or is equal to it.
 
     Args:
         prompts: Sorted prompts, none of which is the beginning of another one. Therefore only the
             two between which the prompt belongs can be nested with it.
         prompt: The other prompt.
-
     """
     position = bisect_left(prompts, prompt)
     neighbors = prompts[max(0, position - 1) : position + 1]
@@ -95,13 +86,11 @@ def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> b
 
 
 class BlockPool:
-    """The blocks of keys and values of a model, of which full ones are kept for later prompts that
-    begin alike.
+    """A model's blocks of keys and values. Full ones are kept for later prompts that begin alike.
 
     Args:
         num_blocks: Number of blocks.
         block_size: Number of tokens per block.
-
     """
 
     def __init__(self, num_blocks: int, block_size: int) -> None:
@@ -115,12 +104,10 @@ class BlockPool:
         self._counter = 0
 
     def find(self, ids: Sequence[int]) -> tuple[list[int], BlockKey | None]:
-        """Find the known blocks that a prompt begins with. They do not have its last token, whose
-        logits are needed.
+        """Find a prompt's known first blocks, without its last token, whose logits are needed.
 
         Returns:
             The indices of the blocks, and the key of the next full block; None if there is none.
-
         """
         block_keys: list[BlockKey] = []
         number, key = 0, None
@@ -137,9 +124,7 @@ class BlockPool:
         return [self._known[known][1] for known in block_keys], key
 
     def allocate(self, count: int, used: set[int]) -> list[int] | None:
-        """Take blocks for a prompt, and drop known ones that are not used in their place; return
-        None if there are too few.
-        """
+        """Take blocks for a prompt, dropping unused known ones; return None if too few exist."""
         shortage = max(0, count - len(self._free))
         dropped = list(
             islice((key for key, (_, index) in self._known.items() if index not in used), shortage)
@@ -161,7 +146,6 @@ class BlockPool:
             ids: Tokens of the prompt.
             indices: Blocks that contain the keys and values of these tokens and of those that
                 follow, in order.
-
         """
         number = 0
         for position, index in enumerate(indices):

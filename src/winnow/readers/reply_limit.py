@@ -1,6 +1,4 @@
-"""Limits on the size of a server's replies, which protect the process against running out of
-memory.
-"""
+"""Limits on the size of a server's replies, which keep the process from running out of memory."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +19,6 @@ async def limit_reply(reply: Any) -> None:
 
     Raises:
         ReaderError: If the body is larger than `MAX_REPLY_BYTES`.
-
     """
     body = bytearray()
     async for chunk in reply.aiter_bytes():
@@ -46,7 +43,6 @@ def read_lines(chunks: Iterable[bytes]) -> list[str]:
 
     Args:
         chunks: Decompressed content of the file.
-
     """
     lines: list[str] = []
     line = bytearray()

@@ -28,8 +28,7 @@ def list_texts(choice: Generation) -> list[str]:
 def parse_usage(
     reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]
 ) -> Usage:
-    """Parse the token counts of a reply, or estimate those that are missing or impossible: the
-    reply was paid for.
+    """Parse a reply's token counts; estimate missing or impossible ones, as the reply was paid for.
 
     Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what
     `total_tokens` has besides, or more than the completion has.
@@ -72,7 +71,6 @@ def divide_usage(usage: Usage, reported: Any, choices: Sequence[Generation]) -> 
         usage: Tokens of the call (see `parse_usage`).
         reported: What the server reported.
         choices: Choices of the reply, at least one.
-
     """
     tokens_in, tokens_out = (
         [usage.tokens_in] + [0] * (len(choices) - 1),

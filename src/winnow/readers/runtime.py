@@ -20,7 +20,6 @@ class TokenizedRequest:
         request: Original request.
         ids: Token ids of the prompt.
         target: Token ids of the continuation of a Likelihood request; empty for a Generate request.
-
     """
 
     request: Generate | Likelihood
@@ -48,9 +47,7 @@ class Runtime(Protocol):
 
     @property
     def reuses_prefixes(self) -> bool:
-        """Return whether the beginning that prompts share is read once if they follow each
-        other.
-        """
+        """Return whether a prefix shared by consecutive prompts is read only once."""
         ...
 
     @property
@@ -67,9 +64,7 @@ class Runtime(Protocol):
         ...
 
     def collect(self) -> Sequence[tuple[Request, Result]]:
-        """Run until at least one request is finished, and return the finished ones; none if nothing
-        is queued.
-        """
+        """Run until a request is finished, and return finished ones; none if nothing is queued."""
         ...
 
     def close(self) -> None:

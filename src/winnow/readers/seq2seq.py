@@ -1,6 +1,4 @@
-"""A reader that runs an encoder-decoder such as T5 on this machine, in batches of prompts of
-similar length.
-"""
+"""A reader that runs an encoder-decoder such as T5 locally in batches of similar prompt lengths."""
 
 from __future__ import annotations
 
@@ -21,13 +19,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Seq2SeqReader(LocalEngine):
-    """A reader that serves Generate and Likelihood requests with an encoder-decoder from a
-    safetensors folder or the hub.
+    """A reader for Generate and Likelihood requests with a safetensors or hub encoder-decoder.
 
     Args (in addition to LocalEngine's):
         max_length: Maximum number of tokens of a prompt with at most one passage. A longer one is
             cut at its end, as joint training cuts pairs. None cuts nothing.
-
     """
 
     revision: ClassVar[int] = 2
@@ -45,9 +41,7 @@ class Seq2SeqReader(LocalEngine):
         return load_seq2seq(self.path, self.dtype, self.device, self.quantize)
 
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
-        """Join the messages to plain text, because these models have no chat template, and tokenize
-        the text.
-        """
+        """Join messages to plain text, as these models have no chat template, and tokenize it."""
         prompt = "\n\n".join(message.content for message in request.messages)
         (ids,) = self.tokenize([prompt], cut=len(request.passages) <= 1)
         return TokenizedRequest(
@@ -79,9 +73,7 @@ class Seq2SeqReader(LocalEngine):
         return generate(self.lm, requests, self._pad_prompts(batch))
 
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
-        """Score the continuations in one pass of the encoder and one of the decoder over all target
-        positions.
-        """
+        """Score the continuations in one encoder and one decoder pass over all target positions."""
         import torch
 
         from winnow.readers.generation import score_targets

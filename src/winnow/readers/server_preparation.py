@@ -1,6 +1,4 @@
-"""What precedes the first call to a server: starting it, if the run starts it, and checking its
-version.
-"""
+"""Steps before a server's first call: starting it, if the run does, and checking its version."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ServerPreparation:
-    """Prepares a server in a thread of its own, so that the other engines of a run continue
-    meanwhile.
+    """Prepares a server in its own thread, so that the other engines of a run continue meanwhile.
 
     Args:
         connection: Connection, which receives the address of a started server.
@@ -31,7 +28,6 @@ class ServerPreparation:
 
     Raises:
         ConfigError: If a version is set and servers of this kind report none.
-
     """
 
     connection: OpenAIConnection
@@ -64,7 +60,6 @@ class ServerPreparation:
             ServerUnavailableError: If it does not come up, or reports no version where one is set.
             RetryableError: If it reports no version any more.
             ConfigError: If it has another version.
-
         """
         if self._result is None:
             loop = asyncio.get_running_loop()
@@ -73,9 +68,7 @@ class ServerPreparation:
         await asyncio.shield(self._result)
 
     def check_again(self) -> None:
-        """Compare the version before the next call, because a server that failed may have been
-        replaced.
-        """
+        """Check the version before the next call, as a failed server may have been replaced."""
         if self.version and self._result is not None and self._result.done():
             self._result, self._is_repeated = None, True
 
@@ -86,9 +79,7 @@ class ServerPreparation:
             use.close()
 
     def add_log(self, error: Exception) -> Exception:
-        """Return an error of a call with the end of the log of a started server that cannot be
-        reached.
-        """
+        """Return a call's error, with the end of the log if a started server is unreachable."""
         if self._use is None or not self._is_ready or not isinstance(error, ServerUnavailableError):
             return error
         text = f"{error}{self._use.describe_failure()}"

@@ -1,5 +1,4 @@
-"""A server of a language model that a run starts, shares with other runs of this machine, and stops
-at the end.
+"""A language model server that a run starts, shares with other local runs, and stops at the end.
 
 The server lives in a process group of its own, so that Ctrl-C reaches the run first. Each run that
 uses it holds a lock; the last one stops it. After a killed run, the next one with the same settings
@@ -69,7 +68,6 @@ class ServerProcess:
 
     Raises:
         ConfigError: If the command is empty or lacks "{port}".
-
     """
 
     revision: ClassVar[int] = 1
@@ -91,17 +89,13 @@ class ServerProcess:
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the printed version in place of the command that prints it, and
-        with digests of files.
-        """
+        """Return the settings with the version command's output and with digests of files."""
         version = read_version(tuple(settings.get("version") or ()))
         return {**settings, "command": _digest_files(settings["command"]), "version": version}
 
     @property
     def identity(self) -> str:
-        """Return the program, what it prints as its version, and a digest of its command and
-        environment.
-        """
+        """Return the program, its printed version, and a digest of its command and environment."""
         words = _digest_files(self.command)
         environment = sorted((name, str(value)) for name, value in self.environment.items())
         digest = hashlib.sha256(json.dumps([words, environment]).encode()).hexdigest()[:8]
@@ -117,17 +111,13 @@ class ServerProcess:
         return use
 
     def _compute_key(self, base: str) -> str:
-        """Compute the name of the server's folder, which differs if the weights changed, and on
-        every host.
-        """
+        """Compute the name of the server's folder, which depends on the weights and the host."""
         place = str(Path(base).resolve()) if Path(base).exists() else base
         parts = (self.identity, place, compute_weights_digest(base), socket.gethostname())
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def get_model_name(self, base: str) -> str:
-        """Return the name by which the server knows the model: the word of the command that is the
-        model.
-        """
+        """Return the server's name for the model: the word of the command that is the model."""
         for template, word in zip(self.command, self.build_command(base, 0), strict=True):
             if template in ("{base}", "{pinned}"):
                 return word
@@ -138,7 +128,6 @@ class ServerProcess:
 
         Raises:
             ConfigError: If the model has a commit and no word of the command says which.
-
         """
         name = parse_model_name(base)
         values = {
@@ -167,7 +156,6 @@ def read_version(command: tuple[str, ...]) -> str:
 
     Raises:
         ConfigError: If the command cannot be run or fails.
-
     """
     if not command:
         return ""
@@ -190,9 +178,7 @@ def read_version(command: tuple[str, ...]) -> str:
 
 
 def _digest_files(command: Sequence[str]) -> list[str]:
-    """Return the words of a command, with a digest of the content where they name files, also after
-    "=".
-    """
+    """Return a command's words with file names replaced by content digests, also after "="."""
     words = []
     for word in map(str, command):
         option, separator, value = word.rpartition("=")
@@ -203,9 +189,7 @@ def _digest_files(command: Sequence[str]) -> list[str]:
 
 
 class ServerUse:
-    """The use of one server by this process, by as many readers as `count` says. A lock tells other
-    processes of it.
-    """
+    """The use of one server by `count` readers of this process. A lock tells other processes."""
 
     def __init__(self, settings: ServerProcess, base: str, folder: Path) -> None:
         """Store the settings; the server is started on first use."""
@@ -222,7 +206,6 @@ class ServerUse:
 
         Raises:
             ServerUnavailableError: If the server ends or is not ready in time.
-
         """
         with self._lock:
             if self._users is None or not is_alive(self._state):
@@ -278,9 +261,7 @@ class ServerUse:
             fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def _read_state(self) -> dict[str, Any]:
-        """Return process, start time and port of the server, or nothing if there is no readable
-        state.
-        """
+        """Return the server's process, start time and port, or {} if the state is unreadable."""
         try:
             state = json.loads(self._state_file.read_text())
         except (OSError, ValueError):
@@ -320,7 +301,6 @@ class ServerUse:
 
         Raises:
             ServerUnavailableError: If it ends, or is not ready in time.
-
         """
         address = f"http://127.0.0.1:{self._state['port']}{self.settings.health}"
         deadline = time.monotonic() + self.settings.timeout
@@ -350,9 +330,7 @@ class ServerUse:
 
 _LOCK = threading.Lock()
 _USED: dict[tuple[str, int], ServerUse] = {}
-"""Servers that a process uses, by their key and the process; a forked process inherits those of its
-parent.
-"""
+"""Servers in use, by key and process. A forked process inherits the servers of its parent."""
 
 
 @atexit.register
@@ -364,9 +342,7 @@ def release_servers() -> None:
 
 
 def exit_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end this process as sys.exit does, so that its servers are stopped,
-    unless they are handled.
-    """
+    """Let unhandled SIGTERM and SIGHUP end this process like sys.exit, which stops its servers."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGHUP):

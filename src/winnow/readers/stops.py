@@ -17,7 +17,6 @@ def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
         text: Reply as it was generated, which may contain a stop string and what follows it.
         finish: Why generation ended, if that was not a stop string.
         stop: Stop strings.
-
     """
     starts = [start for start in map(text.find, stop) if start >= 0]
     return (text[: min(starts)].strip(), "stop") if starts else (text.strip(), finish)
@@ -32,7 +31,6 @@ def find_stop(
         decode: Function that decodes tokens.
         tokens: Generated tokens: ids, or texts.
         stop: Stop strings.
-
     """
 
     def is_reached(number: int) -> bool:

@@ -7,9 +7,7 @@ _TOKENS_PER_MESSAGE = 8
 
 
 def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:
-    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length
-    for each sample.
-    """
+    """Estimate a call's maximum usage: prompt tokens and the maximum reply length per sample."""
     max_reply_tokens = request.decoding.max_new_tokens if isinstance(request, Generate) else 1
     return Usage(estimate_prompt_tokens(request), max_reply_tokens * samples)
 
@@ -28,8 +26,6 @@ def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
 
 
 def estimate_text_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text: one token per four ASCII characters, and 1.5 tokens
-    per other character.
-    """
+    """Estimate a text's token count: one per four ASCII characters, and 1.5 per other character."""
     non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
     return (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2

@@ -1,3 +1,1 @@
-"""Reports that show metrics of predictions in tables and plots, as one HTML page and as
-Markdown.
-"""
+"""Reports that show metrics of predictions in tables and plots, as one HTML page and Markdown."""

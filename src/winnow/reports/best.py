@@ -1,6 +1,4 @@
-"""The best cell, whose prompts do not rest on gold labels, compared question by question with the
-others of that kind.
-"""
+"""The best cell whose prompts use no gold labels, compared by question with other such cells."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +26,6 @@ class BestComparison:
         adjusted_p_value: P-value after Holm's correction over the family of the page, since any of
             the cells could have been the best.
         direction: Sign of an improvement of the metric (see `Metric.direction`).
-
     """
 
     index: int
@@ -43,9 +40,7 @@ class BestComparison:
 
     @property
     def gain(self) -> float:
-        """Return by how much the best cell is better than the other one, whether better is higher
-        or lower.
-        """
+        """Return the best cell's lead over the other one, whether higher or lower is better."""
         return self.direction * self.comparison.difference
 
     @property
@@ -56,8 +51,7 @@ class BestComparison:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The cell with the best mean of the first metric, the first of several, among those that
-    anyone could deploy.
+    """The deployable cell with the best mean of the first metric; the first one if several tie.
 
     Attributes:
         index: Index of the cell.
@@ -67,7 +61,6 @@ class Best:
         equal: Indices of the cells with the same answers, which are not compared.
         is_deployable: Whether the cells are those whose prompts do not rest on gold labels. If all
             of them do, the best is chosen from all.
-
     """
 
     index: int
@@ -79,9 +72,7 @@ class Best:
 def find_best_mean(
     cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int
 ) -> int | None:
-    """Return the index of the cell with the best mean of a metric, the first of several, or None if
-    it is undefined.
-    """
+    """Return the index of the first cell with a metric's best mean, or None if it is undefined."""
     intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
     defined = [
         (metric.direction * interval.mean, -index) for interval, index in intervals if interval.n
@@ -90,15 +81,12 @@ def find_best_mean(
 
 
 def name_best(metric: Metric) -> str:
-    """Return what the best value of a metric is called: "highest", or "lowest" where lower is
-    better.
-    """
+    """Return the name of a metric's best value: "highest", or "lowest" where lower is better."""
     return "lowest" if metric.lower_is_better else "highest"
 
 
 def find_best(family: Family, chosen: int | None = None) -> Best | None:
-    """Find the best cell and compare it with the others; return None if the metric is undefined in
-    every cell.
+    """Find the best cell and compare it with others; return None if the metric is never defined.
 
     `chosen` is one of several cells with the best mean that is taken in place of the first of them.
 
@@ -129,14 +117,12 @@ def find_best(family: Family, chosen: int | None = None) -> Best | None:
 
 
 def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView | None:
-    """Build the table of the best cell against the others, or return None if there are fewer than
-    two to compare it with.
+    """Build a table of the best cell against others; return None for fewer than two comparisons.
 
     Args:
         family: Cells and tests.
         is_filtered: Whether the questions were selected by their answers without passages. Cells
             without passages are listed, but not counted, since the selection decides their values.
-
     """
     best, cells, metric = find_best(family), family.cells, family.metric
     if best is None or len(best.comparisons) < 2:

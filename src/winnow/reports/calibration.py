@@ -1,6 +1,4 @@
-"""Labels of people for answers: a random sample to label, and how a judge's verdicts on the cells
-compare with the labels.
-"""
+"""Human labels of answers: a random sample to label, and how a judge's verdicts compare."""
 
 import json
 import random
@@ -37,7 +35,6 @@ class Labels:
         values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by
             question and answer.
         num_open: Number of answers in the file without a label yet.
-
     """
 
     values: Mapping[tuple[str, str], float]
@@ -45,14 +42,12 @@ class Labels:
 
 
 def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[dict[str, Any]]:
-    """Return the answers to label, one row each: all distinct answers of the cells to a random
-    sample of their questions.
+    """Return one row to label per distinct answer of the cells to a random sample of questions.
 
     Args:
         cells: Cells of the sweep.
         most: Number of questions.
         seed: Seed of the sample.
-
     """
     check_one_selection(cells)
     questions = {
@@ -68,9 +63,7 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
 
 
 def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, Any]]:
-    """Return the answers without a label to questions that have one for another answer, one row
-    each, to be labeled.
-    """
+    """Return rows of unlabeled answers to questions that have a label for another answer."""
     known = {question_id for question_id, _ in labels.values}
     keys = {
         key: sample.question
@@ -93,9 +86,7 @@ def _build_row(question: Question, answer: str) -> dict[str, Any]:
 
 
 def check_one_selection(cells: Sequence[CellResult]) -> None:
-    """Raise ConfigError if the cells answer different selections of questions, whose ids may be the
-    same.
-    """
+    """Raise ConfigError if the cells answer different question selections, which may share ids."""
     if len({cell.labels.questions for cell in cells}) > 1:
         raise ConfigError(
             "The cells answer different selections of questions. Calibrate the judge on each "
@@ -104,13 +95,11 @@ def check_one_selection(cells: Sequence[CellResult]) -> None:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read a file of labels: JSON lines with `question_id`, `answer` and `label` (true, false, 1,
-    0, "yes", "no", or null).
+    """Read JSON lines of `question_id`, `answer`, `label` (true, false, 1, 0, "yes", "no" or null).
 
     Raises:
         ConfigError: If a line is not of this form, if an answer has two different labels, or if
             none has one.
-
     """
     values: dict[tuple[str, str], float] = {}
     num_open = 0
@@ -162,7 +151,6 @@ def build_calibration_rows(
         cells: Cells, whose first metric is the judge's verdict: 1 or 0, or undefined without one.
         labels: Labels of the answers to a random sample of the questions.
         seed: Seed of the intervals.
-
     """
     check_one_selection(cells)
     name = cells[0].metrics[0].name
@@ -205,7 +193,6 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         cells: Cells of the sweep.
         labels: Labels of their answers.
         num_missing: Number of answers that `list_missing` returns.
-
     """
     known = {
         key

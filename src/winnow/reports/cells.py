@@ -39,7 +39,6 @@ class CellResult:
         known: Columns of these samples and metrics, without the judged ones, if they were computed
             already.
         judges: Number of replies by which the answers were judged, by role and model.
-
     """
 
     labels: CellLabels
@@ -64,9 +63,7 @@ class CellResult:
 
     @property
     def headlines(self) -> list[Metric]:
-        """Return the metrics that short tables show: the first one, and those that are marked as
-        headlines.
-        """
+        """Return the metrics of short tables: the first one and those marked as headlines."""
         return [metric for metric in self.metrics if metric.headline or metric is self.metrics[0]]
 
     @property
@@ -81,13 +78,11 @@ class CellResult:
         )
 
     def compute_interval(self, name: str, seed: int) -> Interval:
-        """Compute a metric over all samples of the cell, with its 95 % interval. The result is
-        cached.
+        """Compute and cache a metric over all samples of the cell, with its 95 % interval.
 
         Args:
             name: Name of a metric of the cell.
             seed: Seed of the bootstrap.
-
         """
         if (name, seed) not in self._intervals:
             metric = self.find_metric(name)
@@ -100,9 +95,7 @@ class CellResult:
         return {}
 
     def format_metric(self, name: str, seed: int) -> str:
-        """Format a metric with its 95 % interval, or as an en dash if it is undefined or the cell
-        does not have it.
-        """
+        """Format a metric with its 95 % interval, or an en dash if it is undefined or missing."""
         metric = self.find_metric(name)
         return (
             UNDEFINED
@@ -111,9 +104,7 @@ class CellResult:
         )
 
     def format_mean(self, name: str, seed: int) -> str:
-        """Format the mean of a metric, or an en dash if it is undefined or the cell does not have
-        it.
-        """
+        """Format the mean of a metric, or an en dash if it is undefined or missing."""
         metric = self.find_metric(name)
         text = (
             UNDEFINED if metric is None else metric.format_mean(self.compute_interval(name, seed))
@@ -121,9 +112,7 @@ class CellResult:
         return text if metric is None else text + self._format_n(name, seed)
 
     def _format_n(self, name: str, seed: int) -> str:
-        """Return the number of questions of a value that leaves some out; counts of a ratio say
-        that themselves.
-        """
+        """Return the number of questions of a partial value, unless counts of a ratio show it."""
         interval = self.compute_interval(name, seed)
         is_partial = 0 < interval.n < self.num_questions and interval.counts is None
         return f" (n {interval.n})" if is_partial else ""
@@ -134,9 +123,7 @@ class CellResult:
         return dict(zip(self.columns.question_ids, self.columns.answers, strict=True))
 
     def compute_values(self, name: str) -> NDArray[np.float64]:
-        """Return the value of a metric for each question, which is NaN where it is undefined. The
-        result is cached.
-        """
+        """Return a metric's value for each question, or NaN if undefined. The result is cached."""
         if name not in self._values:
             metric = self.find_metric(name)
             assert metric is not None, name
@@ -148,9 +135,7 @@ class CellResult:
         return {}
 
     def get_values(self, name: str) -> dict[str, float]:
-        """Return the values of a metric by question id, without the questions for which it is
-        undefined.
-        """
+        """Return a metric's values by question id, without questions for which it is undefined."""
         values = self.compute_values(name)
         pairs = zip(
             self.columns.question_ids, values.tolist(), (~np.isnan(values)).tolist(), strict=True
@@ -202,9 +187,7 @@ def format_question_count(cells: Sequence[CellResult]) -> str:
 
 
 def list_label_names(cells: Sequence[CellResult]) -> list[str]:
-    """Return the labels that are columns of a table. Optional labels are included if any cell has
-    them.
-    """
+    """Return the labels that are table columns. Optional ones are included if any cell has them."""
     optional_names = [
         name
         for name in ("setting", "seed", "code")
@@ -219,9 +202,7 @@ def list_label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str
 
 
 def name_cells(cells: Sequence[CellResult]) -> list[str]:
-    """Return a name for each cell that is equal in the reports of other revisions; equal names are
-    numbered.
-    """
+    """Return a name for each cell that is stable across revisions; equal names are numbered."""
     names = [
         " ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in cells
     ]
@@ -235,16 +216,12 @@ def name_cells(cells: Sequence[CellResult]) -> list[str]:
 
 
 def get_unit_scale(metric: Metric) -> float:
-    """Return the factor that converts the values of a metric to its unit: 100 for shares, which are
-    in percent, else 1.
-    """
+    """Return the factor that converts a metric's values to its unit: 100 for percent, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0
 
 
 def can_compare(first: CellResult, second: CellResult) -> bool:
-    """Return whether two cells have the same selection of questions and at least one question in
-    common.
-    """
+    """Return whether two cells have the same selection of questions and at least one in common."""
     if first.labels.questions != second.labels.questions:
         return False
     if first.columns.question_ids == second.columns.question_ids:
@@ -275,7 +252,6 @@ def compare_cells(
 
     Returns:
         Paired comparison of the first cell with the second, or None if there are no such questions.
-
     """
     values = get_common_values(first, second, metric, seed)
     return None if values is None else compare(*values, seed=seed)
@@ -289,7 +265,6 @@ def get_common_values(
     Returns:
         Values of the first and of the second cell in the same order of questions, or None if there
         are no such questions.
-
     """
     if not (first.compute_interval(metric, seed).n and second.compute_interval(metric, seed).n):
         return None

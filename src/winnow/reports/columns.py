@@ -1,5 +1,4 @@
-"""The columns of a cell: its metrics, and what else reports need of its samples, without the
-samples themselves.
+"""The columns of a cell: its metrics and what reports need of its samples, without the samples.
 
 A cell is one setting of a sweep.
 """
@@ -42,7 +41,6 @@ class CellColumns:
         num_contexts: Numbers of contexts that were placed, which are fewer than k if fewer were
             retrieved.
         rows: Rows of each metric by metric name.
-
     """
 
     question_ids: tuple[str, ...]
@@ -77,7 +75,6 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
     Args:
         samples: Samples of the cell, each of which is used once.
         metrics: Metrics of the cell.
-
     """
     entries = []
 
@@ -100,8 +97,7 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
 def has_many_predictions(
     specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST
 ) -> bool:
-    """Return whether `collect_in_processes` takes less time than reading one cell after another in
-    this process.
+    """Return whether `collect_in_processes` is faster than reading all cells in this process.
 
     It does not for metrics that need the contexts of questions, which each process would read and
     keep.
@@ -124,7 +120,6 @@ def collect_in_processes(
     Returns:
         Columns by the key of the cell. If a process is killed, for want of memory for example,
         cells are missing.
-
     """
     by_key = {spec.key: spec for spec in specs}
     num_processes = min(len(by_key), _count_cores(), _MOST_PROCESSES)
@@ -145,18 +140,14 @@ def collect_in_processes(
 
 
 def _count_cores() -> int:
-    """Return the number of cores that this process may use, which a container or a scheduler may
-    limit.
-    """
+    """Return the number of cores for this process, which a container or scheduler may limit."""
     from joblib import cpu_count
 
     return int(cpu_count())
 
 
 _process: dict[str, Any] = {}
-"""The metrics and the reader of samples of a process of `collect_in_processes`, which keeps the
-questions between cells.
-"""
+"""A worker process's metrics and sample reader, which keeps the questions between cells."""
 
 
 def _start_process(metrics: Sequence[Metric]) -> None:
@@ -173,9 +164,7 @@ def _collect_in_process(spec: CellSpec) -> CellColumns:
 
 
 def _make_portable(spec: CellSpec) -> CellSpec:
-    """Return a specification without the functions that open engines, which another process cannot
-    receive.
-    """
+    """Return a copy without functions that open engines, which other processes cannot receive."""
     engines = tuple(replace(engine, open=_refuse) for engine in spec.engines)
     return replace(spec, strategy=_refuse, engines=engines, config={})
 

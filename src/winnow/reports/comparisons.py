@@ -28,7 +28,6 @@ class Factor:
         format_value: Function that formats a cell's value of the factor, by which the cell is named
             within a pair.
         format_shared: Function that formats the labels that both cells of a pair share.
-
     """
 
     title: str
@@ -80,7 +79,6 @@ class Pair:
         indices: Indices of both cells.
         comparison: Comparison of the first metric between the first cell and the second.
         adjusted_p_value: P-value after Holm's correction over the family of the page.
-
     """
 
     factor: Factor
@@ -115,7 +113,6 @@ class FactorComparisons:
         pairs: Compared pairs.
         identical: Pairs with equal answers and values of the metric, which do not count as tests,
             as text.
-
     """
 
     factor: Factor
@@ -124,15 +121,13 @@ class FactorComparisons:
 
 
 def compare_by_factor(family: Family) -> list[FactorComparisons]:
-    """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in
-    the placement.
+    """Compare the first metric of cells that differ in strategy or setting, in k, or in placement.
 
     A pair of cells is left out if it has no question in common or if the metric is undefined for
     either cell. A pair with equal answers and values is not a test.
 
     Returns:
         Comparisons by factor, without factors in which no two cells differ.
-
     """
     comparisons = [_compare_factor(factor, family) for factor in _FACTORS]
     return [one for one in comparisons if one.pairs or one.identical]
@@ -152,12 +147,10 @@ def _compare_factor(factor: Factor, family: Family) -> FactorComparisons:
 
 
 def build_comparison_tables(family: Family) -> list[TableView]:
-    """Build one table for cells that differ only in strategy or setting, one for k, and one for the
-    placement.
+    """Build one table each for cells that differ only in strategy or setting, k, or placement.
 
     Returns:
         Tables that have at least one pair of cells.
-
     """
     return [_build_factor_table(one, family.metric) for one in compare_by_factor(family)]
 
@@ -174,7 +167,6 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
         comparison: Comparison of A with B.
         adjusted_p_value: P-value after the correction over the family of the page.
         scale: Factor that converts the values of the metric to its unit.
-
     """
     return [
         comparison.format_difference(scale),
@@ -186,9 +178,7 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
 
 
 def describe_difference(metric: Metric) -> str:
-    """Return a sentence on A - B for a metric whose value is not a mean over questions, or an empty
-    text.
-    """
+    """Return a sentence on A - B for a metric that is not a mean over questions, else ""."""
     if isinstance(metric, MeanMetric):
         return ""
     return (
@@ -198,9 +188,7 @@ def describe_difference(metric: Metric) -> str:
 
 
 def group_equal_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
-    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by
-    the first of each.
-    """
+    """Group pairs of cells with equal results, such as placements at k = 1, by the first pair."""
     groups: list[tuple[Pair, list[Pair]]] = []
     for pair in pairs:
         equal = next((group for first, group in groups if _have_equal_pairs(first, pair)), None)
@@ -253,8 +241,7 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
 
 
 def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of the pairs of comparable cells that differ only in the factor, the later
-    cell of each first.
+    """Yield index pairs of comparable cells that differ only in the factor, the later cell first.
 
     Cells with different training seeds are not paired. A cell without a training seed is paired
     with the cells of every seed.
@@ -271,8 +258,7 @@ def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tupl
 
 
 def _is_between(cell: CellResult, first: CellResult, second: CellResult) -> bool:
-    """Return whether a cell differs from two cells in some of the settings in which they differ,
-    and in nothing else.
+    """Return whether a cell differs from two others only in some of the settings where they differ.
 
     The two cells then differ in several settings that were varied independently, such as retriever
     and prompt. Settings that always change together, such as a reader and its training, have no

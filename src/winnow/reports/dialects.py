@@ -1,6 +1,4 @@
-"""The questions on which two rules of the same metric differ, such as exact match as in SQuAD and
-as in CRAG's code.
-"""
+"""Questions on which two rules of a metric differ, such as exact match in SQuAD and CRAG's code."""
 
 import math
 from collections.abc import Sequence
@@ -17,8 +15,7 @@ _MAX_CHARACTERS = 120
 
 
 def build_dialect_tables(cells: Sequence[CellResult]) -> list[TableView]:
-    """Build a table of the questions on which rules differ, for each metric that the cells have
-    with several rules.
+    """Build a table of the questions on which rules differ for each metric with several rules.
 
     Rules of one metric are metrics with the same title and different dialects. A question is in the
     table once for each cell in which its values differ; where one rule leaves it undefined, it is

@@ -39,7 +39,6 @@ class Difference:
         shared_labels: Strategy, seed and other settings of both cells if the paper's difference
             applies to several pairs, else empty.
         definition: What A - B is for a metric whose value is not a mean over questions, else empty.
-
     """
 
     reported: ReportedDifference
@@ -55,14 +54,12 @@ class Difference:
 def compute_differences(
     part: PaperPart, cells: Sequence[CellResult], seed: int
 ) -> list[Difference]:
-    """Compute our results for the differences that a table or figure of a paper reports, in the
-    paper's order.
+    """Compute our results for the differences in a paper's table or figure, in the paper's order.
 
     Args:
         part: Table or figure of the paper.
         cells: Our cells.
         seed: Seed of the bootstrap and of the permutation test.
-
     """
     return [
         entry
@@ -74,8 +71,7 @@ def compute_differences(
 def _compute_difference(
     part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int
 ) -> list[Difference]:
-    """Compute one difference for every pair of our cells that differs only in the labels that the
-    paper states.
+    """Compute one difference per pair of our cells that differ only in labels the paper states.
 
     If there is no such pair, the only element of the list has the status "not run".
     """
@@ -149,9 +145,7 @@ def _compute_difference(
 
 
 def build_differences_table(differences: Sequence[Difference]) -> TableView:
-    """Build a table of the differences that the paper reports next to our own, with one row per
-    pair of cells.
-    """
+    """Build a table of the paper's differences next to our own, with one row per pair of cells."""
     comparisons = [
         difference.comparison for difference in differences if difference.comparison is not None
     ]
@@ -203,12 +197,10 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
 
 
 def build_sample_size_notes(differences: Sequence[Difference]) -> list[str]:
-    """Return a note if we have too few questions to show some of the differences that the paper
-    reports.
+    """Return a note if we have too few questions to show some differences that the paper reports.
 
     Returns:
         A list with one note, or an empty list if our questions suffice for every difference.
-
     """
     known = [
         (difference, difference.comparison.n, difference.num_needed_questions)

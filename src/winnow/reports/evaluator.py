@@ -1,6 +1,4 @@
-"""The report on retrieval evaluators of CRAG: accuracy on held-out pairs (table 4), thresholds of
-the actions, calibration.
-"""
+"""The report on CRAG evaluators: held-out accuracy (table 4), action thresholds and calibration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +29,7 @@ from winnow.training.groups import Group
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedContexts:
-    """A question with its contexts, the relevance score of each in [-1, 1], and the number of
-    contexts without a score.
-    """
+    """A question, its contexts, their relevance scores in [-1, 1], and how many have no score."""
 
     question: Question
     contexts: tuple[Context, ...]
@@ -52,9 +48,7 @@ class EvaluatedContexts:
 
 
 def find_thresholds(dev: Sequence[EvaluatedContexts], alpha: float) -> ThresholdSearch:
-    """Search for the thresholds of the actions on development questions; `alpha` weighs the costly
-    errors.
-    """
+    """Search for the action thresholds on development questions; `alpha` weighs costly errors."""
     best_scores = np.array([item.best_score for item in dev])
     return search_action_thresholds(
         best_scores, np.array([item.is_answerable for item in dev]), alpha
@@ -84,7 +78,6 @@ def build_evaluator_report(
         seed: Seed of the bootstrap.
         alpha: Weight of the costly errors in the search for thresholds.
         provenance: Description of data, evaluator and code, by topic.
-
     """
     tables = [
         _build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed),
@@ -124,9 +117,7 @@ def _build_pairs_table(
     verdicts: Mapping[str, Sequence[Evaluation]],
     seed: int,
 ) -> TableView:
-    """Build the table of accuracy and AUROC on pairs; every evaluator is compared with the
-    retriever's scores.
-    """
+    """Build the table of accuracy and AUROC on pairs, comparing each evaluator to the retriever."""
     labels, dev_labels = _list_labels(test_pairs), _list_labels(dev_pairs)
     groups = [group.question.question_id for group in test_pairs for _ in group.contexts]
     sources: dict[str, tuple[Floats, float, str]] = {}
@@ -198,9 +189,7 @@ def _build_pairs_table(
 
 
 def _build_action_table(test: Sequence[EvaluatedContexts], search: ThresholdSearch) -> TableView:
-    """Build the table of actions on the test questions, with the thresholds found on dev and those
-    of the slides.
-    """
+    """Build the table of actions on test questions, with thresholds from dev and the slides."""
     rows = []
     for name, thresholds in (
         ("found on dev", Thresholds(search.upper, search.lower)),
@@ -279,9 +268,7 @@ def _list_labels(pairs: Sequence[Group]) -> Labels:
 
 
 def _list_retriever_scores(pairs: Sequence[Group]) -> Floats:
-    """Return the retriever's scores of the pairs, or their negative ranks if the rankings have no
-    scores.
-    """
+    """Return the retriever's scores of the pairs, or negative ranks if there are no scores."""
     contexts = [context for group in pairs for context in group.contexts]
     has_scores = all(context.score is not None for context in contexts)
     return np.array(

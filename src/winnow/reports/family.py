@@ -1,6 +1,4 @@
-"""The family of tests of a page: all pairs of its cells that can be compared, whose p-values are
-corrected together.
-"""
+"""A page's family of tests: all comparable pairs of cells, with p-values corrected together."""
 
 import itertools
 from collections.abc import Sequence
@@ -42,7 +40,6 @@ class Family:
         first_equal: Index of the first cell with equal results, for each cell.
         compared: Comparisons and corrected p-values of those pairs that were asked for, by the
             indices of their first cells.
-
     """
 
     def __init__(self, cells: Sequence[CellResult], seed: int) -> None:
@@ -94,9 +91,7 @@ class Family:
         return dict(zip(p_values, adjust_p_values(list(p_values.values())), strict=True))
 
     def are_equal(self, first: int, second: int) -> bool:
-        """Return whether two cells, by their indices, have equal results on the same selection of
-        questions.
-        """
+        """Return whether two cells, by index, have equal results on the same question selection."""
         return self.first_equal[first] == self.first_equal[second]
 
     def compare(self, first: int, second: int) -> tuple[Comparison, float] | None:
@@ -105,7 +100,6 @@ class Family:
         Returns:
             The comparison of the first with the second and its corrected p-value, or None if the
             cells have equal results, no question in common or no value.
-
         """
         one, other = self.first_equal[first], self.first_equal[second]
         adjusted = self._adjusted.get((min(one, other), max(one, other)))

@@ -1,6 +1,4 @@
-"""What an answer costs: a metric against a cost, and the best value that each cost buys, with its
-bootstrap band.
-"""
+"""A metric against a cost, and the best value that each cost buys, with its bootstrap band."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,8 +23,7 @@ _LOG_RATIO = 10
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The best mean of a metric that each cost buys: the highest, or the lowest where lower is
-    better.
+    """The best mean of a metric that each cost buys: the highest, or the lowest if lower is better.
 
     Attributes:
         costs: (costs,) Distinct mean costs of the cells, in increasing order.
@@ -38,7 +35,6 @@ class Frontier:
             itself.
         cells: Indices of the cells on the frontier: no cheaper cell, and no equally cheap one, is
             as good or better.
-
     """
 
     costs: NDArray[np.float64]
@@ -58,7 +54,6 @@ def compute_frontier(
         values: (cells, questions) Value of each question.
         seed: Seed of the bootstrap, which resamples the questions of all cells together.
         direction: Sign of an improvement of the values (see `Metric.direction`).
-
     """
     means = values.mean(axis=1)
     rng, questions = np.random.default_rng(seed), values.shape[1]
@@ -109,8 +104,7 @@ def find_frontier(
 def plot_frontier(
     cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int
 ) -> Plot | None:
-    """Plot a metric against a cost at one placement of the gold passage, with the frontier of these
-    cells.
+    """Plot a metric against a cost at one placement of the gold passage, with the cells' frontier.
 
     Cells without passages have no placement and belong to all. Without a frontier (see
     `find_frontier`), only the cells are plotted.
@@ -124,7 +118,6 @@ def plot_frontier(
 
     Returns:
         The plot, or None if fewer than two cells have a cost and a value.
-
     """
     selected = [cell for cell in cells if cell.labels.gold == gold or not cell.labels.k]
     plotted = [

@@ -24,9 +24,7 @@ def build_glossary(metrics: Iterable[Metric]) -> dict[str, str]:
 
 
 def describe_metric(metric: Metric) -> str:
-    """Return the first paragraph of a metric's documentation, with the values that it names, and
-    the other settings.
-    """
+    """Return a metric's first docstring paragraph with values filled in, and the other settings."""
     text = (inspect.getdoc(type(metric)) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
     named = {
         field.name

@@ -20,9 +20,7 @@ def escape_latex(text: str) -> str:
 
 
 def format_latex_table(table: TableView) -> str:
-    """Return a table as a LaTeX `table` with the rules of booktabs; the first column is aligned
-    left, the others right.
-    """
+    """Return a LaTeX `table` in booktabs style, the first column left-aligned, the others right."""
 
     def format_row(values: object) -> str:
         return "    " + " & ".join(escape_latex(str(value)) for value in values) + r" \\"  # type: ignore[attr-defined]

@@ -58,9 +58,7 @@ def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
 
 
 def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note if prompts have fewer than k contexts because fewer were retrieved, as by BM25
-    from a small corpus.
-    """
+    """Return a note if prompts have fewer than k contexts because fewer were retrieved."""
     counts = [
         (cell, sum(number < cell.labels.k for number in cell.columns.num_contexts))
         for cell in cells
@@ -79,9 +77,7 @@ def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
 
 
 def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note if metrics need what prompts showed, and some cells were answered before that
-    was recorded.
-    """
+    """Return a note if metrics need what the prompts showed but some cells did not record it."""
     missing = [cell for cell in cells if not cell.has_steps and cell.labels.k]
     names = (
         [metric.heading for metric in cells[0].metrics if "shown" in metric.inputs] if cells else []
@@ -96,8 +92,7 @@ def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
 
 
 def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
-    """Return a note for each share or mean of shares that leaves out questions, with the bounds
-    that they leave open.
+    """Return a note for each share or mean of shares that omits questions, with its bounds.
 
     Their values would be between those with 0 and with 1 for each question that is left out.
     """
@@ -137,7 +132,6 @@ def build_unpriced_notes(
     Args:
         prices: Roles of each cell that have a price; a cell without any has no cost.
         models: Number of replies of each cell by role and model.
-
     """
     unpriced: dict[str, int] = {}
     for priced, counts in zip(prices, models, strict=True):
@@ -153,9 +147,7 @@ def build_unpriced_notes(
 
 
 def build_no_verdict_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return a note for each judged metric that is undefined for all questions of a cell, so that a
-    dash is explained.
-    """
+    """Return a note for each judged metric that is undefined for all questions of a cell."""
     notes = []
     for metric in cells[0].metrics if cells else ():
         empty = [
@@ -175,13 +167,11 @@ def build_no_verdict_notes(cells: Sequence[CellResult]) -> list[str]:
 def build_model_notes(
     names: Sequence[str], models: Sequence[Mapping[tuple[str, str], int]]
 ) -> list[str]:
-    """Return a note if replies of one role in one cell are from several models, such as two
-    snapshots of a server's model.
+    """Return a note if replies of one role in a cell are from several models (or model snapshots).
 
     Args:
         names: Names of the cells.
         models: Number of replies of each cell by role and model.
-
     """
     mixed = []
     for name, counts in zip(names, models, strict=True):
@@ -205,12 +195,10 @@ def build_model_notes(
 
 
 def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a note if replies contained control tokens of a chat template, which are left out of
-    the answers.
+    """Return a note if replies contained chat template control tokens, which the answers omit.
 
     Args:
         counts: Number of such replies, and of all replies, of each cell.
-
     """
     marked, replies = sum(marked for marked, _ in counts), sum(replies for _, replies in counts)
     if not marked:
@@ -228,9 +216,7 @@ CHANGED_CODE = "artifacts behind these cells were computed by other code"
 
 
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
-    """Return a note if code behind finished artifacts was changed since under the same revision,
-    with the modules.
-    """
+    """Return a note on modules behind finished artifacts that changed under the same revision."""
     revision = get_git_revision()
     compute = cache(compute_module_digests)  # most cells rest on the same modules
     changed = [
@@ -251,9 +237,7 @@ def build_code_notes(folders: Sequence[Path]) -> list[str]:
 
 
 def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return one note for each kind of incident that the traces record, with the number of
-    questions in each cell.
-    """
+    """Return a note for each kind of incident in the traces, with the question count per cell."""
     notes = []
     for name, text in INCIDENTS.items():
         counts = [

@@ -23,8 +23,7 @@ _COMPARED = ("ours", "paper", "diff.")
 def compare_with_paper(
     part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: Sequence[tuple[int, int]]
 ) -> tuple[list[TableView], list[str]]:
-    """Build tables that show our values, differences and numbers of questions next to the values of
-    the paper.
+    """Build tables of our values, differences and question counts next to the paper's values.
 
     Args:
         part: Table or figure of the paper.
@@ -34,7 +33,6 @@ def compare_with_paper(
 
     Returns:
         Tables, and notes on differences for which we have too few questions.
-
     """
     tables = [_build_values_table(part, cells, seed)]
     is_mixed = part.is_by_model and any(cell.labels.varies_reader for cell in cells)
@@ -53,9 +51,7 @@ def compare_with_paper(
 
 
 def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of our values next to the paper's, with one row per cell and one row per other
-    system.
-    """
+    """Build a table of our values next to the paper's, with a row per cell and per other system."""
     rows = []
     for cell in cells:
         labels = cell.labels
@@ -94,8 +90,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
 
 
 def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) -> list[str]:
-    """Format our value of a metric, the paper's value, their difference, and whether the paper's is
-    in our interval.
+    """Format our value, the paper's, the difference, and whether our interval covers the paper's.
 
     If the paper reports a range, the difference is to the nearest value in it.
     """
@@ -119,8 +114,6 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
 
 
 def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
-    """Format another system's values of the first metrics for the four columns of each metric; the
-    rest is undefined.
-    """
+    """Format another system's first metrics as four columns each; the rest is undefined."""
     printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
     return [text for value in printed for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]

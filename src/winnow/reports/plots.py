@@ -1,5 +1,4 @@
-"""Plots of a report as Vega-Lite charts, for its page as SVG, and for a paper as SVG, PDF, PNG or a
-table of values.
+"""Plots of a report as Vega-Lite charts: SVG for its page, and SVG, PDF, PNG or CSV for a paper.
 
 Altair checks a chart against Vega-Lite's schema, and vl-convert draws it without a browser and
 without a network.
@@ -27,8 +26,7 @@ _PLACEMENTS = (
 Points = list[tuple[str, Interval]]
 """Points of a line: label of the place on the x axis, and value with its 95 % interval."""
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B97F00", "#4398CA", "#767676")
-"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008, without their
-yellow).
+"""Colors distinguishable with any kind of color vision (Okabe and Ito 2008, without their yellow).
 
 Orange and sky blue are darker, so that each has a contrast of at least 3 to the page, as WCAG 2
 asks of graphics.
@@ -49,7 +47,6 @@ class Plot:
         columns: Names of the columns of the plotted values.
         rows: Plotted values.
         chart: Specification of the chart in Vega-Lite.
-
     """
 
     title: str
@@ -76,7 +73,6 @@ class Plot:
         Args:
             folder: Existing folder.
             extension: One of `FORMATS`.
-
         """
         import vl_convert
 
@@ -101,9 +97,7 @@ def build_plot(
     rows: Sequence[Sequence[object]],
     chart: "alt.Chart | alt.LayerChart | alt.FacetChart",
 ) -> Plot:
-    """Build a plot from a chart in Altair, to which the title and the style of all
-    plots are added.
-    """
+    """Build a plot from an Altair chart by adding the title and the style of all plots."""
     styled = (
         chart.properties(title=title, width=_WIDTH, height=_HEIGHT, background="white")
         .configure_axis(gridOpacity=0.5, labelLimit=160)
@@ -117,15 +111,12 @@ def build_plot(
 def encode_axis(
     name: str, title: str, kind: str = "quantitative", **options: Any
 ) -> dict[str, Any]:
-    """Return an axis over a field; a field's name may contain what Vega-Lite reads as a path or a
-    type.
-    """
+    """Return an axis over a field, even if Vega-Lite reads its name as a path or a type."""
     return {"field": name, "type": kind, "title": title, **options}
 
 
 def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> Plot:
-    """Plot a metric with its 95 % intervals against k at one placement of the gold passage, with
-    one line per strategy.
+    """Plot a metric with 95 % intervals against k at one gold placement, with a line per strategy.
 
     Args:
         cells: Cells of the report. Those with another placement or without passages are not
@@ -133,7 +124,6 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
         metric: Name of the metric.
         gold: Name of the placement.
         seed: Seed of the bootstrap.
-
     """
     plotted = [cell for cell in cells if cell.labels.gold == gold and cell.labels.k]
     selected = sorted(plotted, key=lambda cell: cell.labels.k)
@@ -150,8 +140,7 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
 def plot_against_position(
     cells: Sequence[CellResult], metric: str, k: int, seed: int, questions: str
 ) -> Plot:
-    """Plot a metric with its 95 % intervals against the placement of the gold passage at one k,
-    with one line per strategy.
+    """Plot a metric with 95 % intervals by gold placement at one k, with one line per strategy.
 
     `questions` says which questions the cells have.
     """
@@ -206,7 +195,6 @@ def plot_curves(
         x_label: Label of the x axis.
         y_label: Label of the y axis.
         lines: Values of x and y for each line, by the name of the line in the legend.
-
     """
     import altair as alt
 
@@ -227,9 +215,7 @@ def plot_curves(
 
 
 def describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
-    """Return the heading of a metric, the label of its axis, and the factor that converts its
-    values to its unit.
-    """
+    """Return a metric's heading, axis label, and the factor that converts values to its unit."""
     metric = cells[0].find_metric(name)
     if metric is None:
         return name, name, 1.0
@@ -253,8 +239,7 @@ def _plot_intervals(
     unit: str,
     scale: float,
 ) -> Plot:
-    """Plot lines whose points have their 95 % intervals, side by side so that the intervals do not
-    cover each other.
+    """Plot lines of points with 95 % intervals, placed side by side so that they do not overlap.
 
     Args:
         title: Title of the plot.
@@ -263,7 +248,6 @@ def _plot_intervals(
         ticks: Labels of the x axis in their order.
         unit: Label of the y axis.
         scale: Factor that converts the values to the unit.
-
     """
     import altair as alt
 

@@ -1,6 +1,4 @@
-"""A report on power: how many questions it takes to order two cells, and to show a difference
-between them.
-"""
+"""A power report: how many questions it takes to order two cells, and to show their difference."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,17 +19,13 @@ _MOST_LINES = 7
 
 
 def choose_sizes(num_questions: int) -> list[int]:
-    """Return the numbers of questions of a report: 50, 100, 200, 500 and so on, up to ten times as
-    many as there are.
-    """
+    """Return a report's sample sizes: 50, 100, 200, 500 and so on, up to 10 * `num_questions`."""
     series = [factor * 10**power for power in range(1, 7) for factor in (1, 2, 5)]
     return sorted({*(size for size in series if 50 <= size <= 10 * num_questions), num_questions})
 
 
 def find_questions_needed(points: Sequence[PowerPoint]) -> int | None:
-    """Return the smallest number of questions from which on a test shows the difference, or None if
-    no size does.
-    """
+    """Return the smallest number of questions from which a test shows the difference, or None."""
     return find_size(points, "significant", _POWERFUL)
 
 
@@ -52,7 +46,6 @@ def build_power_report(
         seed: Seed of the draws.
         sizes: Numbers of questions.
         effects: Differences of a planned comparison, in the unit of the metric.
-
     """
     metric = cells[0].metrics[0]
     scale = get_unit_scale(metric)
@@ -97,9 +90,7 @@ Entry = tuple[Pair, NDArray[np.float64], Sequence[PowerPoint]]
 
 
 def describe_questions_needed(pair: Pair, metric: str, seed: int) -> str:
-    """Say how many questions would show the difference of a pair, if it is as large as it seems; ""
-    if there is none.
-    """
+    """Say how many questions would show a pair's observed difference, or "" if it has none."""
     differences = _get_differences(pair, metric, seed)
     if not differences.any():
         return ""
@@ -117,9 +108,7 @@ def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
 
 
 def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
-    """Build a table of the numbers of questions from which on the order is stable and the
-    difference is shown.
-    """
+    """Build a table of the question counts that make the order stable and show the difference."""
     rows = []
     for pair, _, points in entries:
         stable, shown = find_size(points, "same_order", _STABLE), find_questions_needed(points)
@@ -199,9 +188,7 @@ def _build_planning_table(
 
 
 def _plot(entries: Sequence[Entry]) -> Plot:
-    """Plot the share of draws with the same order against the number of questions, for the largest
-    differences.
-    """
+    """Plot the share of draws with the same order by question count for the largest differences."""
     import altair as alt
 
     lines = [

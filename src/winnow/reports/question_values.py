@@ -1,6 +1,4 @@
-"""The metrics of every question of every cell as one table, for plots, regressions and slices of
-one's own.
-"""
+"""Per-question metrics of every cell as one table, for custom plots, regressions and slices."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +22,6 @@ def write_question_values(cells: Sequence[CellResult], path: Path) -> None:
     Args:
         cells: Cells of a report.
         path: File to write.
-
     """
     with atomic_write(path) as partial:
         writer: pq.ParquetWriter | None = None

@@ -1,6 +1,4 @@
-"""The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as
-Markdown.
-"""
+"""The report of a sweep or estimator, rendered as a self-contained HTML page or as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +48,6 @@ class Report:
             by topic.
         glossary: Meaning of each column by its name.
         how_to_read: How the differences of the tables are tested, or "" if there are none.
-
     """
 
     title: str
@@ -130,7 +127,6 @@ def build_report(
             cells; each reader has its own.
         more_notes: Notes on what only the stages know, such as the models and the code behind the
             cells.
-
     """
     cells, seed = family.cells, family.seed
     gold_cells = _select_gold_questions(cells)
@@ -187,13 +183,11 @@ def _describe_judges(cells: Sequence[CellResult]) -> str:
 
 
 def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
-    """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells
-    have.
+    """Draw the plots of the first metric and of those in `PLOTTED_METRICS` that all cells have.
 
     Args:
         family: Cells of the sweep.
         cost: Name of the metric against which the first metric is plotted.
-
     """
     cells, seed = family.cells, family.seed
     gold_cells = _select_gold_questions(cells)
@@ -243,8 +237,7 @@ def _is_defined(cells: Sequence[CellResult], metric: str, seed: int) -> bool:
 
 
 def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells with only the questions that have a gold passage. The result is empty if all
-    cells are closed-book.
+    """Return the cells with only questions that have a gold passage, or [] if all are closed-book.
 
     Closed-book cells have no passages, so that the cells with passages and the same selection of
     questions say which of their questions have a gold passage.

@@ -30,7 +30,6 @@ class ReportedValue:
         where: Labels of the cells to which the value belongs, such as {"strategy": "post_fusion",
             "k": 5}.
         note: Statement of the paper on the value.
-
     """
 
     metric: str
@@ -57,7 +56,6 @@ class ReportedDifference:
         value: The difference, or None if the paper reports only its sign.
         sign: "+" or "-" if the paper reports only the sign, else empty.
         note: Statement of the paper on the difference.
-
     """
 
     metric: str
@@ -86,7 +84,6 @@ class PaperPart:
         flags: Contradictions of the paper in these values, for a note above the table.
         is_by_model: Whether the values belong to one model, so that cells that differ in their
             readers have no counterpart.
-
     """
 
     title: str
@@ -114,7 +111,6 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
 
     Raises:
         ConfigError: If there is no such paper, table or figure, data set or model.
-
     """
     body = _read_paper(paper)
     parts = {
@@ -195,9 +191,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
 
 
 def load_reported_question_counts(paper: str, dataset: str) -> Mapping[str, int]:
-    """Return the numbers of questions by split that a paper reports for a data set, or an empty
-    mapping if it reports none.
-    """
+    """Return a paper's question counts by split for a data set, or an empty mapping without any."""
     splits: Mapping[str, int] = _read_paper(paper).get("splits", {}).get(dataset, {})
     return splits
 
@@ -214,9 +208,7 @@ def _read_paper(paper: str) -> Any:
 
 
 def _look_up(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
-    """Return the entry that a setting of `report.paper` names; raise ConfigError if
-    there is none.
-    """
+    """Return the entry that a `report.paper` setting names; raise ConfigError if there is none."""
     if name not in entries:
         choices = ", ".join(entries)
         raise ConfigError(
@@ -229,15 +221,13 @@ def _look_up(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
 def _compute_differences(
     metric: str, rows: Mapping[str, Sequence[float | None]]
 ) -> list[ReportedDifference]:
-    """Compute how much each strategy of a table differs in the first metric from the strategy that
-    it varies.
+    """Compute how much each strategy of a table differs in the first metric from the one it varies.
 
     A strategy "a_without_b" varies "a". The others are compared with the table's first strategy.
 
     Args:
         metric: Name of the first metric of the table.
         rows: Values of each strategy, in the order of the metrics.
-
     """
     first, *others = rows
     differences = []
@@ -257,9 +247,7 @@ def _compute_differences(
 
 
 def _is_reported(row: Mapping[str, Any], dataset: str, model: str) -> bool:
-    """Return whether a difference is reported for a data set and a model. It is of all of them if
-    it names none.
-    """
+    """Return whether a difference is for a data set and model; one that names none is for all."""
     value = row.get("value")
     has_value = not isinstance(value, Mapping) or dataset in value
     return has_value and (row.get("dataset", dataset), row.get("model", model)) == (dataset, model)
@@ -288,9 +276,7 @@ def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedVal
 def find_value(
     reported: Sequence[ReportedValue], metric: str, labels: CellLabels
 ) -> ReportedValue | None:
-    """Return what a paper reports of a metric for a cell, or None if it has no counterpart of the
-    cell.
-    """
+    """Return what a paper reports of a metric for a cell, or None if it has no counterpart."""
     return next(
         (value for value in reported if value.metric == metric and has_labels(labels, value.where)),
         None,
@@ -298,9 +284,7 @@ def find_value(
 
 
 def has_labels(labels: CellLabels, where: Mapping[str, Any]) -> bool:
-    """Return whether the labels of a cell include all labels in `where`, by default those of
-    passages as they are.
-    """
+    """Return whether a cell's labels include all in `where`, whose `context` defaults to "none"."""
     return all(
         getattr(labels, name) == value for name, value in {"context": "none", **where}.items()
     )

@@ -21,7 +21,6 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
 
     Returns:
         Table, or None if there are no cells that differ only in their training seed.
-
     """
     cells_by_labels: dict[CellLabels, list[CellResult]] = {}
     for cell in cells:

@@ -25,7 +25,6 @@ class TableView:
             all.
         subject: Names of the columns that the table is about, which stay even if all rows are equal
             there.
-
     """
 
     title: str
@@ -87,8 +86,7 @@ def build_metrics_table(
 
 
 def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of the first metric, with one row per strategy and setting, and one column per
-    k and placement.
+    """Tabulate the first metric by strategy and setting (rows) and by k and placement (columns).
 
     Cells of the same place have a row each, which are numbered.
     """
@@ -144,7 +142,6 @@ def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) ->
         cells: Cells whose samples have groups.
         title: What the questions are grouped by, for the title of the table.
         seed: Seed of the bootstrap.
-
     """
     group_names = [
         name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()

@@ -46,7 +46,6 @@ def build_trace(
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
         steps: Recorded steps of the question, if there are any.
-
     """
     question, prediction = sample.question, sample.prediction
     placed = cell.place(question)
@@ -92,9 +91,7 @@ def _replay_rounds(
     ledger: CallStore,
     recorded: QuestionSteps | None,
 ) -> list[Span] | None:
-    """Return a span per round of the replayed plan, or None if the ledger no longer yields the
-    stored answer.
-    """
+    """Return a span per replayed round, or None if the ledger does not yield the stored answer."""
     try:
         replayed = replay_plan(
             cell.plan(sample.question, placed.contexts),
@@ -143,8 +140,7 @@ def _judge(sample: Sample) -> Verdict:
 def _build_context_spans(
     question: str, placed: PlacedContexts, k: int, rules: Mapping[str, str]
 ) -> list[Span]:
-    """Build the spans of the contexts by rank and of their placement; a cell without passages has
-    none.
+    """Build the spans of contexts by rank and of their placement; a cell without passages has none.
 
     Contexts come from the prompt, also where distractors have replaced retrieved ones.
     """
@@ -248,9 +244,7 @@ def _build_call(call: Call) -> Span:
 
 
 def _build_choice(answer: str, candidates: Sequence[str], trace: Sequence[str]) -> Span:
-    """Build the span in which the answer is chosen, with what the strategy recorded, such as the
-    votes.
-    """
+    """Build the span of the answer choice, with what the strategy recorded, such as the votes."""
     name = "vote" if any(entry.startswith("vote") for entry in trace) else "answer"
     return Span(
         name, "PARSER", {"candidates": list(candidates), "trace": list(trace)}, {"answer": answer}

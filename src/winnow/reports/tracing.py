@@ -1,6 +1,4 @@
-"""Logging of traces to MLflow: how single questions were answered, span by span, with an assessment
-of the answer.
-"""
+"""Trace logging to MLflow: how questions were answered, span by span, with answer assessments."""
 
 from __future__ import annotations
 
@@ -43,7 +41,6 @@ class Span:
         seconds: Duration. A span with children takes as long as they do together.
         tokens: Numbers of tokens that a model read and wrote, or None.
         children: Steps within this one, in order.
-
     """
 
     name: str
@@ -56,9 +53,7 @@ class Span:
 
     @property
     def duration(self) -> int:
-        """Return the duration in nanoseconds; it is positive, because MLflow shows spans in the
-        order of their starts.
-        """
+        """Return the duration in nanoseconds, positive because MLflow sorts spans by start."""
         return max(
             _SHORTEST, round(self.seconds * 1e9) + sum(child.duration for child in self.children)
         )
@@ -77,7 +72,6 @@ class Trace:
         rationale: Sentence that explains the verdict.
         spans: Steps in order.
         tags: Further tags, by which traces can be searched.
-
     """
 
     question_id: str
@@ -99,8 +93,7 @@ def log_traces(
     build: Callable[[str], Trace | None],
     advance: Callable[[], None],
 ) -> tuple[int, int]:
-    """Log the traces of some answers of a run, and delete the run's traces of other predictions or
-    questions.
+    """Log traces of some answers of a run, and delete its traces of other predictions or questions.
 
     Traces that the run has already are kept, and not built again.
 
@@ -118,7 +111,6 @@ def log_traces(
 
     Raises:
         WinnowError: If MLflow did not store a trace.
-
     """
     with _send_to(tracker.uri):
         complete_ids, outdated = _divide_traces(tracker, run_id, content, set(question_ids))
@@ -138,9 +130,7 @@ def log_traces(
 
 @contextmanager
 def _send_to(uri: str) -> Iterator[None]:
-    """Make MLflow send traces to a store at once, in place of the process's store and in the
-    background.
-    """
+    """Make MLflow send traces to a store synchronously, instead of to the process's store."""
     import mlflow
 
     name, former_uri = "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", mlflow.get_tracking_uri()
@@ -160,8 +150,7 @@ def _send_to(uri: str) -> Iterator[None]:
 def _divide_traces(
     tracker: Tracker, run_id: str, content: str, question_ids: set[str]
 ) -> tuple[set[str], list[str]]:
-    """Divide the traces of a run into those to keep, by question id, and those to delete, by trace
-    id.
+    """Divide a run's traces into those to keep, by question id, and those to delete, by trace id.
 
     One complete trace per question is kept. A trace whose assessment is missing was interrupted.
     """

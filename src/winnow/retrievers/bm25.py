@@ -1,6 +1,4 @@
-"""BM25 retrieval with the library bm25s, which searches a memory-mapped sparse matrix of scores on
-all CPU cores.
-"""
+"""BM25 retrieval by bm25s, which searches a memory-mapped sparse score matrix on all CPU cores."""
 
 from __future__ import annotations
 
@@ -45,7 +43,6 @@ class BM25:
         language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer
             and burmese, which put no spaces between words, each character is a token, in addition
             to the words of other scripts.
-
     """
 
     revision: ClassVar[int] = 2
@@ -113,9 +110,7 @@ class _BM25Searcher:
     passage_ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the
-        question are excluded.
-        """
+        """Return up to `depth` passages per question that share a term with it, best first."""
         tokens = self.retriever._tokenize([question.text for question in questions])
         words = {number: word for word, number in tokens.vocab.items()}
 
@@ -135,8 +130,7 @@ class _BM25Searcher:
 
 
 def select_best(scores: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
-    """Return the rows with the `depth` highest positive scores, best first, and rows of equal score
-    in ascending order.
+    """Return rows with the `depth` highest positive scores, best first, ties in ascending order.
 
     `bm25s` itself selects them by numpy, numba or JAX, whichever is installed, which order equal
     scores differently.
@@ -150,9 +144,7 @@ def select_best(scores: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
 
 
 def _import_bm25s() -> Any:
-    """Import bm25s. If JAX is installed, bm25s starts it, which would take three quarters of a
-    GPU's memory.
-    """
+    """Import bm25s, and keep JAX, if installed, from taking three quarters of a GPU's memory."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     import bm25s
 
@@ -163,12 +155,10 @@ def _import_bm25s() -> Any:
 
 
 class _TokenNumbers(LazySequence[list[int]]):
-    """The numbers of the tokens of each passage, which are kept in one array. bm25s has a list of
-    numbers per passage.
+    """Each passage's token numbers in one array, where bm25s has a list of numbers per passage.
 
     Attributes:
         vocabulary: Number of each token.
-
     """
 
     def __init__(self) -> None:
@@ -177,9 +167,7 @@ class _TokenNumbers(LazySequence[list[int]]):
         self._ends = array("q", [0])
 
     def add(self, tokens: Any) -> None:
-        """Add the passages of a block in the representation of bm25s, whose numbers are taken from
-        the block's vocabulary.
-        """
+        """Add a block of passages as bm25s tokenizes them, numbered by the block's vocabulary."""
         for token in sorted(tokens.vocab):
             self.vocabulary.setdefault(token, len(self.vocabulary))
         numbers = {number: self.vocabulary[token] for token, number in tokens.vocab.items()}

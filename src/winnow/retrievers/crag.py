@@ -14,8 +14,7 @@ from winnow.records import Hit, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class CragContexts:
-    """A retriever that returns the published contexts of each question, in file order and without
-    scores.
+    """A retriever that returns each question's published contexts in file order, without scores.
 
     Questions are found by their text. Questions of the same text share their contexts, which must
     be equal; the files of PopQA have 13 such texts, about different people of one name.
@@ -25,7 +24,6 @@ class CragContexts:
         questions: File of the questions of a file of knowledge, one per line.
         missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty"
             ranking, which is counted.
-
     """
 
     needs_questions: ClassVar[bool] = True
@@ -75,9 +73,7 @@ class _CragSearcher:
         ]
 
     def _find(self, question: Question) -> Sequence[Passage]:
-        """Return the contexts of a question; raise InputError if there are several rows with other
-        contexts.
-        """
+        """Return a question's contexts; raise InputError if several rows have different ones."""
         rows = self.rows.get(normalize_question(question.text), [])
         texts = {tuple(passage.text for passage in row.passages) for row in rows}
         if len(texts) > 1:

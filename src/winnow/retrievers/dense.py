@@ -48,7 +48,6 @@ class Dense:
             requires faiss-gpu.
         build_on_gpu: Whether to train the index and add the vectors on the GPU, which gives another
             index where it is trained.
-
     """
 
     revision: ClassVar[int] = 3
@@ -73,9 +72,7 @@ class Dense:
                 )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Encode the corpus into blocks of vectors on disk, train the index on a sample, and add
-        all vectors.
-        """
+        """Encode the corpus into vector blocks, train the index on a sample and add all vectors."""
         import faiss
 
         blocks = self.build_blocks(passages, folder)
@@ -134,9 +131,7 @@ class Dense:
         return index
 
     def _set_search_parameters(self, index: Any) -> None:
-        """Set the search parameters of IVF and HNSW indexes, also of those that a transform (OPQ,
-        PCA) or a refinement (RFlat) wraps.
-        """
+        """Set the IVF and HNSW search parameters, also of indexes inside OPQ, PCA or RFlat."""
         import faiss
 
         inner: Any = index
@@ -150,12 +145,10 @@ class Dense:
 
 
 def _move_to_gpus(index: Any) -> Any:
-    """Return the index on all GPUs, or as it is, with a warning, if FAISS has no version of its
-    kind for GPUs.
+    """Return the index on all GPUs, or unchanged, with a warning, if FAISS has no GPU version.
 
     Raises:
         ConfigError: If this FAISS sees no GPU.
-
     """
     import faiss
 
@@ -193,9 +186,7 @@ class _DenseSearcher:
     def search_averages(
         self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
     ) -> list[list[Hit]]:
-        """Return up to `depth` passages for the average vector of each query and its texts, best
-        first.
-        """
+        """Return up to `depth` passages per average vector of a query and its texts, best first."""
         return self._search(self.encoder.encode_averages(texts), depth)
 
     def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:
@@ -206,9 +197,7 @@ class _DenseSearcher:
         ]
 
     def _build_hits(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[Hit]:
-        """Build the hits of one question. FAISS returns row -1 if it finds fewer passages than
-        requested.
-        """
+        """Build a question's hits; FAISS gives row -1 if it finds fewer passages than requested."""
         return [
             Hit(self.passage_ids[int(row)], float(score))
             for row, score in zip(rows, scores, strict=True)

@@ -1,6 +1,4 @@
-"""Dense retrieval over millions of passages from an index whose lists and vectors stay
-on the disk.
-"""
+"""Dense retrieval over millions of passages from an index whose lists and vectors stay on disk."""
 
 from __future__ import annotations
 
@@ -31,15 +29,12 @@ from winnow.retrievers.vector_blocks import (
 )
 
 _QUESTIONS_AT_ONCE = 64
-"""Number of questions whose candidates are rescored at once; 1,000 candidates of 384 dimensions
-take 1.5 MB per question.
-"""
+"""Number of questions rescored at once, at 1.5 MB each for 1,000 candidates of 384 dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseOnDisk:
-    """A retriever that finds candidates by short codes in the nearest inverted lists, and rescores
-    them by their vectors.
+    """A retriever that finds candidates by codes in the nearest lists and rescores them by vectors.
 
     The codes, the lists and the 16-bit vectors are memory-mapped files, so that a search needs
     little memory of its own, however large the corpus is. The inner products of the hits are those
@@ -61,7 +56,6 @@ class DenseOnDisk:
         block_size: Number of passages per block. An interrupted build resumes after the last
             complete block.
         seed: Seed of the training sample.
-
     """
 
     revision: ClassVar[int] = 1
@@ -88,9 +82,7 @@ class DenseOnDisk:
                 )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Encode the corpus, train the lists on a sample, add the blocks one by one, and merge them
-        on the disk.
-        """
+        """Encode the corpus, train the lists on a sample, add each block and merge them on disk."""
         import faiss
         from faiss.contrib.ondisk import merge_ondisk
 
@@ -187,9 +179,7 @@ def _choose_number_of_lists(passages: int, sample: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _OnDiskSearcher:
-    """An open index. Row n of the index is the n-th vector of the blocks, and the passage
-    `passage_ids.get(n)`.
-    """
+    """An open index, whose row n is vector n of the blocks and passage `passage_ids.get(n)`."""
 
     retriever: DenseOnDisk
     index: Any
@@ -205,9 +195,7 @@ class _OnDiskSearcher:
     def search_averages(
         self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
     ) -> list[list[Hit]]:
-        """Return up to `depth` passages for the average vector of each query and its texts, best
-        first.
-        """
+        """Return up to `depth` passages per average vector of a query and its texts, best first."""
         return self._search(self.retriever.encoder.encode_averages(texts), depth)
 
     def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:

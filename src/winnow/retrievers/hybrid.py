@@ -14,14 +14,12 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """A retriever that combines others: a passage's score is the sum of 1 / (rrf_k + rank) over
-    their rankings.
+    """A retriever that scores passages by the sum of 1 / (rrf_k + rank) over its members' rankings.
 
     Args:
         members: Retrievers to combine, by name.
         rrf_k: Constant that is added to the ranks. A larger value reduces the influence of the top
             ranks.
-
     """
 
     revision: ClassVar[int] = 2
@@ -37,9 +35,7 @@ class Hybrid:
             )
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Build each member's index in its own subfolder. An index that is already finished is not
-        built again.
-        """
+        """Build each member's index in its own subfolder, unless it is already finished."""
         for name, member in self.members.items():
             marker = folder / name / ".done"
             if not marker.exists():
@@ -70,9 +66,7 @@ class _HybridSearcher:
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Hit]], rrf_k: int = 60) -> list[Hit]:
-    """Combine rankings of one question by reciprocal rank fusion, best first. Ties are sorted by
-    passage id.
-    """
+    """Combine a question's rankings by reciprocal rank fusion, best first, ties by passage id."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):

@@ -64,8 +64,7 @@ class MapSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeighborMaps:
-    """Maps by an encoder: a question's nearest neighbors that are not relevant are seemingly
-    relevant.
+    """Maps by an encoder: the nearest neighbors that are not relevant are seemingly relevant.
 
     Relevant are the annotated gold passages or, without any, the retrieved passages with an answer
     (distant labels). For vectors of unit length, the order by inner product equals RAGE's by L2
@@ -80,7 +79,6 @@ class NeighborMaps:
         exclude_answers: Questions whose passages with an answer count as neither irrelevant nor
             seemingly relevant: "distant" (those without annotated passages), "all", or "none".
         seed: Seed of the random draws, which also depend on the question.
-
     """
 
     revision: ClassVar[int] = 1
@@ -205,7 +203,6 @@ class PublishedMaps:
 
     Args:
         path: Folder of the files.
-
     """
 
     path: Annotated[str, InputFile]
@@ -258,7 +255,6 @@ class Mixture:
         irrelevant: Number of irrelevant documents.
         seemingly_relevant: Number of seemingly relevant documents, drawn at random from the map.
         seed: Seed of the draws and of the order, which also depend on the question.
-
     """
 
     revision: ClassVar[int] = 1

@@ -1,6 +1,4 @@
-"""The ids of an index's passages by their row, in a memory-mapped Arrow file: a list of 21 million
-would take over 1 GB.
-"""
+"""Passage ids by row in a memory-mapped Arrow file: a list of 21 million would take over 1 GB."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

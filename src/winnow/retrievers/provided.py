@@ -19,7 +19,6 @@ class Provided:
 
     Args:
         path: FiD file, or a folder with one file per split.
-
     """
 
     revision: ClassVar[int] = 4

@@ -25,8 +25,7 @@ from winnow.retrievers.vector_blocks import SelectBlock, VectorBlocks, read_pass
 
 @dataclass(frozen=True, slots=True)
 class Splade:
-    """A retriever that ranks passages by the inner product of sparse vectors of question and
-    passage.
+    """A retriever that ranks passages by the inner product of sparse question and passage vectors.
 
     The index has, for each term, the rows of its passages and their weights, in files that are
     memory-mapped, so that a search reads the terms of the question alone. A passage takes about 1.5
@@ -36,7 +35,6 @@ class Splade:
         encoder: Encoder of questions and passages.
         block_size: Number of passages per block, a file of vectors that is kept until the index is
             built. An interrupted build resumes after the last complete block.
-
     """
 
     revision: ClassVar[int] = 1
@@ -78,9 +76,7 @@ class Splade:
 
 
 def _write_index(blocks: Sequence[Path], folder: Path) -> None:
-    """Write the rows and weights of all passages by term. The entries of term n are those from
-    starts[n] to starts[n + 1].
-    """
+    """Write passage rows and weights by term: entries starts[n] to starts[n + 1] are of term n."""
     counts = sum(
         np.bincount(block.indices, minlength=block.shape[1]) for block in map(load_npz, blocks)
     )
@@ -113,9 +109,7 @@ class _SpladeSearcher:
     passage_ids: PassageIds
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the
-        question are excluded.
-        """
+        """Return up to `depth` passages per question that share a term with it, best first."""
         vectors = self.encoder.encode_queries([question.text for question in questions])
 
         def search_one(number: int) -> list[Hit]:

@@ -17,7 +17,6 @@ class StoredRankings:
         explain_missing: Function that builds the error message for questions that the file lacks,
             from their ids and the number of all questions.
         texts: Text of each question by question id, if the file has it.
-
     """
 
     rankings: Mapping[str, Sequence[Hit]]
@@ -49,9 +48,7 @@ class StoredRankings:
 
 
 def _check_numbers(ranked: Collection[str], asked: Collection[str]) -> None:
-    """Raise InputError if both kinds of ids count rows, those of the rankings from 0 and those of
-    the questions, of which there are fewer, from 1.
-    """
+    """Raise InputError if ranking ids count rows from 0 and the ids of fewer questions from 1."""
     count_from_0, count_from_1 = (
         set(ids) == set(map(str, range(first, len(ids) + first)))
         for ids, first in ((ranked, 0), (asked, 1))

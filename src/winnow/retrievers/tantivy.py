@@ -1,6 +1,4 @@
-"""BM25 retrieval with the library Tantivy, whose index is built in bounded memory and stays on the
-disk.
-"""
+"""BM25 retrieval with Tantivy, whose index is built in bounded memory and stays on the disk."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ class Tantivy:
         language: Language of the stop words and the stemmer.
         writer_megabytes: Memory in which new parts of the index are collected before they are
             written.
-
     """
 
     revision: ClassVar[int] = 1
@@ -117,7 +114,6 @@ class Tantivy:
 
         Raises:
             ConfigError: If Tantivy has no stop words or no stemmer for the language.
-
         """
         import tantivy
 
@@ -144,9 +140,7 @@ class _TantivySearcher:
     passage_ids: PassageIds
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first. Passages without any term of the
-        question are excluded.
-        """
+        """Return up to `depth` passages per question that share a term with it, best first."""
         searcher = self.index.searcher()
         return [self._search_one(searcher, question, depth) for question in questions]
 

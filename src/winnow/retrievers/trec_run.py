@@ -1,6 +1,4 @@
-"""A retriever that reads existing retrieval results from a TREC run file, such as run files of
-Pyserini.
-"""
+"""A retriever that reads existing retrieval results from a TREC run file, such as Pyserini's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +19,6 @@ class TrecRun:
 
     Args:
         path: Run file, compressed by gzip or not, or a folder with one file per split.
-
     """
 
     revision: ClassVar[int] = 2

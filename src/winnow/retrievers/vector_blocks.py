@@ -26,9 +26,7 @@ _PROBE = Passage(
 )
 """A passage whose vector tells encoders apart."""
 _MAX_DISTANCE = 0.1
-"""Relative distance up to which two vectors of the probe are those of one encoder, on other devices
-or in other precision.
-"""
+"""Maximum relative distance of one encoder's probe vectors across devices and precisions."""
 SelectBlock = Callable[[int], bool]
 """A function that returns whether a process encodes the block of this number."""
 
@@ -63,7 +61,6 @@ class VectorBlocks:
         encoder: Encoder of the passages.
         folder: Folder of the blocks.
         size: Number of passages per block.
-
     """
 
     encoder: PassageEncoder
@@ -79,7 +76,6 @@ class VectorBlocks:
         Raises:
             ArtifactError: If a block is there that was made with another encoder or corpus.
             ConfigError: If the corpus is empty.
-
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         probe_vectors = self.encoder.encode_passages([_PROBE])
@@ -160,9 +156,7 @@ def read_passage_ids(files: Sequence[Path]) -> Iterator[list[str]]:
 
 
 def sample_vectors(files: Sequence[Path], number: int, seed: int) -> NDArray[np.float32]:
-    """Draw vectors from all blocks, each with the same probability; all of them if there are not
-    more than `number`.
-    """
+    """Draw up to `number` vectors from all blocks, each with the same probability."""
     blocks = [np.load(file, mmap_mode="r") for file in files]
     total = sum(map(len, blocks))
     random = np.random.default_rng(seed)

@@ -1,6 +1,4 @@
-"""Damage of a corpus that is searched: relevant passages that are not found, or that give a wrong
-answer.
-"""
+"""Damage to a searched corpus: relevant passages that are not found or give a wrong answer."""
 
 import itertools
 import random
@@ -19,15 +17,12 @@ How = Literal["removed", "poisoned"]
 _NUM_DRAWS = 100
 """Number of answers that are drawn before all are tried in their order."""
 POISONED = "#poisoned"
-"""End of the id of a passage whose answers were replaced, so that no metric takes it for the
-passage that it was made of.
-"""
+"""Id suffix of a passage with replaced answers, so that metrics do not take it for the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchDamage:
-    """A rule that damages a seeded share of the relevant passages of a corpus, for every search of
-    a plan.
+    """A rule that damages a seeded share of a corpus's relevant passages in every search of a plan.
 
     What a smaller share damages, a larger one damages too. A removed passage is not found, and the
     next one takes its place. In a poisoned one, answers to a question are replaced by that of
@@ -39,7 +34,6 @@ class SearchDamage:
         how: "removed" or "poisoned".
         share: Share of the relevant passages that are damaged, on average; from 0 to 1.
         seed: Seed of the choice of passages and of wrong answers.
-
     """
 
     revision: ClassVar[int] = 1
@@ -68,7 +62,6 @@ class SearchDamage:
             relevant: Questions to which each relevant passage belongs, by passage id.
             passages: Passages of the corpus by id.
             questions: Questions whose answers are the wrong ones of others.
-
         """
         sample = [
             id_ for id_ in sorted(relevant) if self._draw(f"passage/{id_}").random() < self.share
@@ -107,12 +100,10 @@ class SearchDamage:
     def _draw_answer(
         self, question: Question, right: Sequence[str], questions: Sequence[Question]
     ) -> str:
-        """Return the answer of another question that neither contains a right answer nor is part of
-        one.
+        """Return another question's answer that neither contains a right answer nor is part of one.
 
         Raises:
             ConfigError: If there is none.
-
         """
         draw = self._draw(f"answer/{question.question_id}")
         numbers = (draw.randrange(len(questions)) for _ in range(_NUM_DRAWS))
@@ -135,9 +126,7 @@ class SearchDamage:
 
 
 def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
-    """Return the questions in groups, of which no two share an answer, each in the order of the
-    questions.
-    """
+    """Return the questions in groups, no two of which share an answer, each in question order."""
     groups: list[list[Question]] = []
     group_of: dict[str, list[Question]] = {}
     for question in questions:
@@ -158,9 +147,7 @@ def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
 def _poison(
     passage: Passage, questions: Sequence[Question], wrong: Mapping[str, str]
 ) -> Passage | None:
-    """Return a passage with wrong answers in text and title, or None if it has no answer, or one
-    that cannot be taken out.
-    """
+    """Return a passage with all answers replaced, or None if it has no answer or would keep one."""
     text, title = passage.text, passage.title
     for question in questions:
         text, title = (

@@ -1,6 +1,4 @@
-"""A search engine that serves the Search requests of strategies from a local index and
-its corpus.
-"""
+"""A search engine that serves the Search requests of strategies from a local index and corpus."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +25,6 @@ class LocalSearch:
         changed: Function that returns what passages become, by their ids, in a corpus that is
             damaged: None for one that is not found. It is called before the first search; None for
             a corpus as it is.
-
     """
 
     revision: ClassVar[int] = 3
@@ -87,7 +84,6 @@ class LocalSearch:
 
         Raises:
             ConfigError: If vectors are to be averaged, and the index has none.
-
         """
         batch, self._pending = self._pending, []
         if not batch:
@@ -120,9 +116,7 @@ def _search(
     *,
     is_averaged: bool,
 ) -> list[list[Hit]]:
-    """Return the best `n` hits of each request that are not removed; look deeper for those that
-    have fewer.
-    """
+    """Return the best `n` hits of each request that are not removed, searching deeper if needed."""
     rankings: list[list[Hit]] = [[]] * len(requests)
     pending, depth = list(range(len(requests))), n
     while pending:

@@ -1,5 +1,4 @@
-"""Chain of thought over all passages, with the pruning and summary prompts of the Post-Fusion paper
-(figures 8 and 9).
+"""Chain of thought over all passages: pruning and summary prompts (Post-Fusion, figures 8 and 9).
 
 `ChainOfThought` implements both prompts. They differ only in their templates, which are in
 conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
@@ -22,8 +21,7 @@ from winnow.text.answers import extract_reasoned_answer
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """A strategy that asks the reader for a rationale ending in "Answer:", with all passages in one
-    prompt.
+    """A strategy that asks for a rationale ending in "Answer:", with all passages in one prompt.
 
     If the decoding draws several samples, a majority vote over them chooses the answer
     (self-consistency).
@@ -35,7 +33,6 @@ class ChainOfThought:
         max_new_tokens: Maximum number of tokens to generate for the rationale and the answer. It
             replaces the limit of `decoding`, because a rationale is longer than an answer.
         vote: Majority vote over the samples.
-
     """
 
     revision: ClassVar[int] = 7
@@ -61,16 +58,12 @@ class ChainOfThought:
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a rationale from one prompt with all contexts, and return the answer that the
-        vote chooses.
-        """
+        """Request a rationale from one prompt with all contexts, and return the vote's answer."""
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         request = build_request(self._build_prompt(), question, contexts, decoding)
         (replies,) = yield from request_replies([request], extract_reasoned_answer)
         return self.vote.choose(question, replies)
 
     def _build_prompt(self) -> Prompt:
-        """Return the prompt with `template` as its instruction; raise ConfigError if the template
-        lacks a field.
-        """
+        """Return the prompt with instruction `template`; raise ConfigError if it lacks a field."""
         return replace(self.prompt, with_contexts=self.template, shots=None)

@@ -1,6 +1,4 @@
-"""Citation: all passages in one prompt, and a reply that cites them by their numbers (RAGE, figure
-1).
-"""
+"""Citation: all passages in one prompt, and a reply that cites them by number (RAGE, figure 1)."""
 
 import random
 from collections.abc import Sequence
@@ -39,7 +37,6 @@ class Cite:
         max_words: Number of words to which the text of each passage is cut, or None for whole
             passages.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 4
@@ -94,7 +91,6 @@ class CiteRandomly:
         minimum: Smallest number of citations.
         maximum: Largest number of citations, at most the number of passages (RAGE: 3).
         seed: Seed of the draws, which also depend on the question.
-
     """
 
     prompt: Prompt

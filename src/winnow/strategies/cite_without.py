@@ -1,6 +1,4 @@
-"""Whether citations are used: the reply with all passages, and another one without those that it
-cites.
-"""
+"""Whether citations are used: the reply with all passages, and another without the cited ones."""
 
 import random
 from collections.abc import Sequence
@@ -44,7 +42,6 @@ class CiteWithout:
         removed: Passages that the second prompt lacks.
         seed: Seed of the draw of uncited passages, which also depends on the question.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 2

@@ -13,14 +13,12 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ClosedBook:
-    """A strategy that prompts the reader with the question alone, to measure its parametric
-    knowledge.
+    """A strategy that prompts the reader with only the question, to measure parametric knowledge.
 
     Args:
         prompt: Templates of the prompt.
         decoding: Generation settings.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 6

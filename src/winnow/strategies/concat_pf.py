@@ -14,15 +14,13 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ConcatPF:
-    """A strategy that concatenates all passages in one prompt and falls back to Post-Fusion if the
-    answer is "unknown".
+    """A strategy that puts all passages in one prompt, and falls back to Post-Fusion on "unknown".
 
     Args:
         prompt: Templates of the prompt, for both steps.
         decoding: Generation settings.
         vote: Majority vote over the samples of the first prompt, and over the answers of
             Post-Fusion.
-
     """
 
     revision: ClassVar[int] = 7
@@ -32,9 +30,7 @@ class ConcatPF:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from all contexts together. If it is "unknown", request one from each
-        context alone.
-        """
+        """Request an answer from all contexts; if it is "unknown", one from each context alone."""
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
             question, contexts
         )

@@ -19,7 +19,6 @@ class Concatenation:
         prompt: Templates of the prompt.
         decoding: Generation settings.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 6

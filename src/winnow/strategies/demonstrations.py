@@ -1,6 +1,4 @@
-"""Few-shot demonstrations: training questions with a passage that contains the answer (RE-RAG,
-tables 9 and 10).
-"""
+"""Few-shot training questions with a passage that contains the answer (RE-RAG, tables 9 and 10)."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -18,9 +16,7 @@ _CANDIDATES_PER_DEMONSTRATION = 32
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question, a passage and the answer that the passage contains, as shown in a few-shot
-    prompt.
-    """
+    """A question, a passage and the answer that it contains, as shown in a few-shot prompt."""
 
     question_id: str
     question: str
@@ -40,7 +36,6 @@ class Shots:
             TriviaQA.
         split: Split from which the demonstrations are drawn.
         seed: Seed of the random draw.
-
     """
 
     revision: ClassVar[int] = 1
@@ -58,17 +53,14 @@ class Shots:
             )
 
     def draw_candidates(self, questions: Sequence[Question]) -> list[Question]:
-        """Draw up to 32 candidate questions per demonstration, because many questions have no
-        passage with their answer.
-        """
+        """Draw up to 32 questions per demonstration, since many have no passage with the answer."""
         num_candidates = min(len(questions), _CANDIDATES_PER_DEMONSTRATION * self.count)
         return random.Random(self.seed).sample(questions, num_candidates)
 
     def build_demonstrations(
         self, ranked: Iterable[tuple[Question, Sequence[Context]]]
     ) -> tuple[Demonstration, ...]:
-        """Build `count` + 1 demonstrations from the first questions that have a retrieved context
-        with the answer.
+        """Build `count` + 1 demonstrations from the first questions whose contexts have the answer.
 
         Each demonstration shows the best-ranked context that contains the answer.
 
@@ -77,7 +69,6 @@ class Shots:
 
         Raises:
             ConfigError: If fewer than `count` + 1 questions have such a context.
-
         """
         demonstrations: list[Demonstration] = []
         for question, contexts in ranked:

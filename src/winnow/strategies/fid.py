@@ -1,6 +1,4 @@
-"""Fusion-in-decoder: one request with a message per passage, for a reader that fuses them
-(reader=fid).
-"""
+"""Fusion-in-decoder: one request with a message per passage for the reader to fuse (reader=fid)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ class FusionInDecoder:
         prompt: Templates of the prompt, which is formatted once per passage.
         decoding: Generation settings.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 6

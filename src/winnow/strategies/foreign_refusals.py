@@ -1,5 +1,4 @@
-"""Refusals in languages other than English, which deny in a short clause that the answer is known
-or stated.
+"""Refusals in languages other than English: short denials that the answer is known or stated.
 
 They are the usual words of the most common languages. A reply counts if it is such a clause and
 hardly more, so that answers which contain one of these words stay answers.

@@ -1,6 +1,4 @@
-"""Answer marginalization: the probability of each answer is summed over the passages (RE-RAG, eqs.
-2 and 6).
-"""
+"""Answer marginalization: sum each answer's probability over passages (RE-RAG, eqs. 2 and 6)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +18,7 @@ from winnow.text.normalization import UNKNOWN, normalize
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """A strategy that requests an answer from each passage alone and chooses the one with the
-    highest marginal likelihood.
+    """A strategy that answers from each passage alone and picks by the highest marginal likelihood.
 
     Args:
         prompt: Templates of the prompt, which shows one passage at a time.
@@ -35,7 +32,6 @@ class Marginal:
             whole.
         unknown_votes: Whether "unknown" counts as an answer. If not, it wins only if there is no
             other answer.
-
     """
 
     revision: ClassVar[int] = 6
@@ -119,13 +115,11 @@ class Marginal:
     def list_pairs(
         self, answers: Iterable[str], own_answers: Sequence[str | None]
     ) -> list[tuple[str, int]]:
-        """Return the pairs of a normalized answer and the index of a context under which its
-        likelihood is obtained.
+        """Return pairs of a normalized answer and the index of a context under which it is scored.
 
         Args:
             answers: Distinct normalized answers.
             own_answers: Normalized answer that each context produced, or None.
-
         """
         return [
             (answer, index)

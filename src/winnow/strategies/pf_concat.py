@@ -1,6 +1,4 @@
-"""PF + Concat: Post-Fusion proposes candidates, from which concatenation chooses (Post-Fusion
-paper, section 3.3).
-"""
+"""PF + Concat: concatenation chooses among Post-Fusion's candidates (Post-Fusion, section 3.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +15,7 @@ from winnow.text.normalization import UNKNOWN, normalize
 
 @dataclass(frozen=True, slots=True)
 class PFConcat:
-    """A strategy that requests an answer from each passage alone, then one from a prompt with these
-    candidates.
+    """A strategy that requests an answer per passage, then one from a prompt with these candidates.
 
     The second prompt lists each distinct candidate once. It omits the passages whose replies are
     all "unknown".
@@ -27,7 +24,6 @@ class PFConcat:
         prompt: Templates of both prompts.
         decoding: Generation settings.
         vote: Majority vote over the samples of the second prompt.
-
     """
 
     revision: ClassVar[int] = 7
@@ -37,8 +33,7 @@ class PFConcat:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from each context alone, then one from the contexts that have
-        candidates.
+        """Request an answer from each context alone, then one from the contexts with candidates.
 
         If there are no candidates, the answer is "unknown".
         """

@@ -1,6 +1,4 @@
-"""Post-Fusion: an answer from each passage alone, then a majority vote (Post-Fusion
-paper, eq. 2).
-"""
+"""Post-Fusion: an answer from each passage alone, then a majority vote (Post-Fusion, eq. 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +21,6 @@ class PostFusion:
         prompt: Templates of the prompt.
         decoding: Generation settings.
         vote: Majority vote over the answers from all passages.
-
     """
 
     revision: ClassVar[int] = 8

@@ -1,6 +1,4 @@
-"""Prompt templates, which all strategies share: instruction, contexts and question (Post-Fusion
-paper, figures 7 to 9).
-"""
+"""Shared prompt templates: instruction, contexts and question (Post-Fusion, figures 7 to 9)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,9 +12,7 @@ from winnow.requests import Generate, Likelihood, Message
 from winnow.strategies.demonstrations import Demonstration, Shots
 
 _TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
-"""An unlabeled title in a template, with the separator before the next field, which has no words or
-brackets.
-"""
+"""An unlabeled title in a template and its separator (no words or brackets) from the next field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,6 @@ class Prompt:
             empty. It may contain {contexts}.
         demonstrations: Demonstrations selected by `shots`. A few-shot prompt needs them before it
             can show passages.
-
     """
 
     revision: ClassVar[int] = 3
@@ -83,14 +78,12 @@ class Prompt:
     def render(
         self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()
     ) -> tuple[Message, ...]:
-        """Build the chat messages of a question and its contexts, or the closed-book prompt if
-        there are no contexts.
+        """Build the chat messages of a question and its contexts, closed-book if there are none.
 
         Args:
             question: Question to ask.
             contexts: Contexts to show, in prompt order.
             candidates: Answers among which the reader is asked to choose, if any.
-
         """
         passages = self.format_passages([context.passage for context in contexts])
         template = (
@@ -163,7 +156,6 @@ def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
         template: Template with the fields {contexts} and {question}, and those that are filled
             here.
         fields: Texts of the other fields.
-
     """
     for name, text in fields.items():
         template = template.replace(f"{{{name}}}", text.replace("{", "{{").replace("}", "}}"))
@@ -194,7 +186,6 @@ def build_request(
         contexts: Contexts to show, in prompt order.
         decoding: Generation settings.
         candidates: Answers among which the reader is asked to choose, if any.
-
     """
     return Generate(
         prompt.render(question, contexts, candidates),
@@ -217,9 +208,7 @@ def build_likelihood(
 
 
 def drop_lowest(contexts: Sequence[Context]) -> list[Context]:
-    """Return contexts without the one that a prompt which is too long loses: the lowest-ranked
-    first, gold passages last.
-    """
+    """Drop the lowest-ranked context, gold passages last, to shorten a prompt that is too long."""
     dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
     return [context for context in contexts if context is not dropped]
 

@@ -42,18 +42,14 @@ _PRONOUN_VERB = (
     r"(?:say|mention|state|specify|tell|give|provide|answer|include|contain|name|reveal|indicate|"
     r"identify|address|cover|discuss|list|explain|clarify)"
 )
-"""Negated verbs whose subject is "it" or "they", which then refer to the passages, as in "it does
-not say".
-"""
+"""Negated verbs with subject "it" or "they", meaning the passages, as in "it does not say"."""
 _MODEL_VERB = (
     r"(?:know|sure|certain|able|aware|familiar|determine|tell|say|find|answer|identify|locate|see|"
     r"provide|verify|help|infer|conclude|confirm|have|give|offer|recall|think|believe|deduce|guess|"
     r"confident|possess|come|recogni[sz]e|qualified|given|told|specify|extract|access|ascertain|"
     r"establish|state|respond|pinpoint|name|spot|comment)"
 )
-"""Negated verbs and adjectives whose subject is the model, as in "I am not sure" or "unable to
-determine".
-"""
+"""Negated verbs and adjectives about the model, as in "I am not sure" or "unable to determine"."""
 _ADVERBS = r"(?:be |been |explicitly |directly |specifically |clearly )*"
 """Words between "not" and the participle, as in "not explicitly stated"."""
 _DENIALS = (
@@ -126,9 +122,7 @@ _DENIALS = (
     r"\bplease (?:provide|consult|clarify|specify|give|share|check)\b",
     r"^(?:which|what) .*\b(?:asking|referring|mean)\b",
 )
-"""Patterns of denials that the answer is known. They match text in lower case, without punctuation
-or contractions.
-"""
+"""Denials that the answer is known, for lower-case text without punctuation or contractions."""
 
 _SHORT_REFUSAL = re.compile(
     r"(?:(?:sorry|apologies|hmm|unfortunately|um|well|ok|the answer is|it is|it s|this is|that is|"
@@ -165,9 +159,7 @@ _OTHER_CONTENT = re.compile(
     r"^(?:it|they|he|she|the \w+)(?: only| just| also| instead| does| do)* (?:mentions?|lists?|"
     r"says?|discuss(?:es)?|describes?|talks?|focus(?:es)?|states?|refers?|gives?|covers?)\b"
 )
-"""Clauses that tell what the passages contain instead of the answer, such as "it only mentions his
-father".
-"""
+"""Clauses on what passages contain instead of the answer, such as "it only mentions his father"."""
 _CLAUSE_BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+|\s*[(\[;]|\s[-\N{EN DASH}\N{EM DASH}]\s")
 _SENTENCE_BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
 _ATTRIBUTION = re.compile(rf"^(?:based on|according to|from|in|per) (?:the )?{_SOURCE}\b")
@@ -182,9 +174,7 @@ _PREDICATE = re.compile(r"\d|\b(?:is|are|was|were|has|had|by)\b")
 _CONCESSION = re.compile(r"^(?:although|though|while|even though|despite)\b[^,]*,\s*(?P<rest>.+)$")
 """A leading concession, such as "although the text does not say it"; `rest` is what follows."""
 _AFTERTHOUGHT = re.compile(r"^(?P<answer>[^,.]+), (?:although|though|while|who|which|whose)\b")
-"""An answer with a subordinate clause after it, such as "Paris, although the text does
-not say it".
-"""
+"""An answer before a subordinate clause, such as "Paris, although the text does not say it"."""
 _NARRATIVE = re.compile(r"^(?:because|due to|he|she)\b")
 """Openings of an explanation, or of a sentence about a person."""
 _QUOTATION = re.compile(
@@ -208,9 +198,7 @@ _EXPANSIONS = (
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _MIN_CAPITALISED_SHARE = 0.5
 _MAX_CHARACTERS = 1000
-"""Number of leading characters that are examined. Refusals are shorter, and the limit bounds the
-time per reply.
-"""
+"""Number of leading characters examined, more than a refusal has, to limit the time per reply."""
 
 
 @lru_cache(maxsize=100_000)
@@ -306,9 +294,7 @@ def _remove_punctuation(text: str) -> str:
 
 
 def _is_title(reply: str) -> bool:
-    """Return whether most words after the first are capitalised, as in a title or a
-    list of names.
-    """
+    """Return whether most words after the first are capitalized, as in a title or list of names."""
     words: list[str] = _WORD.findall(reply)[1:]
     long_words = [word for word in words if len(word) > 3 or word[:1].isupper()]
     if not long_words or reply.isupper():

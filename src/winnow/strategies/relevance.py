@@ -1,6 +1,4 @@
-"""Relevance estimation for the contexts of one question, as the requests that
-`flows.score` serves.
-"""
+"""Relevance estimation for the contexts of one question, as requests that `flows.score` serves."""
 
 from collections.abc import Sequence
 

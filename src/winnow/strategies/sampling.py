@@ -1,5 +1,4 @@
-"""Self-consistency: every prompt is sampled `decoding.samples` times, and all replies vote
-(Post-Fusion paper, section 4.4).
+"""Self-consistency: `decoding.samples` replies per prompt vote (Post-Fusion paper, section 4.4).
 
 Self-consistency is a decoding rather than a strategy, so that it can be combined with every
 strategy: `decoding=self_consistency decoding.samples=10`. Samples are numbered, so that a run with
@@ -27,7 +26,6 @@ class PromptReplies(Struct, frozen=True):
         used: Passages in the prompt, without those that were dropped to make it fit.
         logprobs: Mean log-probability of the tokens of each reply, reasoning included; empty if
             they were not requested, or if the reader did not report those of every reply.
-
     """
 
     answers: tuple[str, ...]
@@ -39,13 +37,11 @@ class PromptReplies(Struct, frozen=True):
 def request_replies(
     requests: Sequence[Generate], extract: Callable[[str], str] = extract_answer
 ) -> Plan[list[PromptReplies]]:
-    """Request as many samples of each prompt as its decoding specifies, and return the replies to
-    each prompt.
+    """Sample each prompt as often as its decoding specifies, and return the replies to each prompt.
 
     Args:
         requests: Requests, one per prompt.
         extract: Function that extracts the answer from a reply.
-
     """
     generations = yield [
         structs.replace(request, sample=number) if number else request
@@ -72,16 +68,12 @@ def _collect(
 
 
 def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:
-    """Return the passages that the prompt of a reply showed: those of the request, without those
-    dropped to make it fit.
-    """
+    """Return the passages shown in a reply's prompt: the request's, except any dropped to fit."""
     return reply.passages if reply.dropped else request.passages
 
 
 def check_one_path(strategy: str, decoding: Decoding) -> None:
-    """Raise ConfigError if a strategy that follows one path of rounds is to draw
-    several samples.
-    """
+    """Raise ConfigError if a strategy with a single path of rounds is to draw several samples."""
     if decoding.samples > 1:
         raise ConfigError(
             f"strategy={strategy} follows one path, on which samples cannot vote; received "

@@ -1,6 +1,4 @@
-"""Answers of another system, which are read from a file, so that they are measured and compared
-as a sweep's answers are.
-"""
+"""Answers of another system, read from a file to be measured and compared like a sweep's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +17,7 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True)
 class StoredAnswers:
-    """A strategy that takes each answer from a file of JSON lines, and requests nothing. The file
-    is read on first use.
+    """A strategy that reads answers from a JSON lines file on first use and makes no requests.
 
     The contexts of a cell are placed as for any other strategy, but whether the other system had
     the same is not known.
@@ -34,7 +31,6 @@ class StoredAnswers:
             is "unknown".
         reply: Name of the column with the whole reply, which metrics of citations read, or "" if it
             is the answer.
-
     """
 
     prompt: Prompt

@@ -1,6 +1,4 @@
-"""SuRe (Kim et al. 2024): candidate answers, a summary that supports each, and the one whose
-summary is best.
-"""
+"""SuRe (Kim et al. 2024): candidate answers, and the one whose supporting summary is best."""
 
 import itertools
 import re
@@ -26,8 +24,7 @@ _PASSAGE = re.compile(r"passage ([12])")
 
 @dataclass(frozen=True, slots=True)
 class SuRe:
-    """A strategy that writes candidate answers and a summary for each, and chooses by the
-    summaries.
+    """A strategy that writes candidate answers, each with a summary, and chooses by the summaries.
 
     A candidate scores 1 if its summary is said to support it, and for each other candidate 1 if its
     summary is said to be the more informative of the two, 0 if the other one is, and 0.5 if neither
@@ -48,7 +45,6 @@ class SuRe:
             "passage 1" or "passage 2".
         max_candidates: Maximum number of candidates.
         max_new_tokens: Maximum number of tokens of a summary.
-
     """
 
     revision: ClassVar[int] = 2
@@ -63,9 +59,7 @@ class SuRe:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, limits below 1, and samples, on
-        which nothing votes.
-        """
+        """Raise ConfigError for missing template fields, limits below 1, or several samples."""
         check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
         check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
         check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})
@@ -78,9 +72,7 @@ class SuRe:
         check_one_path("sure", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request candidates, then a summary of each, then verdicts on the summaries and on each
-        ordered pair of them.
-        """
+        """Request candidates, a summary of each, and verdicts on summaries and ordered pairs."""
         (reply,) = yield [
             build_request(
                 fill_template(self.prompt, self.candidates), question, contexts, self.decoding
@@ -160,8 +152,6 @@ class SuRe:
 
 
 def _find_candidates(reply: str) -> list[str]:
-    """Return the distinct candidates of a reply, each up to the end of its line and
-    without commas.
-    """
+    """Return the distinct candidates of a reply, each up to the end of its line, without commas."""
     texts = [text.split("\n")[0].replace(",", "").strip() for text in _CANDIDATE.findall(reply)]
     return list({text.lower(): text for text in reversed(texts) if text}.values())[::-1]

@@ -34,7 +34,6 @@ class Teacher:
     Args:
         prompt: Templates of the prompt, which contains one context at a time.
         decoding: Generation settings of the generator's own answers.
-
     """
 
     prompt: Prompt
@@ -43,9 +42,7 @@ class Teacher:
     def request_likelihoods(
         self, question: Question, contexts: Sequence[Context]
     ) -> Plan[tuple[float, ...]]:
-        """Request log P(answer | question, context) for every context, where the answer is the
-        first training target.
-        """
+        """Request log P(first training target | question, context) for every context."""
         answer = require_targets(question)[0]
         scores = yield [
             build_likelihood(self.prompt, question, [context], answer) for context in contexts
@@ -55,8 +52,7 @@ class Teacher:
     def request_scored_replies(
         self, question: Question, contexts: Sequence[Context]
     ) -> Plan[tuple[ScoredReply, ...]]:
-        """Request the generator's answer from every context, then the log-probability of each
-        answer.
+        """Request the generator's answer from each context, then each answer's log-probability.
 
         An "unknown" answer gets the log-probability -inf, so that it has no weight, as in
         `winnow.strategies.marginal`.

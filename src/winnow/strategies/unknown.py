@@ -1,6 +1,4 @@
-"""Detection of answers that mean "unknown", by the rules of docs/rules.md; the Post-Fusion paper
-specifies none.
-"""
+"""Detection of "unknown" answers by the rules of docs/rules.md; the Post-Fusion paper has none."""
 
 import re
 from functools import lru_cache

@@ -23,18 +23,14 @@ _LAST_RANK = 1_000_000
 
 
 def compute_weights(contexts: Sequence[Context]) -> list[float]:
-    """Compute the weights of the contexts relative to the largest weight, for display. Equal
-    weights are exactly 1.
-    """
+    """Compute context weights relative to the largest, for display. Equal weights are exactly 1."""
     log_weights = [context.log_weight for context in contexts]
     largest = max(log_weights, default=0.0)
     return [math.exp(log_weight - largest) for log_weight in log_weights]
 
 
 def order_by_rank(contexts: Sequence[Context]) -> list[int]:
-    """Return the indices of the contexts, best rank first. Inserted passages, which were not
-    retrieved, are last.
-    """
+    """Return the context indices, best rank first. Inserted (not retrieved) passages are last."""
     return sorted(range(len(contexts)), key=lambda index: contexts[index].rank or _LAST_RANK)
 
 
@@ -56,8 +52,7 @@ def count_replies(replies_by_prompt: Sequence[PromptReplies]) -> str:
 
 
 def _sum_in_logs(log_weights: Sequence[float]) -> float:
-    """Return the logarithm of the sum of weights, which underflow as numbers where others are over
-    e**745 times as large.
+    """Return the logarithm of a sum of weights, which would underflow at ratios above e**745.
 
     Equal weights in any order have equal sums, so that rounding does not break ties.
     """
@@ -80,7 +75,6 @@ class Vote:
         unknown_votes: Whether "unknown" counts as a candidate. If not, it wins only if there is no
             other answer.
         seed: Seed of the random draw, which also depends on the question.
-
     """
 
     ties: Literal["rank", "random"] = "rank"
@@ -108,7 +102,6 @@ class Vote:
             question: Question, which determines the random draw together with the seed.
             contexts: Context of each prompt, or none if there is a single prompt.
             prompt_replies: Replies to each prompt.
-
         """
         log_weights = [context.log_weight for context in contexts] or [0.0] * len(prompt_replies)
         votes: dict[str, list[float]] = {}

@@ -1,3 +1,1 @@
-"""Sweeps: the specification, the dry run, the run and the stored samples of cells. A cell is one
-setting of a sweep.
-"""
+"""Sweeps: the specification, dry run, run and stored samples of cells (settings of a sweep)."""

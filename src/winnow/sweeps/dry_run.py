@@ -40,9 +40,7 @@ from winnow.requests import (
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _SPREAD = 1e-3
-"""By how much estimates differ, so that not the first ones of a question are the best ones each
-time.
-"""
+"""Spread of the estimates, so that the first ones of a question are not always the best."""
 _MAX_RECENT = 20_000
 """Number of results that are kept for other plans that request them."""
 
@@ -64,7 +62,6 @@ class _Placeholder:
             and searches find a page, without which some plans end.
         uses_tokens: Whether replies count as long as they may be, by which a budget of tokens is
             spent early.
-
     """
 
     reply: str
@@ -106,7 +103,6 @@ class CostEstimate:
             if there are none.
         is_open: Whether requests depend on replies that are not known yet, so that the upper bounds
             may be exceeded.
-
     """
 
     requests: tuple[int, int]
@@ -120,9 +116,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that some run of the plans makes: its key, its role, and the tokens that
-    it may take.
-    """
+    """A call that some run of the plans makes: its key, its role and the tokens it may take."""
 
     key: bytes
     role: Role
@@ -140,7 +134,6 @@ class _SimulatedRun:
         missing: Number of each distinct call that the ledger lacks, by key.
         recent: Results from the ledger that were read last, because other cells request them too.
         open_roles: Roles of requests that depend on replies which are not known yet.
-
     """
 
     calls: dict[bytes, _Call]
@@ -151,9 +144,7 @@ class _SimulatedRun:
     open_roles: set[Role] = field(default_factory=set)
 
     def read(self, ledger: CallStore, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results of calls, from the ledger if they were not read a short time
-        ago.
-        """
+        """Return the stored results of calls, from the ledger unless they were read recently."""
         unread = [key for key in keys if key not in self.recent and key not in self.missing]
         self.recent.update(ledger.get(unread))
         results = {key: self.recent[key] for key in keys if key in self.recent}
@@ -163,9 +154,7 @@ class _SimulatedRun:
         return results
 
     def leave_out(self, keys: Set[bytes]) -> None:
-        """Remove calls that were counted elsewhere. Requests stay, because they count what would be
-        called without sharing.
-        """
+        """Remove calls counted elsewhere, but keep requests, which are counted without sharing."""
         self.stored -= keys
         self.missing = {key: number for key, number in self.missing.items() if key not in keys}
 
@@ -193,7 +182,6 @@ def estimate_cost(
 
     Raises:
         ConfigError: If a plan makes a request that no engine serves.
-
     """
     calls: dict[bytes, _Call] = {}
     runs = [_simulate(jobs(), engines, ledger, placeholder, calls) for placeholder in _PLACEHOLDERS]
@@ -275,9 +263,7 @@ def _answer_requests(
     placeholder: _Placeholder,
     run: _SimulatedRun,
 ) -> tuple[list[Result], bool]:
-    """Return the stored results of requests, with the placeholder for missing ones, and whether any
-    is missing.
-    """
+    """Return stored results, with the placeholder for missing ones, and whether any is missing."""
     keys = [
         compute_request_key(get_ledger_identity(_find_engine(request, engines)), request)
         for request in requests
@@ -321,7 +307,6 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
         request: Request that the ledger lacks.
         placeholder: What replaces results.
         number: Number of the missing result, by which replies may differ.
-
     """
     if isinstance(request, Generate):
         first, other = placeholder.token_logprobs
@@ -366,9 +351,7 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
 
 
 def _open_tag(stop: Sequence[str], number: int) -> str:
-    """Return an opened tag with a query, if the first stop string closes one: "<search>1" for
-    "</search>".
-    """
+    """Return an open tag with a query if the first stop string closes one, such as "<search>1"."""
     if not stop or not stop[0].startswith(("</", "<|end")):
         return ""
     begin = (
@@ -380,9 +363,7 @@ def _open_tag(stop: Sequence[str], number: int) -> str:
 
 
 def _compute_max_usage(request: Request) -> Usage:
-    """Estimate the prompt tokens of a call, and return them with the maximum number of reply
-    tokens.
-    """
+    """Return the estimated prompt tokens and the maximum reply tokens of a call."""
     if not isinstance(request, Generate | Likelihood):
         return Usage()
     return estimate_max_usage(request)

@@ -1,6 +1,4 @@
-"""The labels of cells. A cell is one setting of a sweep: a strategy, a number of contexts, a
-placement, and so on.
-"""
+"""The labels of cells. A cell is a setting of a sweep: a strategy, a placement, and so on."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -56,7 +54,6 @@ class CellLabels:
             of its rank.
         placed: Where the passages of the prompts come from, such as "with the gold passage first";
             empty without any.
-
     """
 
     strategy: str
@@ -94,9 +91,7 @@ class CellLabels:
 
     @property
     def shows_passages(self) -> bool:
-        """Return whether the prompts may have passages: those of the ranking, or those of the
-        strategy's own searches.
-        """
+        """Return whether prompts may have passages, from the ranking or the strategy's searches."""
         return bool(self.k or self.placed)
 
     @property
@@ -107,9 +102,7 @@ class CellLabels:
         return f"{self.line} on {self.passages} {self.placed or self.gold}"
 
     def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
-        """Return the settings that distinguish the cell, without those that follow from one of
-        these labels.
-        """
+        """Return the settings that distinguish the cell, except those implied by these labels."""
         return {
             name: value
             for name, value in self.varying
@@ -117,8 +110,6 @@ class CellLabels:
         }
 
     def has_other_settings_of(self, other: "CellLabels", labels: Collection[str]) -> bool:
-        """Return whether two cells are equal in the settings that both have, without those that
-        follow from these labels.
-        """
+        """Return whether two cells agree on the settings of both that these labels do not imply."""
         ours, theirs = self.select_other_settings(labels), other.select_other_settings(labels)
         return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())

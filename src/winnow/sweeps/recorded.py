@@ -1,6 +1,4 @@
-"""Engines of which only the identity is known, for the replay of recorded calls on a machine
-without models.
-"""
+"""Engines known only by identity, for replaying recorded calls on a machine without models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +14,6 @@ class RecordedEngine:
 
     Args:
         identity: Identity under which the ledger has the calls.
-
     """
 
     revision: ClassVar[int] = 1
@@ -40,9 +37,7 @@ class RecordedEngine:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return every kind of requests, because the identity alone does not say which were
-        recorded.
-        """
+        """Return all kinds of requests, because the identity does not say which were recorded."""
         return (Generate, Likelihood, Estimate, Search)
 
     def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (the protocol)

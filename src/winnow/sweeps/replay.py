@@ -39,7 +39,6 @@ class Call:
         request: Request as it was served.
         result: Stored result of the request; TooLong for a prompt that was too long.
         dropped: Number of passages that were dropped from the prompt to fit the context length.
-
     """
 
     key: bytes
@@ -55,7 +54,6 @@ class Replay(Generic[T]):
     Attributes:
         rounds: Calls of each round. The requests of a round are served together.
         result: Result of the plan.
-
     """
 
     rounds: Sequence[Sequence[Call]]
@@ -87,7 +85,6 @@ def replay_plan(
 
     Raises:
         LedgerError: If the ledger lacks a call. The message names its round and the command to run.
-
     """
     too_long = {step.round for step in recorded if step.finish == TOO_LONG}
     rounds: list[list[Call]] = []
@@ -111,9 +108,7 @@ def replay_plan(
 
 
 def _deliver(call: Call) -> Result | TooLong:
-    """Return a result as the driver gives it to a plan: with the passages of its prompt if some
-    were dropped.
-    """
+    """Return a result as the driver gives it, with the prompt's passages if some were dropped."""
     if call.dropped and isinstance(call.result, Generation) and isinstance(call.request, Generate):
         return structs.replace(call.result, dropped=call.dropped, passages=call.request.passages)
     return call.result
@@ -189,9 +184,7 @@ def format_message(message: Message) -> str:
 
 
 def format_reply(reply: Generation) -> str:
-    """Return a reply as people read it: the reasoning that a server returned with it, its text,
-    and its calls of tools.
-    """
+    """Format a reply for reading: the reasoning from the server, its text, and its tool calls."""
     reasoning = [f"(reasoning) {reply.reasoning}"] if reply.reasoning else []
     return "\n".join(
         filter(None, [*reasoning, reply.text, *map(_format_tool_call, reply.tool_calls)])

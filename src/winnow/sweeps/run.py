@@ -1,5 +1,4 @@
-"""Runs the cells of a sweep, and writes the predictions of each cell when all its questions are
-answered.
+"""Runs the cells of a sweep, and writes a cell's predictions once all its questions are answered.
 
 A cell is one setting of a sweep. For each of its questions, a strategy starts a plan: a generator
 that yields requests and returns the answer. The driver runs the plans of all cells together, and
@@ -50,7 +49,6 @@ class LoadedCell:
         placed: Placed contexts of the questions whose plans have started but not finished, by
             question id.
         started: Unix timestamp at which the first plan started, or None before.
-
     """
 
     spec: CellSpec
@@ -63,9 +61,7 @@ class LoadedCell:
 
     @property
     def engine_set(self) -> tuple[tuple[Role, str], ...]:
-        """Return the roles and keys of the engines, which are the name of the set of engines that
-        serves the cell.
-        """
+        """Return the roles and keys of the engines, which identify the set that serves the cell."""
         return tuple((engine.role, engine.key) for engine in self.spec.engines)
 
     @property
@@ -77,9 +73,7 @@ class LoadedCell:
         )
 
     def get_ranking_usage(self, question_id: str) -> Sequence[RoleUsage]:
-        """Return what models used for the ranking of a question, if the cell shows
-        passages of it.
-        """
+        """Return what models used for a question's ranking, if the cell shows its passages."""
         return (
             self.rankings.usage.get(question_id, ())
             if self.rankings.usage and self.spec.labels.k
@@ -91,7 +85,6 @@ class LoadedCell:
 
         Raises:
             ArtifactError: If a context lacks the score by which it is weighted.
-
         """
         spec = self.spec
         placed = spec.place(question, self.rankings)
@@ -163,8 +156,7 @@ class LoadedCell:
 def check_named_passages(
     plan: Plan[Answer], contexts: Sequence[Context], question_id: str, *, strictly: bool = False
 ) -> Plan[Answer]:
-    """Run a plan, and check that its prompts name the passages that they show, which metrics of
-    what was shown read.
+    """Run a plan, and check that its prompts name the passages they show, which metrics read.
 
     Args:
         plan: Plan of a strategy.
@@ -176,7 +168,6 @@ def check_named_passages(
     Raises:
         ConfigError: If a prompt of the reader contains the text of a passage that it does not name,
             or the reverse.
-
     """
     known = {context.passage.passage_id: context.passage for context in contexts}
 
@@ -220,9 +211,7 @@ def _check_names(
 
 
 def _check_shown(request: Generate | Likelihood, question_id: str) -> None:
-    """Raise ConfigError if a prompt names a passage whose text it does not show. A paraphrase names
-    what it was made of.
-    """
+    """Raise ConfigError if a prompt names a passage but lacks its text, except for paraphrases."""
     prompt = "\n".join(message.content for message in request.messages)
     hidden = next(
         (one for one in request.passages if one.text not in prompt and not one.sources), None
@@ -237,9 +226,7 @@ def _check_shown(request: Generate | Likelihood, question_id: str) -> None:
 
 
 def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
-    """Read the inputs of cells. Inputs that several cells share are read once, and cells with the
-    same key are loaded once.
-    """
+    """Read the inputs of cells, each shared input once, and load cells with the same key once."""
     questions: dict[object, list[Question]] = {}
     rankings: dict[object, Rankings] = {}
     cells: dict[str, LoadedCell] = {}
@@ -282,9 +269,7 @@ def _group(
 
 
 def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
-    """Yield the jobs of all cells question by question, so that plans with equal requests run at
-    the same time.
-    """
+    """Yield all jobs question by question, so that plans with equal requests run together."""
     for question_per_cell in itertools.zip_longest(*(cell.questions for cell in cells)):
         for cell, question in zip(cells, question_per_cell, strict=True):
             if question is not None:
@@ -302,7 +287,6 @@ def write_cells(
         cells: Cells.
         outcomes: Outcomes of the jobs of all cells, in any order.
         on_finished: Callback that receives each finished cell and its number of predictions.
-
     """
     cells_by_key = {cell.spec.key: cell for cell in cells}
     questions = {
@@ -347,7 +331,6 @@ def build_prediction(
         placed: Contexts from which the question was answered.
         outcome: Answer and usage of the question's plan.
         ranking_usage: What models used for the ranking of the contexts.
-
     """
     answer = outcome.result
     return Prediction(

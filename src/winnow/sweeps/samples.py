@@ -39,7 +39,6 @@ class SampleReader:
 
     Attributes:
         inputs: Additional inputs that metrics or breakdowns need, "placed", "shown" or "ranking".
-
     """
 
     inputs: Collection[Input] = ()
@@ -48,13 +47,11 @@ class SampleReader:
     _ranked: dict[object, Mapping[str, Sequence[Context]]] = field(default_factory=dict, repr=False)
 
     def read(self, spec: CellSpec) -> Sequence[Sample]:
-        """Read the samples of a cell in the order of its predictions. Each is built when it is
-        used.
+        """Read a cell's samples in the order of its predictions. Each is built when it is used.
 
         Raises:
             ArtifactError: If the predictions were changed after they were written, or if they
                 answer an unknown question.
-
         """
         check_content(spec.folder)
         questions = self._read_questions(spec)
@@ -105,9 +102,7 @@ class SampleReader:
     def _read_ranked_contexts(
         self, spec: CellSpec, questions: Sequence[Question]
     ) -> Mapping[str, Sequence[Context]]:
-        """Read all stored contexts of each question by question id, in the order of the
-        retriever.
-        """
+        """Read all stored contexts of each question by question id, in the retriever's order."""
         key = (spec.retrieval, tuple(question.question_id for question in questions))
         if key not in self._ranked:
             rankings = self._read_rankings(spec, questions, None)
@@ -120,9 +115,7 @@ class SampleReader:
     def _place_contexts(
         self, spec: CellSpec, questions: Sequence[Question]
     ) -> Mapping[str, Sequence[Context]]:
-        """Build the contexts that the cell placed in the prompt of each question, by
-        question id.
-        """
+        """Build the contexts that the cell placed in each question's prompt, by question id."""
         rankings = self._read_rankings(spec, questions, spec.relevance)
         return {
             question.question_id: spec.place(question, rankings).contexts for question in questions
@@ -130,9 +123,7 @@ class SampleReader:
 
 
 class StoredSamples(LazySequence[Sample]):
-    """The samples of a cell, whose predictions are read from their file and become objects when
-    they are used.
-    """
+    """The samples of a cell, built from the file of predictions when they are used."""
 
     def __init__(
         self,
@@ -152,7 +143,6 @@ class StoredSamples(LazySequence[Sample]):
             placed: Placed contexts by question id, or empty if no metric needs them.
             ranked: All stored contexts by question id, or empty if no metric needs them.
             steps: Steps of the cell, or None if no metric needs them or none were recorded.
-
         """
         self._questions, self._prices, self._placed, self._ranked = (
             questions,
@@ -185,9 +175,7 @@ class StoredSamples(LazySequence[Sample]):
             yield from self._read_block(number // _BLOCK)
 
     def _read_block(self, block: int) -> list[Sample]:
-        """Build the samples of a block. The last block is kept, so that a cell that has only one is
-        built once.
-        """
+        """Build a block's samples. The last block is kept, so a cell's only block is built once."""
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
             predictions = list(convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK)))
@@ -239,7 +227,6 @@ def build_judge_jobs(
 
     Returns:
         Jobs whose tags are (metric name, cell key, sample index).
-
     """
     return [
         Job((metric.name, key, index), metric.plan(sample))
@@ -261,7 +248,6 @@ def collect_judged_rows(
 
     Returns:
         One row per sample, or None if the judge gave no score.
-
     """
     rows: dict[str, dict[str, list[Row | None]]] = {key: {} for key in samples}
     for outcome in outcomes:

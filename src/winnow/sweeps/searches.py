@@ -1,6 +1,4 @@
-"""The searches of plans as a cell wants them: within a budget, and with the cell's placement of
-what they find.
-"""
+"""The searches of plans under a cell's budget and with the cell's placement of their results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +46,6 @@ class SearchRules:
         max_tokens: Number of tokens that a question has used, in prompts and replies of all roles,
             from which no search is made, or None.
         placed: Whether found passages are placed.
-
     """
 
     revision: ClassVar[int] = 2
@@ -86,7 +83,6 @@ class SearchRules:
             pool: Passages from which random distractors are drawn.
             distractors: Distractors of the cell.
             placement: Placement of the cell.
-
         """
         gold = [replace(context, rank=0, score=None) for context in known if context.is_gold]
         num_searches = num_tokens = num_placed = 0
@@ -124,9 +120,7 @@ class SearchRules:
         )
 
     def _widen(self, request: Request) -> Request:
-        """Return a request that finds twice as many passages if it is a search whose results are
-        placed.
-        """
+        """Double the passages of a request if it is a search whose results are placed."""
         return (
             structs.replace(request, n=2 * request.n)
             if self.placed and _is_search(request)

@@ -1,5 +1,4 @@
-"""Shards: parts of the questions, or of the corpus, that processes, on one machine or several,
-treat independently.
+"""Shards: parts of the questions or corpus for independent processes on one machine or several.
 
 A question belongs to the shard that the hash of its id names, so that all calls that its cells
 share are in one shard. Each shard stores its calls in a ledger of its own. The merged ledgers
@@ -21,7 +20,6 @@ class Shard:
     Attributes:
         number: Number of the part, from 1 to `count`.
         count: Number of parts.
-
     """
 
     number: int
@@ -33,7 +31,6 @@ class Shard:
 
         Raises:
             ConfigError: If it is no such text.
-
         """
         match = re.fullmatch(r"(\d+)/(\d+)", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):

@@ -1,5 +1,4 @@
-"""The specification of a cell, which is one setting of a sweep: all that later stages need from its
-configuration.
+"""The specification of a cell, one setting of a sweep: all configuration that later stages need.
 
 The sweep, the manifest, MLflow, the report and `flows.show` use the same specification.
 """
@@ -27,8 +26,7 @@ from winnow.sweeps.searches import SearchRules
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """The engine of one role, which is a model or server that serves requests. Roles with the same
-    key share one engine.
+    """The engine (model or server) that serves one role. Roles with the same key share one engine.
 
     Attributes:
         role: Role whose requests the engine serves.
@@ -37,7 +35,6 @@ class EngineSpec:
             be used; dry runs do not.
         price: Price of the model.
         budget: Settings of the budget for the model, or None if it has none.
-
     """
 
     role: Role
@@ -67,7 +64,6 @@ class QuestionSelection:
         limit: Maximum number of questions, or None for all.
         closed_book: File of the closed-book artifact, or None to skip the filter.
         keeps: Which questions the filter keeps.
-
     """
 
     path: Path
@@ -82,7 +78,6 @@ class QuestionSelection:
         Raises:
             ConfigError: If no question remains, or if the closed-book filter covers too few
                 questions for the limit.
-
         """
         questions = read_questions(self.path, [self.split])
         if self.closed_book is not None:
@@ -96,9 +91,7 @@ class QuestionSelection:
         return questions[: self.limit]
 
     def count_questions(self) -> tuple[int, int] | None:
-        """Count the questions before and after the closed-book filter, or return None without a
-        filter.
-        """
+        """Count questions before and after the closed-book filter, or return None without one."""
         if self.closed_book is None:
             return None
         flags = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])[
@@ -154,7 +147,6 @@ class CellSpec:
             such as the judge.
         pool: Folder of the rankings from whose passages random distractors are drawn; by default
             `retrieval`.
-
     """
 
     key: str
@@ -189,9 +181,7 @@ class CellSpec:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the cell is finished and its predictions file is complete. Otherwise the
-        cell is run again.
-        """
+        """Return whether the cell is finished with complete predictions; otherwise it is rerun."""
         return is_done(self.folder, self.key) and parquet.is_complete(self.predictions)
 
     def place(self, question: Question, rankings: Rankings) -> PlacedContexts:
@@ -249,9 +239,7 @@ IGNORED_GROUPS = (
 
 
 def _list_differences(configs: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str]]]:
-    """Return the settings in which each configuration differs from the others, such as
-    ("weighting.scale", "0.1").
-    """
+    """Return each configuration's differing settings, such as ("weighting.scale", "0.1")."""
     flat = [
         flatten({name: node for name, node in config.items() if name not in IGNORED_GROUPS})
         for config in configs

@@ -1,3 +1,1 @@
-"""Synthetic data and models with random weights, with which training methods are tested without
-downloads.
-"""
+"""Synthetic data and models with random weights, to test training methods without downloads."""

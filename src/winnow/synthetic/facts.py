@@ -1,5 +1,4 @@
-"""A synthetic world of facts that is small enough to train a model on it from random weights in
-minutes.
+"""A synthetic world of facts, small enough to train a model from random weights in minutes.
 
 A fact is a person, a relation and a value, such as a person and the instrument that this person
 plays. Each person has one value per relation, and each passage states one fact by a template. The
@@ -44,7 +43,6 @@ class FactsSettings:
         first_names: Number of first names.
         last_names: Number of last names. Each pair of a first and a last name is a person.
         seed: Seed of all random choices.
-
     """
 
     revision: ClassVar[int] = 1
@@ -79,7 +77,6 @@ class Case:
     Attributes:
         question: Question with its only accepted answer.
         contexts: Contexts in random order, all of which have the retriever score 0.
-
     """
 
     question: Question
@@ -94,7 +91,6 @@ class Cloze:
         question: Sentence of the fact with the token "<mask>" instead of the value.
         passage: Passage that states the fact.
         answer: Masked value.
-
     """
 
     question: str
@@ -111,7 +107,6 @@ class Facts:
         values: Possible values of each relation.
         people: Names of the people of each split.
         facts: Value of each relation, by the name of the person.
-
     """
 
     def __init__(self, settings: FactsSettings) -> None:
@@ -151,7 +146,6 @@ class Facts:
 
         Args:
             name: Name of the split, "train", "dev" or "test".
-
         """
         people = self.people[name]
         for index in range(getattr(self.settings, name)):
@@ -159,12 +153,10 @@ class Facts:
             yield self._generate_case(f"{name}-{index}", person, relation, people)
 
     def generate_clozes(self, count: int) -> Iterator[Cloze]:
-        """Generate cloze questions about the people of the training split, to train a model before
-        it sees questions.
+        """Generate cloze questions about the people of the training split, to pretrain a model.
 
         Args:
             count: Number of cloze questions.
-
         """
         people = self.people["train"]
         for index in range(count):
@@ -174,9 +166,7 @@ class Facts:
             yield Cloze(masked_fact, passage, self.facts[person][relation])
 
     def list_vocabulary_texts(self) -> list[str]:
-        """Return texts that contain every word of the world, from which the vocabulary of a
-        tokenizer is built.
-        """
+        """Return texts with every word of the world, to build the vocabulary of a tokenizer."""
         values = [" ".join(values) for values in self.values.values()]
         phrases = [
             template.format(name="", value="")
@@ -188,15 +178,13 @@ class Facts:
     def _generate_case(
         self, question_id: str, person: str, relation: str, people: Sequence[str]
     ) -> Case:
-        """Generate a question about one fact of a person, with its relevant passage and its
-        distractors.
+        """Generate a question about one fact of a person, with a relevant passage and distractors.
 
         Args:
             question_id: Id of the question.
             person: Person that the question is about.
             relation: Relation that the question is about.
             people: People of the split, from whom the distractors are drawn.
-
         """
         answer = self.facts[person][relation]
         passages = [self._build_passage(f"{question_id}-0", person, relation, people)]

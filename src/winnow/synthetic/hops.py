@@ -1,5 +1,4 @@
-"""A synthetic world of facts that follow from one another, in which the number of retrievals that a
-question needs is known.
+"""A synthetic world of chained facts, in which each question needs a known number of retrievals.
 
 A question names a person and asks for something that one, two or three facts away: the town of the
 person, the river of the town, the lake of the river. Each fact is a passage of its own, and only
@@ -36,7 +35,6 @@ class HopsSettings:
         questions: Number of questions of each number of hops.
         hops: Numbers of hops, from 1 to 3.
         seed: Seed of the names.
-
     """
 
     revision: ClassVar[int] = 1
@@ -65,9 +63,7 @@ class HopsSettings:
 
 @dataclass(frozen=True, slots=True)
 class HopsWorld:
-    """Passages and questions; `gold_passage_ids` of a question are the passages on its way, in
-    their order.
-    """
+    """Passages and questions, whose `gold_passage_ids` are the passages of their path, in order."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]

@@ -1,6 +1,4 @@
-"""Small T5 models with random weights and a word-level tokenizer, for synthetic data with a known
-vocabulary.
-"""
+"""Small T5 models with random weights and a word-level tokenizer, for data of known vocabulary."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ class ScratchT5:
         layers: Number of encoder layers, which is also the number of decoder layers.
         heads: Number of attention heads.
         dropout: Dropout probability.
-
     """
 
     revision: ClassVar[int] = 1
@@ -38,9 +35,7 @@ class ScratchT5:
 
 
 def build_word_tokenizer(texts: Iterable[str]) -> Any:
-    """Build a tokenizer that splits at whitespace and whose vocabulary consists of the words of the
-    texts.
-    """
+    """Build a tokenizer that splits at whitespace and has the words of the texts as vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -67,7 +62,6 @@ def make_t5(folder: Path, texts: Iterable[str], size: ScratchT5, seed: int) -> P
 
     Returns:
         The folder.
-
     """
     import torch
     from transformers import T5Config, T5ForConditionalGeneration

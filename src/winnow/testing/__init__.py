@@ -1,6 +1,4 @@
-"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a
-chat server with faults.
-"""
+"""Test utilities: a scripted reader, a plan runner, tiny models, and a chat server with faults."""
 
 from winnow.testing.fakes import (
     METRICS,

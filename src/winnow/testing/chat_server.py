@@ -31,9 +31,7 @@ finish reason. The others break the connection ("close", "stall"), the body ("ma
 "compressed") or the reply ("empty", "other model").
 """
 FaultRule = Callable[[str, int], Fault | None]
-"""Function that returns the fault for a prompt and the number of times it has arrived (from 1), or
-None for a normal reply.
-"""
+"""Function that maps a prompt and its arrival count (from 1) to a fault or None (normal reply)."""
 
 _FINISH_REASONS = {"filter": "content_filter", "length": "length"}
 _ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
@@ -52,8 +50,7 @@ _ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
 
 @dataclass
 class ChatServer:
-    """A chat server that serves /v1/chat/completions, /v1/files, /v1/batches and endpoints of vLLM
-    and llama-server.
+    """A server of /v1/chat/completions, /v1/files, /v1/batches and vLLM and llama-server endpoints.
 
     Attributes:
         reply: Function that returns the reply to a prompt, the text of the last message: a text, or
@@ -72,7 +69,6 @@ class ChatServer:
         calls: Number of chat calls so far.
         bodies: Bodies of all chat calls so far.
         max_concurrency: Largest number of chat calls so far that were served at the same time.
-
     """
 
     reply: Callable[[str], str | Mapping[str, Any]] = str.upper
@@ -174,9 +170,7 @@ class ChatServer:
         )
 
     def _answer_dialect(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the reply of an endpoint of vLLM or llama-server, or None if the path is another
-        one.
-        """
+        """Return the reply of a vLLM or llama-server endpoint, or None for any other path."""
         if path in ("/health", "/version"):
             return {"version": self.version}
         if path == "/props":
@@ -197,9 +191,7 @@ class ChatServer:
         return None
 
     async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
-        """Respond to a chat request after the latency, and return whether the connection stays
-        open.
-        """
+        """Answer a chat request after the latency, and return whether the connection stays open."""
         prompt = body["messages"][-1]["content"]
         self.calls += 1
         self.bodies.append(body)
@@ -246,7 +238,6 @@ class ChatServer:
         Args:
             body: Body of the request.
             fault: Fault that changes the reply, or None for a normal reply.
-
         """
         prompt = body["messages"][-1]["content"]
         num_choices = 0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
@@ -297,9 +288,7 @@ class ChatServer:
         return batch
 
     def _poll_batch(self, batch_id: str) -> dict[str, Any]:
-        """Return a batch. Its requests are answered once it has been reported as "in_progress"
-        `polls` times.
-        """
+        """Return a batch. Its requests are answered after `polls` reports of "in_progress"."""
         batch = self._batches[batch_id]
         batch["polls"] -= 1
         if batch["polls"] < 0 and batch["status"] == "in_progress":
@@ -340,9 +329,7 @@ class ChatServer:
         body: Any,
         headers: dict[str, str] | None = None,
     ) -> bool:
-        """Send a response, and return True because the connection stays open. A body that is not
-        bytes is sent as JSON.
-        """
+        """Send a response (bytes or JSON), and return True because the connection stays open."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [
             f"HTTP/1.1 {status} X",
@@ -367,9 +354,7 @@ def get_token_logprob(token: int) -> float:
 
 
 async def _run_server(latency: float, port: int, delay: float) -> None:
-    """Start a server that always gives the same answer, print its base URL, and serve until the
-    process is stopped.
-    """
+    """Start a server that always gives the same answer, print its base URL, and serve forever."""
     await asyncio.sleep(delay)
     server = await ChatServer(reply=lambda _: "an answer", latency=latency).start(port)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)

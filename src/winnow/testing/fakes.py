@@ -1,5 +1,4 @@
-"""Test utilities without a model: a reader with scripted replies, a function that runs plans, and
-small records.
+"""Test utilities without a model: a reader with scripted replies, a plan runner, and small records.
 
 A plan is a generator that yields requests to a model and receives the replies. Strategies answer
 questions by plans.
@@ -37,7 +36,6 @@ class ScriptedReader:
         batch_size: Maximum number of results that `collect` returns.
         context_length: Maximum length of a prompt in characters.
         prompts: Prompts that the reader has replied to, in order.
-
     """
 
     revision: ClassVar[int] = 1
@@ -58,9 +56,7 @@ class ScriptedReader:
         return (Generate,)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why the reader cannot serve a request, or None if it can. Log-probabilities are
-        not supported.
-        """
+        """Return why a request for log-probabilities cannot be served, or None for others."""
         return (
             "no log-probabilities"
             if isinstance(request, Generate) and request.token_logprobs
@@ -108,7 +104,6 @@ class ScriptedServer(ScriptedReader):
 
     Attributes:
         stopped: Whether the run ended with an error elsewhere.
-
     """
 
     stopped: bool = False
@@ -135,9 +130,7 @@ class _ScriptedIndex:
 
 
 def make_search(find: Callable[[str], Sequence[Passage]], identity: str = "search") -> LocalSearch:
-    """Build a search engine for a test, which finds the passages that a function returns for a
-    query.
-    """
+    """Build a test search engine that finds the passages that `find` returns for a query."""
     index = _ScriptedIndex(find)
     return LocalSearch(lambda: index, lambda: index.passages, identity)
 
@@ -153,7 +146,6 @@ def run_scripted_plan(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[
 
     Returns:
         Result of the plan, and the prompts of each round.
-
     """
     prompts: list[list[str]] = []
     rounds = iter(replies)
@@ -189,7 +181,6 @@ def make_context(
         has_answer: Whether the passage contains an answer.
         is_gold: Whether the passage is the gold passage.
         rank: Rank of the passage, or None for its number.
-
     """
     passage = Passage(f"p{number}", f"Title {number}", text)
     return Context(
@@ -232,7 +223,6 @@ def make_sample(
         contexts: Contexts that were placed, and that one prompt showed.
         fields: Other fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the
             usage of the reader.
-
     """
     question_id = f"q{number}"
     calls = fields.pop("calls", 1)
@@ -275,7 +265,6 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
         gold: Name of the placement of the gold passage. If it begins with "gold_", it uses the gold
             labels.
         ems: Exact match of each question, 0.0 or 1.0.
-
     """
     samples = []
     moves_gold = bool(k) and gold.startswith("gold_")

@@ -11,7 +11,6 @@ def make_tiny_tokenizer(texts: Iterable[str], more_tokens: Sequence[str] = ()) -
     Args:
         texts: Texts on which the tokenizer is trained.
         more_tokens: Further special tokens, such as Self-RAG's reflection tokens.
-
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -40,9 +39,7 @@ def make_tiny_tokenizer(texts: Iterable[str], more_tokens: Sequence[str] = ()) -
 
 
 def _save_model(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: int) -> Path:
-    """Build a model with random weights, save it with its tokenizer to a folder, and return the
-    folder.
-    """
+    """Save a model with random weights and its tokenizer to a folder, and return the folder."""
     import torch
 
     torch.manual_seed(seed)
@@ -60,8 +57,7 @@ def make_tiny_causal_lm(
     more_tokens: Sequence[str] = (),
     tied: bool = False,
 ) -> Path:
-    """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the
-    folder.
+    """Save a two-layer Llama with random weights and a tokenizer, and return the folder.
 
     The replies of the model are meaningless, but the same seed always gives the same replies.
 
@@ -72,7 +68,6 @@ def make_tiny_causal_lm(
         context_length: Context length in tokens.
         more_tokens: Further special tokens of the tokenizer.
         tied: Whether the output layer has the weights of the input embeddings.
-
     """
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -86,9 +81,7 @@ def make_tiny_causal_lm(
 
 
 def make_tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a T5 with two encoder and two decoder layers, random weights and a tokenizer to a
-    folder, and return the folder.
-    """
+    """Save a T5 (two layers per stack, random weights) and a tokenizer, and return the folder."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     tokenizer = make_tiny_tokenizer(texts)
@@ -100,16 +93,12 @@ def make_tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
 
 
 def make_tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a two-layer BERT with random weights and a tokenizer to a folder, and return
-    the folder.
-    """
+    """Save a two-layer BERT with random weights and a tokenizer, and return the folder."""
     return _save_bert(folder, texts, "BertModel", seed)
 
 
 def make_tiny_masked_lm(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a two-layer BERT with its head for masked tokens and a tokenizer to a folder, and return
-    the folder.
-    """
+    """Save a two-layer BERT with a masked-token head and a tokenizer, and return the folder."""
     return _save_bert(folder, texts, "BertForMaskedLM", seed)
 
 
@@ -126,9 +115,7 @@ def _save_bert(folder: Path, texts: Iterable[str], class_name: str, seed: int) -
 
 
 def make_tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
-    """Save a question encoder and a context encoder of DPR with random weights, and return their
-    folders below `folder`.
-    """
+    """Save DPR question and context encoders with random weights, and return their folders."""
     import torch
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 

@@ -1,3 +1,1 @@
-"""Rules for texts that strategies, metrics and trainings share: what a reply says, and what a
-passage contains.
-"""
+"""Rules shared by strategies, metrics and training: what replies say and what passages contain."""

@@ -1,6 +1,4 @@
-"""Extraction of the answer from a reply, by the rules of docs/rules.md; the Post-Fusion paper
-specifies none.
-"""
+"""Answer extraction by the rules of docs/rules.md; the Post-Fusion paper specifies none."""
 
 import json
 import re
@@ -42,8 +40,7 @@ _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 
 @lru_cache(maxsize=10_000)
 def extract_answer(reply: str) -> str:
-    """Extract the answer from a reply: the first line that is not blank, after the last "Answer:"
-    if there is one.
+    """Extract the answer from a reply: the first nonblank line, after the last "Answer:" if any.
 
     The reasoning of a model before its reply, control tokens, further examples or questions after
     its answer, and the markup around it (headings, code fences, tags, JSON, emphasis) are ignored.
@@ -61,7 +58,6 @@ def extract_whole_answer(reply: str, answer: str) -> str:
         answer: Answer that a strategy made of it. If it is not what the text of the reply begins
             with, with or without citations, it is returned itself: the last line of a chain of
             thought, or a candidate of a fusion.
-
     """
     final = _remove_next_example(extract_final_text(reply).lstrip())
     unwrapped = _unwrap(final)
@@ -84,8 +80,7 @@ def extract_whole_answer(reply: str, answer: str) -> str:
 
 
 def _remove_next_example(text: str) -> str:
-    """Remove the few-shot example that a model may write after its answer, and everything that
-    follows.
+    """Remove the few-shot example that a model may write after its answer, and all that follows.
 
     The example begins with a line of the format of conf/prompt/re_rag.yaml: "Example 9", a heading
     of the prompt such as "### Question:" or, after a blank line, a heading of a demonstration such
@@ -104,8 +99,7 @@ def _remove_next_example(text: str) -> str:
 
 
 def extract_reasoned_answer(reply: str) -> str:
-    """Extract the answer from a chain of thought: the text after the last "Answer:", or else the
-    last line.
+    """Extract the answer of a chain of thought: the text after the last "Answer:" or the last line.
 
     An example that the model writes behind its own answer is left out. A rationale without
     "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best
@@ -122,9 +116,7 @@ def extract_reasoned_answer(reply: str) -> str:
 
 
 def _extract_answer_line(text: str) -> str:
-    """Extract the first line that is not blank, after the last "Answer:" if there is one, without
-    markup.
-    """
+    """Extract the first nonblank line, after the last "Answer:" if any, without markup."""
     text = _unwrap(text)
     prefixes = list(_ANSWER_PREFIX.finditer(text))
     lines = _list_lines(text[prefixes[-1].end() :] if prefixes else text)
@@ -133,9 +125,7 @@ def _extract_answer_line(text: str) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Return the content of a JSON object, in a tag for answers or in LaTeX's box, or else the text
-    as it is.
-    """
+    """Return the content of a JSON object, an answer tag or LaTeX's box, or else the text."""
     while tagged := [match[2] for match in _TAGGED.finditer(text) if match[2].strip()]:
         text = tagged[-1]
     start, end = text.find("{"), text.rfind("}")
@@ -159,9 +149,7 @@ def _unwrap(text: str) -> str:
 
 
 def _list_lines(text: str) -> list[str]:
-    """Return the lines with text, without those that only lead to an answer, unless nothing else is
-    there.
-    """
+    """Return the nonblank lines, without those that only lead to an answer, unless all do."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     while len(lines) > 1 and (_FURNITURE.fullmatch(lines[0]) or _HEADING_LINE.fullmatch(lines[0])):
         del lines[0]

@@ -122,7 +122,6 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     Args:
         reply: Reply of the model.
         choices: Texts of the choices by letter.
-
     """
     reply = cut_middle(extract_final_text(reply))
     equal = [letter for letter, choice in choices.items() if _fold(choice) == _fold(reply)]
@@ -156,9 +155,7 @@ def _fold(text: str) -> str:
 
 
 def _normalize(text: str) -> str:
-    """Normalize a text as an answer, but for the signs of numbers: -5 is not 5, and 1.5 is not
-    15.
-    """
+    """Normalize a text as an answer, but keep number signs: -5 is not 5, and 1.5 is not 15."""
     return normalize(_DEGREE.sub("°", _POINT.sub("dot", _MINUS.sub("minus", text))))
 
 
@@ -188,9 +185,7 @@ def _remove_options(text: str, choices: Mapping[str, str]) -> str:
 
 
 def _find_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | None:
-    """Return the letter that a reply names, "?" if it names one that contradicts itself, or None
-    without a letter.
-    """
+    """Return the letter that a reply names, "?" for a contradiction, or None without a letter."""
     match = _JSON_ANSWER.search(text) or _WHOLE_LETTER.fullmatch(plain)
     if match:
         return match[1].upper()
@@ -223,9 +218,7 @@ def _find_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | Non
 
 
 def _find_leading_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | None:
-    """Return the letter at the beginning of a reply, or the only one that a list of letters calls
-    right.
-    """
+    """Return the letter that begins a reply, or the only one that a list of letters calls right."""
     lines = [
         (m[1].upper(), m[2].lower().replace(choices.get(m[1].upper(), "").lower(), ""))
         for m in _LIST_LINE.finditer(text)
@@ -314,9 +307,7 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
 
 
 def _remove_rejected(plain: str, choices: Mapping[str, str], rejection: str = _REJECTION) -> str:
-    """Remove the texts of choices behind "not", "rather than" and the like from a
-    normalized reply.
-    """
+    """Remove choice texts after "not", "rather than" and the like from a normalized reply."""
     text = " , ".join(map(_normalize, re.split(r"[,;:.]\s", plain)))
     texts = "|".join(re.escape(own) for choice in choices.values() if (own := _normalize(choice)))
     others = rf"(?:(?: ,)? (?:or|and|nor) (?:{texts})\b| , (?:{texts})(?= ,| or\b| and\b))*"
@@ -324,9 +315,7 @@ def _remove_rejected(plain: str, choices: Mapping[str, str], rejection: str = _R
 
 
 def _match_words(text: str, choices: Mapping[str, str]) -> list[str]:
-    """Return the letters of the choices of which a text has all words that no other choice has,
-    inflected or not.
-    """
+    """Return the letters of choices whose unique words are all in a text, inflected or not."""
     words = {letter: set(_normalize(choice).split()) for letter, choice in choices.items()}
     own = {
         letter: mine - set().union(*(words[o] for o in words if o != letter))
@@ -351,9 +340,7 @@ def _is_inflected(word: str, other: str) -> bool:
 
 
 def _match_texts(text: str, choices: Mapping[str, str]) -> list[str]:
-    """Return the letters of the choices whose texts are in a text, without those within the text of
-    another one.
-    """
+    """Return the letters of the choices that a text contains, except those within other matches."""
     normalized = f" {_normalize(text)} "
     matches = {
         letter: own

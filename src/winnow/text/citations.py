@@ -1,6 +1,4 @@
-"""Citations in replies, which cite numbered documents as [n] (dialects: see
-`winnow.metrics.citation`).
-"""
+"""Citations of numbered documents as [n] in replies (dialects: see `winnow.metrics.citation`)."""
 
 import re
 import unicodedata
@@ -22,9 +20,7 @@ BRACKETED_NUMBER = re.compile(
     "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
     re.IGNORECASE,
 )
-"""A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken
-for one.
-"""
+"""One or several numbers in brackets: a citation or, in a passage's text, what looks like one."""
 _SPACED_NUMBER = re.compile(r"(?<!\s)\s*" + BRACKETED_NUMBER.pattern, re.IGNORECASE)
 """Such a number with the spaces before it, from their beginning: the time is linear."""
 _SENTENCE_END = re.compile(
@@ -44,7 +40,6 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
         num_documents: Number of documents. A range such as [2-9] that goes beyond it cites its
             documents and one number without a document.
         dialect: Dialect, which determines what counts as a citation.
-
     """
     if dialect not in get_args(Dialect):
         raise ConfigError(
@@ -82,8 +77,6 @@ def split_cited_sentences(reply: str) -> list[str]:
 
 
 def _parse_number(digits: str) -> int:
-    """Return the number of decimal digits of any script, at most `_NO_DOCUMENT`; `int` refuses
-    thousands of digits.
-    """
+    """Parse digits of any script, capped at `_NO_DOCUMENT`; `int` rejects thousands of digits."""
     significant = "".join(str(int(digit)) for digit in digits).lstrip("0")
     return int(significant or "0") if len(significant) < 10 else _NO_DOCUMENT

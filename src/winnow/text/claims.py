@@ -166,9 +166,7 @@ _JUDGMENT = re.compile(
     rf"(?P<negative>{_NEGATIVE})|(?P<weak>{_WEAK}))\b"
 )
 _REACH = 60
-"""Number of characters up to which a negation applies to a judgment that follows it in the same
-clause.
-"""
+"""Number of characters within which a negation applies to a later judgment in the same clause."""
 _SUBJECT = re.compile(
     rf"^ *(?:is|was|has|does|must|can)\b|\b(?:{_NOUN}|it|(?:this|that|these)(?: (?:one|claim|is|"
     rf"was|isn't|would|has|appears|"
@@ -238,9 +236,7 @@ _CLAUSE_END = re.compile(
 
 
 _MOST_CHARACTERS = 2000
-"""Number of characters of each end of a long reply that are read. A reply that repeats itself may
-have a hundred thousand.
-"""
+"""Number of characters read at each end of a reply; repetitive ones may have a hundred thousand."""
 
 
 def cut_middle(reply: str) -> str:
@@ -279,9 +275,7 @@ _FINAL_RANK, _MARKED, _EXPLICIT, _LEADING, _ANYWHERE, _IMPLIED = 6, 5, 4, 3, 2, 
 
 
 def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
-    """Return the verdicts of a reply in order with their ranks, where None is a verdict of neither,
-    both, or part.
-    """
+    """Return a reply's verdicts in order, with ranks; None means neither, both, or part."""
     sentences = [
         sentence
         for sentence in _SENTENCE_END.split(_prepare(reply))
@@ -367,9 +361,7 @@ def _prepare(reply: str) -> str:
 
 
 def _iter_judgments(sentence: str) -> Iterator[tuple[str, re.Match[str], bool]]:
-    """Yield the clause before each judgment of a sentence, the judgment, and its verdict with the
-    negations before it.
-    """
+    """Yield the clause before each judgment, the judgment, and its verdict with prior negations."""
     for clause in _CLAUSE_END.split(sentence):
         negations: list[int] = []
         for match in _JUDGMENT.finditer(clause):

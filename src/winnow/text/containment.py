@@ -42,7 +42,6 @@ class _PreparedAnswer:
         literal: Tokens joined by single spaces if all of them consist of ASCII letters and digits,
             else an empty string. An occurrence between characters that belong to no word is a
             match.
-
     """
 
     token_string: str
@@ -50,9 +49,7 @@ class _PreparedAnswer:
     literal: str
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether a text contains the answer. The text is only tokenized if a substring
-        search cannot decide.
-        """
+        """Return whether a text has the answer; tokenize only if substring search cannot decide."""
         lowered = text.lower()
         for word in self.ascii_words:
             if word not in lowered:
@@ -120,15 +117,12 @@ def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[boo
 
 
 def _encode(text: str) -> bytes:
-    """Encode a text that is not ASCII in UTF-8, without the sign that becomes an ASCII letter in
-    lower case.
-    """
+    """Encode non-ASCII text in UTF-8, replacing the sign that lowercases to an ASCII letter."""
     return text.replace(_KELVIN, "k").encode("utf-8", "surrogatepass")
 
 
 def _fold_case(text: bytes) -> bytes:
-    """Set the bit in which ASCII letters of both cases differ, twenty times as fast as
-    `bytes.lower`.
+    """Set the bit that distinguishes ASCII letter case, twenty times as fast as `bytes.lower`.
 
     Words of lower-case ASCII letters and digits stay as they are. Other characters may become
     letters or digits.
@@ -137,14 +131,12 @@ def _fold_case(text: bytes) -> bytes:
 
 
 def _find_texts(word: str, joined: bytes, starts: Sequence[int]) -> Iterator[int]:
-    """Yield the index of each text that may contain a word: of all that do, and of some that do
-    not.
+    """Yield the index of each text that may contain a word: all that do, and some that do not.
 
     Args:
         word: Lower-case ASCII letters and digits.
         joined: Texts in UTF-8, one behind the other, with folded case.
         starts: Position of each text in `joined`, followed by the position of the end.
-
     """
     pattern = word.encode()
     position = joined.find(pattern)
@@ -155,16 +147,13 @@ def _find_texts(word: str, joined: bytes, starts: Sequence[int]) -> Iterator[int
 
 
 def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
-    """Return the shortest answer that a passage contains, or the first answer if it
-    contains none.
-    """
+    """Return the shortest answer that a passage contains, or the first if it contains none."""
     contained = [answer for answer in answers if answer.strip() and has_answer(text, [answer])]
     return min(contained, key=len, default=answers[0])
 
 
 def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
-    """Replace every occurrence of an answer in a text that has one by the rules of `has_answer`, of
-    two the longer one.
+    """Replace every answer in a text that has one by the rules of `has_answer`, longer ones first.
 
     A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any
     token are not looked for.
@@ -183,9 +172,7 @@ def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
 
 
 def _build_pattern(answer: str) -> str:
-    """Return the pattern of an answer's tokens, one behind the other, with the borders that words
-    have.
-    """
+    """Return the pattern of an answer's tokens, one after another, with word boundaries."""
     tokens = _TOKEN.findall(unicodedata.normalize("NFD", answer))
     is_word = [bool(regex.fullmatch(r"[\p{L}\p{N}\p{M}]+", token)) for token in tokens]
     pattern = regex.escape(tokens[0])

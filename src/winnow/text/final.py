@@ -1,5 +1,4 @@
-"""The text that a reply ends with: without the reasoning before it, and without control tokens of
-the model's chat template.
+"""The text that a reply ends with, without reasoning and control tokens of the chat template.
 
 Servers and converted models with a wrong template or wrong stop tokens let such tokens through. The
 forms are used by DeepSeek-R1 and Qwen ("<think>"), Magistral ("[THINK]"), Kimi ("◁think▷"),
@@ -70,8 +69,7 @@ _PROMPT = re.compile(r"\s*(?:(?:<s>|<bos>)\s*)?\[INST\].*?\[/INST\]", re.DOTALL)
 
 
 def extract_final_text(reply: str) -> str:
-    """Return a reply without the reasoning before it, and without control tokens and what follows
-    the end of its turn.
+    """Return a reply without its reasoning, control tokens, and text after the end of its turn.
 
     Reasoning ends at the last tag that ends it; the tag that begins it may be missing. Of a reply
     that begins with the tag and was cut before the end of its reasoning, nothing is left, nor of a
@@ -89,9 +87,7 @@ def remove_reasoning(reply: str) -> str:
 
 
 def extract_reasoning(reply: str) -> str:
-    """Return the reasoning that tags or channels of a reply enclose before its final text, or "" if
-    it has none.
-    """
+    """Return a reply's reasoning, enclosed in tags or channels before its final text, or ""."""
     if "<|channel|>" in reply:
         marks = list(_HARMONY.finditer(reply))
         ends = [match.start() for match in marks[1:]] + [len(reply)]
@@ -109,14 +105,12 @@ def extract_reasoning(reply: str) -> str:
 
 
 def compute_reasoning_share(reply: str, reasoning: str = "", others: int = 0) -> float:
-    """Compute the share of the characters of a reply, its reasoning and its calls of tools that is
-    reasoning, from 0 to 1.
+    """Compute the share of reasoning in the characters of a reply and its tool calls, from 0 to 1.
 
     Args:
         reply: Text of the reply, which may enclose its reasoning in tags.
         reasoning: Reasoning that a server returned with it.
         others: Number of characters of calls of tools.
-
     """
     if not reasoning and not any(mark in reply for mark in _MARKS):
         return 0.0
@@ -132,9 +126,7 @@ def find_control_tokens(reply: str) -> set[str]:
 
 
 def find_open_reasoning(prompt: str) -> str:
-    """Return the end of a prompt that begins the reasoning of the reply, as some chat templates do,
-    or "" without one.
-    """
+    """Return the end of a prompt that begins the reasoning, as in some chat templates, or ""."""
     match = _OPEN_PROMPT.search(prompt)
     return match[0] if match else ""
 
@@ -172,9 +164,7 @@ def _remove_reasoning(reply: str) -> str:
 
 
 def _remove_tokens(reply: str) -> str:
-    """Return a reply without the control tokens that begin it, and without the first one that ends
-    it and what follows.
-    """
+    """Remove the control tokens that begin a reply, and all from the first one that ends it."""
     text = _CITATION.sub("", _BOX.sub("", reply)) if "<" in reply else reply
     call = re.match(_JSON_CALL, text) or _TOOL_CALL.search(text)
     text = text[: call.start()].rstrip() if call else text

@@ -19,8 +19,6 @@ _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(maxsize=100_000)
 def normalize(text: str, dialect: Dialect = "squad") -> str:
-    """Convert a text to lower case and remove ASCII punctuation, articles and extra white space, as
-    SQuAD does.
-    """
+    """Lowercase a text; remove ASCII punctuation, articles and extra whitespace as SQuAD does."""
     articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
     return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())

@@ -9,9 +9,7 @@ _NO_VERDICT = re.compile(r"yes(?: and| or)? no\b|no(?: and| or)? yes\b|no doubt\
 
 
 def read_yes_or_no(reply: str) -> bool | None:
-    """Return whether a reply begins with "yes" rather than "no", or None if it begins with neither,
-    or with both.
-    """
+    """Return whether a reply begins with "yes" rather than "no", or None for neither or both."""
     words = re.findall(r"[a-z]+", extract_final_text(reply).lower())
     if not words or _NO_VERDICT.match(" ".join(words)):
         return None

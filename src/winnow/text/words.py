@@ -2,9 +2,7 @@
 
 
 def cut_words(text: str, limit: int | None) -> str:
-    """Return the first `limit` words of a text, separated by spaces; a text that has not more stays
-    as it is.
-    """
+    """Cut a text with more than `limit` words to the first ones, separated by spaces."""
     words = [] if limit is None else text.split()
     return " ".join(words[:limit]) if limit is not None and len(words) > limit else text
 

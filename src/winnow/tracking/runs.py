@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _FOLDER_TAG = "winnow.folder"
-"""Tag of an experiment with the folder of its store, by which an experiment of a moved store is
-recognized.
-"""
+"""Tag with the folder of an experiment's store, by which a moved store is recognized."""
 _TABLES_TAG = "mlflow.loggedArtifacts"
 """Tag of a run with the files that MLflow's page shows as tables."""
 
@@ -35,7 +33,6 @@ class DatasetRef:
         name: Name of the data set.
         digest: Digest that identifies the content.
         source: Path of the data.
-
     """
 
     name: str
@@ -51,7 +48,6 @@ class Tracker:
             path.
         experiment: Name of the experiment, which is created if it does not exist.
         artifacts: Folder for attached files of a new experiment.
-
     """
 
     def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
@@ -95,15 +91,13 @@ class Tracker:
     def save_view(
         self, name: str, *, metrics: Sequence[str], params: Sequence[str], search: str
     ) -> None:
-        """Save which columns and runs of the experiment MLflow's page shows under
-        `viewStateShareKey=<name>`.
+        """Save which columns and runs MLflow's page shows under `viewStateShareKey=<name>`.
 
         Args:
             name: Name of the view.
             metrics: Names of metrics to show as columns.
             params: Names of parameters to show as columns.
             search: Filter of the runs in MLflow's search syntax.
-
         """
         columns = [f"metrics.`{metric}`" for metric in metrics] + [
             f"params.`{param}`" for param in params
@@ -143,7 +137,6 @@ class Tracker:
             tags: Tags of the run.
             data: Data of the run.
             started: Unix timestamp of the start, or None for now.
-
         """
         from mlflow.entities import Dataset, DatasetInput, Param, RunTag
 
@@ -197,8 +190,7 @@ class Run:
         self.client.log_text(self.run_id, text, name)
 
     def log_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], name: str) -> None:
-        """Attach a table, which MLflow's page shows and compares between runs; one of the same name
-        is replaced.
+        """Attach a table that MLflow shows and compares between runs, replacing one of this name.
 
         MLflow's own `log_table` appends to a table of the same name.
         """
@@ -228,7 +220,6 @@ class Run:
         Args:
             status: Status of the run.
             ended: Unix timestamp of the end, or None for now.
-
         """
         self.client.set_terminated(
             self.run_id, status, end_time=None if ended is None else int(ended * 1000)
@@ -236,9 +227,7 @@ class Run:
 
 
 def _flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by dotted name. A class path (`_target_`) is replaced by "class" with the
-    name of the class.
-    """
+    """Return settings by dotted name, with `_target_` replaced by "class" and the class name."""
     return {
         name.replace("_target_", "class"): (
             value.rpartition(".")[2] if name.endswith("_target_") else value

@@ -22,17 +22,13 @@ VIEW_TAG = "mlflow.sharedViewState."
 
 
 def find_views(uri: str, name: str) -> dict[str, str]:
-    """Return the names and ids of the experiments that have a saved view of this name, the latest
-    one first.
-    """
+    """Return the names and ids of experiments with a saved view of this name, latest first."""
     experiments = open_store(uri).search_experiments(order_by=["last_update_time DESC"])
     return {one.name: one.experiment_id for one in experiments if VIEW_TAG + name in one.tags}
 
 
 def find_cell_run(uri: str, key: str) -> tuple[str, str] | None:
-    """Return the ids of the experiment and the run of a cell, by the key of the cell; the latest,
-    or None.
-    """
+    """Return the experiment and run ids of a cell's latest run by the cell's key, or None."""
     store = open_store(uri)
     experiments = [one.experiment_id for one in store.search_experiments()]
     condition = f"tags.config_hash = '{key}' and tags.stage = 'sweep'"
@@ -47,7 +43,6 @@ def open_store(uri: str) -> MlflowClient:
 
     Raises:
         ConfigError: If the store was written by another version of MLflow, or cannot be used.
-
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -96,9 +91,7 @@ def open_ahead(uris: Iterable[str]) -> Iterator[None]:
 
 
 def is_logged(uri: str, digest: str) -> bool:
-    """Return whether a store in a file is as it was when `mark_logged` was called for the same
-    digest; imports no MLflow.
-    """
+    """Return whether a file store is as `mark_logged` left it for this digest, without MLflow."""
     store = get_store_path(uri)
     try:
         return store is not None and _get_mark(store).read_text(encoding="utf-8") == _describe_mark(
@@ -109,9 +102,7 @@ def is_logged(uri: str, digest: str) -> bool:
 
 
 def mark_logged(uri: str, digest: str) -> None:
-    """Record in a file next to the store that it has what the digest describes, until something
-    else is written to it.
-    """
+    """Record in a file next to the store that it matches the digest, until it is written to."""
     store = get_store_path(uri)
     if store is not None:
         with atomic_write(_get_mark(store)) as partial:

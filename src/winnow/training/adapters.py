@@ -1,6 +1,4 @@
-"""LoRA adapters, which are trained in place of the weights of a causal model and merged into them
-in the end.
-"""
+"""LoRA adapters, trained in place of a causal model's weights and merged into them in the end."""
 
 from __future__ import annotations
 
@@ -13,14 +11,12 @@ from winnow.modeling.loading import LanguageModel, check_model, load_causal_lm
 
 
 def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> Any:
-    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the
-    embeddings of new tokens.
+    """Add LoRA adapters to all linear layers, and freeze the rest but the embeddings of new tokens.
 
     Args:
         model: Causal model, which may be quantised.
         rank: Rank of the adapters.
         new_token_ids: Ids of the tokens whose embeddings are trained.
-
     """
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
@@ -42,9 +38,7 @@ def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> An
 
 
 def load_with_adapters(base: str, rank: int, quantize: str, device: str) -> LanguageModel:
-    """Load a causal model with new adapters: in float32 or, if its weights have 4 bits, in bfloat16
-    next to these.
-    """
+    """Load a causal model with new adapters in float32, or in bfloat16 if its weights are 4-bit."""
     check_model(base)
     lm = load_causal_lm(base, "bfloat16" if quantize != "none" else "float32", device, quantize)
     return LanguageModel(add_adapters(lm.model, rank), lm.tokenizer, lm.device)
@@ -67,7 +61,6 @@ def save_merged(
         folder: Folder to which the merged model is saved.
         prepare: Function that changes the base model as it was changed before the adapters were
             added.
-
     """
     import torch
     from peft import PeftModel

@@ -34,8 +34,7 @@ def accumulate_gradients(
     scale: float = 1.0,
     autocast: Autocast = nullcontext,
 ) -> tuple[dict[str, float], int]:
-    """Compute the loss of a batch and add its scaled gradient to the gradients of the models'
-    parameters.
+    """Compute the loss of a batch, and add its scaled gradient to the parameters' gradients.
 
     Args:
         method: Training method, which computes the values and the loss.
@@ -53,7 +52,6 @@ def accumulate_gradients(
     Raises:
         WinnowError: If the loss is not finite or exceeds `settings.max_loss`. In this case, no
             gradient is added.
-
     """
     chunks = method.chunks(batch, settings.seed, epoch, settings.chunk_tokens)
     run_forward = _run_forward_with_caching if settings.gradient_caching else _run_forward
@@ -83,9 +81,7 @@ def _run_forward(
 def _run_forward_with_caching(
     chunks: Sequence[Chunk], autocast: Autocast
 ) -> tuple[torch.Tensor, Callable[[], None]]:
-    """Run the chunks without gradients; return their values and the second pass, which runs after
-    `loss.backward()`.
-    """
+    """Return values without gradients, and the second pass to run after `loss.backward()`."""
     random_states: list[list[torch.Tensor]] = []
     values = []
     for chunk in chunks:
@@ -109,9 +105,7 @@ def _run_forward_with_caching(
 
 
 def _restore_batch_order(chunks: Sequence[Chunk], values: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Concatenate the values of the chunks to (rows, columns), with the rows in the order of the
-    batch.
-    """
+    """Concatenate the values of the chunks to (rows, columns), with the rows in batch order."""
     positions = torch.tensor(
         [row for chunk in chunks for row in chunk.rows], device=values[0].device
     )
@@ -119,9 +113,7 @@ def _restore_batch_order(chunks: Sequence[Chunk], values: Sequence[torch.Tensor]
 
 
 def _get_random_states() -> list[torch.Tensor]:
-    """Return the states of the random number generators of the CPU and, if available,
-    of the GPU.
-    """
+    """Return the random number generator states of the CPU and, if available, of the GPU."""
     cuda_states = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
     return [torch.get_rng_state(), *cuda_states]
 

@@ -25,8 +25,7 @@ _STATE_FILE = "state.pt"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint of a run: trained weights, optimizer, scheduler, progress, method's state and
-    processes' random states.
+    """A run's checkpoint: weights, optimizer, scheduler, progress, method state and random states.
 
     Attributes:
         folder: Folder of the checkpoint.
@@ -35,7 +34,6 @@ class Checkpoint:
         scheduler: Learning rate scheduler of the run.
         processes: Processes of the run. Only the main process writes the checkpoint.
         method: Training method, whose `state_dict` is saved too.
-
     """
 
     folder: Path
@@ -55,7 +53,6 @@ class Checkpoint:
         Args:
             fingerprint: Settings and data that identify the run, as plain values.
             progress: Progress of the run as plain values, such as the number of finished steps.
-
         """
         random_state = [
             torch.get_rng_state(),
@@ -98,7 +95,6 @@ class Checkpoint:
         Raises:
             ConfigError: If the checkpoint belongs to another run. The message lists every
                 difference.
-
         """
         if (
             self.processes.is_main_process
@@ -143,9 +139,7 @@ class Checkpoint:
 
 
 def _collect_trained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the trained parameters by name. Frozen ones, such as those below adapters, are those
-    of the base model.
-    """
+    """Return the trained parameters by name. Frozen ones (below adapters) are the base model's."""
     return {
         name: value.detach().contiguous()
         for name, value in module.named_parameters()
@@ -154,9 +148,7 @@ def _collect_trained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _restore_trained(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """Copy saved parameters into a module. Names that are not trained, of older checkpoints, are
-    left out.
-    """
+    """Copy saved parameters into a module, ignoring untrained names of older checkpoints."""
     parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
     missing = [name for name in parameters if name not in weights]
     if missing:

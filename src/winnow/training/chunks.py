@@ -1,5 +1,4 @@
-"""Chunks: rows of a batch that run through the models together, because they fit into a token
-budget.
+"""Chunks: rows of a batch that run through the models together, as they fit into a token budget.
 
 A row is what a training method computes values for: a pair of a question and one of its contexts,
 or a whole question.
@@ -29,7 +28,6 @@ class Chunk:
         run: Function that computes the values as a float32 tensor (rows, columns), with gradients.
             The training method defines what the columns are.
         num_tokens: Number of tokens in the rows, without padding.
-
     """
 
     rows: Sequence[int]
@@ -49,7 +47,6 @@ def pad_by_question(
 
     Returns:
         The matrix (questions, contexts), and a mask that is True where a question has a context.
-
     """
     import torch
 
@@ -65,17 +62,14 @@ def pad_by_question(
 
 
 def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield every pair of a question and one of its contexts, as the group and the position of the
-    context in it.
-    """
+    """Yield each pair of a question and a context, as the group and the position of the context."""
     return ((group, position) for group in groups for position in range(len(group.contexts)))
 
 
 def encode_pairs(
     estimator: PairEstimator, groups: Sequence[Group]
 ) -> tuple[list[list[int]], list[int]]:
-    """Tokenize the pairs of all questions, in the order of `list_pairs`, for the training of an
-    estimator.
+    """Tokenize all questions' pairs, in the order of `list_pairs`, for training an estimator.
 
     Returns:
         Token ids of each pair, and the position of its first passage token.
@@ -83,7 +77,6 @@ def encode_pairs(
     Raises:
         ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the
             weights of their first call.
-
     """
     if estimator.runtime != "torch":
         raise ConfigError(

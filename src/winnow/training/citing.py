@@ -1,6 +1,4 @@
-"""Training examples and prompts of readers that cite: mixtures of documents and replies with
-citations (RAGE, 4.2).
-"""
+"""Examples and prompts for training readers to cite: document mixtures and replies (RAGE, 4.2)."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -51,7 +49,6 @@ class CitationPrompts:
     Attributes:
         examples: Maximum number of prompts.
         max_words: Number of words to which passages are cut, as in `Cite`.
-
     """
 
     revision: ClassVar[int] = 2
@@ -83,7 +80,6 @@ class CitationPrompts:
 
         Raises:
             ConfigError: If there is no such question.
-
         """
         selected = list_citable(questions, self.max_words)
         if not selected:
@@ -106,7 +102,6 @@ class CitationMix(CitationPrompts):
     Attributes:
         examples: Maximum number of examples.
         max_words: Number of words to which passages are cut, as in `Cite`.
-
     """
 
     revision: ClassVar[int] = 2
@@ -122,7 +117,6 @@ class CitationMix(CitationPrompts):
             questions: Training questions with their contexts in prompt order.
             prompt: Templates of the prompt.
             seed: Seed of the draw.
-
         """
         examples = []
         for question, contexts in self.select_questions(questions, seed):
@@ -151,7 +145,6 @@ class SyntheticCitations(CitationPrompts):
         min_f1: Smallest citation F1 (dialect "rage") of a reply that is used, or None for all
             replies (RAGE).
         replies: Replies of the stronger reader by question id.
-
     """
 
     revision: ClassVar[int] = 2
@@ -171,9 +164,7 @@ class SyntheticCitations(CitationPrompts):
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError
-        if none is left.
-        """
+        """Build examples from nonempty replies of at least `min_f1`, or raise ConfigError."""
         examples = []
         for question, contexts in self.select_questions(questions, seed):
             reply = self.replies.get(question.question_id, "").strip()

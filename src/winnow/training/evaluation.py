@@ -21,9 +21,7 @@ RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
 Evaluation = tuple[
     Strategy, RankedQuestions, Callable[[Sequence[Outcome[Answer]]], Mapping[str, Interval | int]]
 ]
-"""A strategy, the questions and contexts on which it runs, and the function that computes metrics
-from its outcomes.
-"""
+"""A strategy, its questions with contexts, and the function that computes metrics of outcomes."""
 
 
 def evaluate_answers(

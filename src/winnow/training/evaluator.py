@@ -1,6 +1,4 @@
-"""Training of CRAG's retrieval evaluator: a regression of the relevance score on labels of +1 and
--1 (Yan et al. 2024).
-"""
+"""Training of CRAG's evaluator: a regression of relevance on labels +1 and -1 (Yan et al. 2024)."""
 
 from __future__ import annotations
 
@@ -26,8 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RelevanceRegression(Method[Sequence[Group]]):
-    """A training method for an evaluator, whose relevance score is regressed on +1 (relevant) and
-    -1 (irrelevant).
+    """A training method that regresses an evaluator's score on +1 (relevant) and -1 (irrelevant).
 
     The loss of a question is the mean squared error over its pairs.
 
@@ -36,7 +33,6 @@ class RelevanceRegression(Method[Sequence[Group]]):
         scale: "tanh" takes tanh(log-odds / 2) as the relevance score, which is in [-1, 1]; "none"
             takes the estimator's score itself, for a regression head without bounds, as in the
             authors' code.
-
     """
 
     revision: ClassVar[int] = 1
@@ -55,9 +51,7 @@ class RelevanceRegression(Method[Sequence[Group]]):
         return {"estimator": self.estimator}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
-        """Divide the pairs of all questions into chunks of similar length. The only column is the
-        relevance score.
-        """
+        """Divide pairs into chunks of similar length. The only column is the relevance score."""
         inputs, starts = encode_pairs(self.estimator, batch)
 
         def compute_scores(rows: Sequence[int]) -> torch.Tensor:
@@ -76,9 +70,7 @@ class RelevanceRegression(Method[Sequence[Group]]):
         ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Compute the mean over questions of the mean squared error over the pairs of a
-        question.
-        """
+        """Compute the mean over questions of the mean squared error over a question's pairs."""
         import torch
 
         labels = [
@@ -90,9 +82,7 @@ class RelevanceRegression(Method[Sequence[Group]]):
         return {"loss": (errors * torch.tensor(weights, device=values.device)).sum() / len(batch)}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Compute the share of each question's pairs whose score has the sign of the label, and the
-        mean squared error.
-        """
+        """Compute each question's share of scores of the right sign and the mean squared error."""
         pairs = [
             (group.question.text, group.contexts[position].passage)
             for group, position in list_pairs(groups)

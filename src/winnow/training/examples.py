@@ -19,9 +19,7 @@ from winnow.text.containment import find_shortest_answer
 from winnow.text.normalization import UNKNOWN
 
 _UNKNOWN_RANKS = 5
-"""Number of best-ranked irrelevant contexts from which the passage of a negative example is
-drawn.
-"""
+"""Number of best-ranked irrelevant contexts from which a negative example's passage is drawn."""
 
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
 """Function that builds the chat prompt of a question with its contexts."""
@@ -35,7 +33,6 @@ class Example:
         example_id: Id of the question and kind of the example, such as "q1/answered".
         messages: Messages of the prompt.
         completion: Reply that follows the prompt.
-
     """
 
     example_id: str
@@ -58,7 +55,6 @@ class Mix:
             is the answer, whether or not the passages contain it. This is the only kind that does
             not read `has_answer`.
         depth: Number of passages in a retrieved example.
-
     """
 
     revision: ClassVar[int] = 3
@@ -83,9 +79,7 @@ class Mix:
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
     ) -> list[Example]:
-        """Draw examples whose prompts are rendered with `prompt`; see the function of the same
-        name.
-        """
+        """Draw examples whose prompts `prompt` renders; see the function of the same name."""
         return build_examples(questions, self, prompt.render, seed)
 
 
@@ -119,7 +113,6 @@ def build_examples(
     Raises:
         ConfigError: If `mix` asks for other kinds than "retrieved", and no question has contexts of
             both sorts.
-
     """
     rng = random.Random(seed)
     candidates = []
@@ -143,9 +136,7 @@ def _build_labeled_examples(
     render: Render,
     rng: random.Random,
 ) -> list[Example]:
-    """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not
-    used as "answered".
-    """
+    """Build the labeled examples; "unknown" ones start with questions not used as "answered"."""
     usable = select_contrasted(questions)
     rng.shuffle(usable)
     repeated = usable * 2
@@ -200,9 +191,7 @@ def _list_irrelevant(contexts: Sequence[Context]) -> list[Context]:
 
 
 def select_reply(question: Question, context: Context) -> str:
-    """Return the reply to teach for a context with the answer: the shortest accepted answer that it
-    contains.
-    """
+    """Return the reply to teach for a context: the shortest accepted answer that it contains."""
     return find_shortest_answer(context.passage.text, select_writable_answers(question))
 
 

@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fid(Method[Sequence[Group]]):
-    """A training method for an encoder-decoder generator that reads all contexts of a question at
-    once.
+    """A training method for an encoder-decoder generator that reads a question's contexts jointly.
 
     Args:
         generator: T5-like generator to train.
         top: Number of contexts per question in evaluation, in retrieved order. Training uses all
             contexts of a group.
-
     """
 
     revision: ClassVar[int] = 1
@@ -105,9 +103,7 @@ class Fid(Method[Sequence[Group]]):
     def _compute_log_likelihood(
         self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
     ) -> torch.Tensor:
-        """Compute log P(target | inputs) of each question, (questions,); `inputs` has the token ids
-        of each context.
-        """
+        """Compute log P(target | inputs), (questions,), from the token ids of each context."""
         from winnow.modeling.fid import fuse_contexts
 
         return compute_seq2seq_log_likelihood(

@@ -30,7 +30,6 @@ class Generator(PairModel):
         dtype: Data type of the weights. Training needs "float32".
         max_answer: Maximum number of tokens in an answer, including the end token. Longer answers
             are truncated, and counted in `truncated_answers`.
-
     """
 
     dtype: str = "float32"
@@ -43,9 +42,7 @@ class Generator(PairModel):
         return len(self._truncated_answers)
 
     def encode_answer(self, answer: str) -> list[int]:
-        """Tokenize an answer and append the end token. Longer answers are truncated to `max_answer`
-        tokens in all.
-        """
+        """Tokenize an answer and append the end token, truncated to `max_answer` tokens in all."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)[
             "input_ids"
@@ -70,7 +67,6 @@ class Generator(PairModel):
 
         Returns:
             Sum of the log-probabilities of each target's tokens, (rows,).
-
         """
 
     def generate(self, rows: Sequence[Sequence[int]]) -> list[ScoredReply]:
@@ -99,7 +95,6 @@ def decode_replies(lm: LanguageModel, output: object, start: int) -> list[Scored
         lm: Model that generated the output.
         output: Output with its sequences and logits.
         start: Column of the sequences in which the replies start.
-
     """
     import torch
 
@@ -128,7 +123,6 @@ def sum_target_log_probs(
         logits_BTV: Logits, shifted so that those at position t predict the target at position t.
         targets_BT: Token ids of the targets.
         mask_BT: Mask that is 1 for tokens of a target and 0 for padding.
-
     """
     import torch
 
@@ -149,7 +143,6 @@ def compute_seq2seq_log_likelihood(
         lm: Encoder-decoder model.
         inputs: Keyword arguments of the model: either the inputs of the encoder or its outputs.
         targets: Token ids of the target of each row.
-
     """
     import torch
 
@@ -181,9 +174,7 @@ class Seq2SeqGenerator(Generator):
     def log_likelihood(
         self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> torch.Tensor:
-        """Compute log P(target | row) in nats. The encoder reads the pairs, and the decoder reads
-        the answers.
-        """
+        """Compute log P(target | row) in nats. The encoder reads rows, and the decoder targets."""
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
         inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
         return compute_seq2seq_log_likelihood(self.lm, inputs, targets)

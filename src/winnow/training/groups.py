@@ -1,6 +1,4 @@
-"""Training examples of the joint methods (RE-RAG, RAG, fusion-in-decoder): questions with their
-retrieved contexts.
-"""
+"""Examples of joint methods (RE-RAG, RAG, fusion-in-decoder): questions with retrieved contexts."""
 
 import random
 from collections.abc import Sequence
@@ -26,7 +24,6 @@ class Group:
             frozen generator. Empty if no frozen generator is used.
         replies: Answer of a frozen generator given each context, for evaluation. Empty if no frozen
             generator is used.
-
     """
 
     question: Question
@@ -64,9 +61,7 @@ class Group:
 
 
 def shuffle_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
-    """Return the indices of the groups in an order that depends only on their number, the seed and
-    the epoch.
-    """
+    """Return the group indices in an order that only the number, seed and epoch determine."""
     order = list(range(num_groups))
     random.Random(f"{seed}/{epoch}").shuffle(order)
     return order

@@ -47,9 +47,7 @@ Advance = Callable[[int, str], None]
 """Callback for a progress bar: the number of new optimizer steps, a text about the last one."""
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
-"""Disk space that must be free before training, per trained parameter: for checkpoints and saved
-models.
-"""
+"""Free disk space that training needs per trained parameter, for checkpoints and saved models."""
 
 
 @without_cudnn_attention()
@@ -87,7 +85,6 @@ def fit(
             the number of processes.
         WinnowError: If the loss or the gradient is not finite (the message names the questions), or
             if the criterion of an epoch is nan.
-
     """
     report_file = out / _REPORT_FILE
     if report_file.is_file():
@@ -200,9 +197,7 @@ class _Loop:
         return self.progress.tokens / max(self.progress.seconds, 1e-9)
 
     def _train_epoch(self) -> None:
-        """Train on the remaining batches of the epoch, in rounds of the batches that one optimizer
-        step accumulates.
-        """
+        """Train on the epoch's remaining batches, in rounds that one optimizer step accumulates."""
         batches = self._build_batches()
         num_rounds = math.ceil(len(batches) / self.batches_per_step)
         progress = self.progress
@@ -229,9 +224,7 @@ class _Loop:
         return self.progress.step % interval_steps < self.method.updates
 
     def _build_batches(self) -> list[list[Group]]:
-        """Build this process's batches of the epoch. Some questions are repeated, so that all
-        processes have equally many.
-        """
+        """Build this process's batches, repeating questions so that processes have equally many."""
         world_size, rank = self.processes.num_processes, self.processes.process_index
         order = shuffle_indices(len(self.train), self.settings.seed, self.progress.epoch)
         order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world_size)
@@ -240,9 +233,7 @@ class _Loop:
         return [groups[start : start + batch_size] for start in range(0, len(groups), batch_size)]
 
     def _train_on_batches(self, group_batches: Sequence[Sequence[Group]]) -> dict[str, float]:
-        """Prepare the batches without gradients, then take the method's optimizer steps on them;
-        return the last terms.
-        """
+        """Prepare batches without gradients, take optimizer steps, and return the last terms."""
         for module in self.modules.values():
             module.eval()
         batches: list[Any] = []
@@ -266,9 +257,7 @@ class _Loop:
     def _update_weights(
         self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]
     ) -> dict[str, float]:
-        """Take one optimizer step on the batches, each weighted by its number of questions; return
-        the loss terms.
-        """
+        """Take an optimizer step on batches weighted by question count; return the loss terms."""
         for module in self.modules.values():
             module.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -371,9 +360,7 @@ class _Loop:
         partial_folder.rename(folder)
 
     def _build_fingerprint(self) -> dict[str, Any]:
-        """Build the values by which a checkpoint identifies its run: method, settings, data and
-        models.
-        """
+        """Build the values that identify a checkpoint's run: method, settings, data and models."""
         ignored_settings = get_speed_only_settings(LoopSettings)
         settings = {
             name: value

@@ -41,7 +41,6 @@ class JointLoss:
         generation: Loss L_gen of the generator.
         estimation: Loss L_re of the relevance estimator.
         token: Loss L_tok, the estimator's probability of all tokens but "true" and "false".
-
     """
 
     total: torch.Tensor
@@ -91,9 +90,7 @@ def estimation_loss(
 
 
 def token_loss(other_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Compute the loss L_tok of each question, (Q,): the estimator's probability of tokens but
-    "true" and "false" (eq. 11).
-    """
+    """Compute L_tok (Q,), the estimator's probability of tokens but "true" and "false" (eq. 11)."""
     return other_QC.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 
@@ -117,7 +114,6 @@ def joint_loss(
         objective: Form of L_gen; see `generation_loss`.
         alpha_re: Weight of L_re.
         alpha_tok: Weight of L_tok.
-
     """
     log_probs = normalize_scores(log_odds_QC, mask_QC)
     generation = generation_loss(log_probs, log_answer_QC, mask_QC, objective).mean()

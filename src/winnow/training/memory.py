@@ -10,9 +10,7 @@ from winnow.errors import ModelError
 
 
 def measure_peak_memory() -> int:
-    """Return the peak memory in bytes: the GPU's if a GPU was used, otherwise the resident memory
-    of this process.
-    """
+    """Return the peak memory in bytes: of the GPU if used, else this process's resident memory."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux reports kibibytes
@@ -20,15 +18,13 @@ def measure_peak_memory() -> int:
 
 @contextmanager
 def explain_out_of_memory(*remedies: str) -> Iterator[None]:
-    """Convert torch's out-of-memory error to one that says which settings need less; also a
-    decorator.
+    """Convert torch's out-of-memory error to one that names settings to change; also a decorator.
 
     Args:
         remedies: Settings of the training that need less memory, the first to try first.
 
     Raises:
         ModelError: If a GPU has too little memory. The checkpoint of the training stays.
-
     """
     try:
         yield

@@ -1,5 +1,4 @@
-"""Interface of a training method, which defines the trained models, the loss of a batch, and the
-evaluation.
+"""Interface of a training method: the trained models, the loss of a batch, and the evaluation.
 
 The training loop and the methods share these terms: a group is a question with its retrieved
 contexts, and a chunk is a set of rows of a batch that run through the models together. The values
@@ -41,16 +40,12 @@ class Method(ABC, Generic[Batch]):
     """Number of optimizer steps on each prepared batch."""
 
     criterion: str = "em"
-    """Metric of `evaluate` whose mean on the development questions, the higher the better, selects
-    the epoch.
-    """
+    """Metric of `evaluate` whose highest mean on the development questions selects the epoch."""
 
     @property
     @abstractmethod
     def components(self) -> Mapping[str, PairModel]:
-        """Return the trained models with their tokenizers, by the name of the folder to which each
-        is saved.
-        """
+        """Return trained models with tokenizers, by the name of the folder where each is saved."""
 
     @property
     def models(self) -> Mapping[str, LanguageModel]:
@@ -73,16 +68,12 @@ class Method(ABC, Generic[Batch]):
 
     @property
     def truncated(self) -> int:
-        """Return the number of question-passage pairs that have been truncated to a model's maximum
-        length so far.
-        """
+        """Return the number of question-passage pairs truncated to a maximum length so far."""
         return sum(component.truncated for component in self.components.values())
 
     @property
     def truncated_answers(self) -> int:
-        """Return the number of distinct answers that have been truncated to the maximum length of
-        an answer so far.
-        """
+        """Return the number of distinct answers truncated to the maximum answer length so far."""
         return sum(component.truncated_answers for component in self.components.values())
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (subclasses use seed and epoch)
@@ -103,7 +94,6 @@ class Method(ABC, Generic[Batch]):
             epoch: Epoch, which also seeds this choice.
             max_tokens: Maximum number of tokens in a chunk, including padding. A longer row forms a
                 chunk of its own.
-
         """
 
     @abstractmethod
@@ -112,13 +102,10 @@ class Method(ABC, Generic[Batch]):
 
         Returns:
             The loss under the name "loss", and any terms to be logged under names of their own.
-
         """
 
     def should_stop(self, terms: Mapping[str, float]) -> bool:  # noqa: ARG002 (subclasses use the terms)
-        """Return whether the remaining updates on a batch are left out, given the loss terms of the
-        last one.
-        """
+        """Return whether to skip the remaining updates on a batch, given the last loss terms."""
         return False
 
     @abstractmethod
@@ -130,9 +117,7 @@ class Method(ABC, Generic[Batch]):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that a checkpoint stores besides the models and the optimizer, as plain
-        values and tensors.
-        """
+        """Return the state to checkpoint besides models and optimizer: plain values and tensors."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

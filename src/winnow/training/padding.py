@@ -13,9 +13,7 @@ from winnow.modeling.text_interface import TextInterface
 from winnow.training.examples import Example
 
 _WIDTH_MULTIPLE = 32
-"""Batches are padded to a multiple of this number of tokens, because oneDNN keeps a kernel in
-memory for every width.
-"""
+"""Multiple of tokens to which batches are padded, because oneDNN caches a kernel per width."""
 
 
 def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:
@@ -24,7 +22,6 @@ def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:
     Returns:
         The token ids of prompt and reply as "input_ids", the number of tokens in the reply,
         including the end token, as "reply", and the id of the example as "example_id".
-
     """
     prompt_ids = tokenize_chat(text.tokenizer, example.messages)
     reply_ids = text.tokenizer(example.completion, add_special_tokens=False)["input_ids"]
@@ -33,9 +30,7 @@ def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:
 
 
 class LeftPaddingCollator:
-    """A collator that pads tokenized examples on the left. Labels are -100 everywhere but in the
-    replies.
-    """
+    """A collator that pads tokenized examples on the left. Labels outside replies are -100."""
 
     def __init__(self, pad_token_id: int) -> None:
         """Store the id of the padding token."""
@@ -74,9 +69,7 @@ class LengthGroupedSampler(torch.utils.data.Sampler[int]):
         self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, which seeds the order. The library accelerate calls this method before
-        each epoch.
-        """
+        """Set the epoch, which seeds the order; accelerate calls this before each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:

@@ -1,6 +1,4 @@
-"""Selection of labeled pairs of questions and passages, on which a relevance evaluator
-is trained.
-"""
+"""Selection of labeled question-passage pairs, on which a relevance evaluator is trained."""
 
 import random
 from collections.abc import Sequence
@@ -30,7 +28,6 @@ class PairSelection:
         random_negatives: Number of passages that were retrieved for other questions and contain no
             answer to this one.
         seed: Seed of the choice.
-
     """
 
     revision: ClassVar[int] = 2
@@ -51,9 +48,7 @@ class PairSelection:
             )
 
     def select(self, groups: Sequence[Group]) -> list[Group]:
-        """Select the pairs of each question. Questions without a relevant or without an irrelevant
-        passage are left out.
-        """
+        """Select the pairs of each question that has both a relevant and an irrelevant passage."""
         pool = [context for group in groups for context in group.contexts]
         selected = []
         for group in groups:
@@ -74,9 +69,7 @@ class PairSelection:
         pool: Sequence[Context],
         rng: random.Random,
     ) -> list[Context]:
-        """Draw passages of other questions without an answer to this one; fewer if the pool has not
-        so many.
-        """
+        """Draw up to `random_negatives` other questions' passages without an answer to this one."""
         if not self.random_negatives:
             return []
         own_ids = {context.passage.passage_id for context in own} | set(question.gold_passage_ids)

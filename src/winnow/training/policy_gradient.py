@@ -1,5 +1,4 @@
-"""Arithmetic of proximal policy optimization (Schulman et al. 2017) over replies of different
-lengths.
+"""Arithmetic of proximal policy optimization (Schulman et al. 2017) for replies of varying lengths.
 
 Values of tokens are tensors of shape (rows, tokens). A mask is True for the tokens of a reply,
 which stand together; what a tensor contains elsewhere does not matter.
@@ -30,7 +29,6 @@ def compute_advantages(
         discount: Discount factor (gamma).
         trace: Weight of longer estimates (lambda): 0 is the temporal difference, and 1 the return
             minus the value.
-
     """
     import torch
 
@@ -71,8 +69,7 @@ def compute_policy_loss(
     mask: torch.Tensor,
     clip: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the clipped objective (Schulman et al. 2017, eq. 7), negated, and the share of tokens
-    whose ratio is clipped.
+    """Compute the negated clipped objective (Schulman et al. 2017, eq. 7) and the clip fraction.
 
     Args:
         log_probs: Log-probabilities under the trained policy, with gradients.
@@ -80,7 +77,6 @@ def compute_policy_loss(
         advantages: Advantages.
         mask: Mask of the replies.
         clip: Largest difference of the ratio from 1 that is rewarded.
-
     """
     import torch
 
@@ -98,8 +94,7 @@ def compute_value_loss(
     mask: torch.Tensor,
     clip: float,
 ) -> torch.Tensor:
-    """Compute half the squared error of the values, where a change by more than `clip` does not
-    lower the loss.
+    """Compute half the squared error of the values; a change beyond `clip` does not lower the loss.
 
     Args:
         values: Values of the trained head, with gradients.
@@ -107,7 +102,6 @@ def compute_value_loss(
         returns: Returns to learn: old values plus advantages.
         mask: Mask of the replies.
         clip: Largest change of a value that is rewarded.
-
     """
     clipped = values.clamp(old_values - clip, old_values + clip)
     errors = ((values - returns) ** 2).maximum((clipped - returns) ** 2)
@@ -116,8 +110,7 @@ def compute_value_loss(
 
 @dataclass
 class KlPenalty:
-    """The weight of the penalty on the divergence from the reference model, fixed or adapted to a
-    target.
+    """The penalty weight for divergence from the reference model, fixed or adapted to a target.
 
     The adaptive weight grows while the divergence is above the target and shrinks while it is below
     (Ziegler et al. 2019, section 2.2).
@@ -127,7 +120,6 @@ class KlPenalty:
         target: Divergence of a reply in nats, or None for a fixed weight.
         horizon: Number of replies after which a divergence far from its target has changed the
             weight by about 20 %.
-
     """
 
     weight: float = 0.05

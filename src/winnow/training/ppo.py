@@ -1,5 +1,4 @@
-"""Proximal policy optimization of a reader on the reward of its replies (RAGE, section 4; Ouyang et
-al. 2022).
+"""Proximal policy optimization of a reader on reply rewards (RAGE, section 4; Ouyang et al. 2022).
 
 TRL no longer has PPO. The reader learns by LoRA adapters: without them, it is the reference model,
 so that no second copy is in memory. Replies are drawn with the current weights, and their
@@ -62,7 +61,6 @@ class Rollouts:
         order: Random order of the replies, which divides them into mini-batches.
         update: Number of updates so far.
         rows: Replies of the current mini-batch.
-
     """
 
     sequences: list[list[int]]
@@ -110,7 +108,6 @@ class Ppo(Method[Rollouts]):
             which the remaining updates on a batch are left out; None for no limit.
         quantize: "none" or, on a GPU, "4bit" (QLoRA).
         device: "auto", "cpu" or "cuda".
-
     """
 
     criterion = "reward"
@@ -192,9 +189,7 @@ class Ppo(Method[Rollouts]):
         self.policy.tokenizer.save_pretrained(folder)
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Rollouts:  # noqa: ARG002 (PyTorch's random state is seeded)
-        """Draw a reply to each question, and compute its reward, its advantages and its divergence
-        from the reference.
-        """
+        """Draw replies, and compute rewards, advantages and divergences from the reference."""
         import accelerate.utils
         import torch
 
@@ -237,9 +232,7 @@ class Ppo(Method[Rollouts]):
         )
 
     def chunks(self, batch: Rollouts, seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
-        """Divide the replies of the next mini-batch into chunks. The columns are log-probabilities,
-        values and entropies.
-        """
+        """Divide the next mini-batch into chunks (columns: log-probability, value and entropy)."""
         import torch
 
         rows = batch.start_update(self.minibatches)

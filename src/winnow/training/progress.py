@@ -26,7 +26,6 @@ class LoopReport:
             since it last started.
         truncated_answers: Number of distinct answers that it truncated to the maximum length of an
             answer.
-
     """
 
     steps: int
@@ -52,7 +51,6 @@ class Progress:
         best: Highest mean of the method's criterion on the development questions so far.
         best_epoch: Epoch that reached `best`, counted from 1.
         history: Mean metrics on the development questions after each epoch.
-
     """
 
     step: int = 0
@@ -72,7 +70,6 @@ def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: i
         num_questions: Number of training questions.
         settings: Settings of the training.
         updates: Number of optimizer steps on each prepared batch, as in `Method.updates`.
-
     """
     batches = math.ceil(num_questions / settings.batch_questions)
     return settings.epochs * math.ceil(batches / settings.accumulation) * updates

@@ -1,5 +1,4 @@
-"""Training of RAG-sequence, in which the retriever's scores weight the contexts and only the
-generator is trained.
+"""RAG-sequence training: retriever scores weight the contexts, and only the generator is trained.
 
 This is the baseline of RE-RAG's ablation (table 7). Numbers of equations refer to the RE-RAG
 paper.
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Rag(Method[Sequence[Group]]):
-    """A training method for a generator with fixed weights of the contexts, which come from the
-    retriever's scores.
+    """A training method for a generator with fixed context weights from the retriever's scores.
 
     Args:
         generator: Generator to train.
@@ -41,7 +39,6 @@ class Rag(Method[Sequence[Group]]):
         scale: Factor of the retriever's scores in eq. 1. The value 0 gives uniform weights.
         top: Number of contexts per question in evaluation, in retrieved order. Training uses all
             contexts of a group.
-
     """
 
     revision: ClassVar[int] = 1
@@ -111,9 +108,7 @@ class Rag(Method[Sequence[Group]]):
         }
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer each question by marginalization over its first `top` contexts and compute exact
-        match.
-        """
+        """Compute exact match by marginalization over each question's first `top` contexts."""
         positions = [range(min(self.top, len(group.contexts))) for group in groups]
         metrics = []
         for group, replies in zip(

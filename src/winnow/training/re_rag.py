@@ -1,5 +1,4 @@
-"""Training of RE-RAG: a relevance estimator learns from a generator's likelihoods, without
-relevance labels.
+"""RE-RAG training: a relevance estimator learns from a generator's likelihoods, without labels.
 
 Numbers of sections, equations and tables refer to the RE-RAG paper, which describes the
 training in section 2.3.
@@ -49,7 +48,6 @@ class ReRag(Method[Sequence[Group]]):
         alpha_tok: Weight of L_tok, the loss of the estimator's probability for tokens but "true"
             and "false".
         top: Number of contexts per question in evaluation, ranked by the estimator (appendix B).
-
     """
 
     revision: ClassVar[int] = 1
@@ -123,9 +121,7 @@ class ReRag(Method[Sequence[Group]]):
     def _encode_generator_inputs(
         self, batch: Sequence[Group], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenize the generator's input and target for each pair; return two empty lists if the
-        generator is frozen.
-        """
+        """Tokenize each pair's generator input and target, or return two empty lists if frozen."""
         if self.generator is None:
             return [], []
         pairs = [
@@ -163,8 +159,7 @@ class ReRag(Method[Sequence[Group]]):
         }
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Compute recall@1 of the estimator's ranking, and exact match by marginalization over its
-        best `top` contexts.
+        """Compute recall@1, and exact match by marginalization over the estimator's `top` contexts.
 
         The metric "em" weights the contexts by the estimator's log-odds, and "em_uniform" weights
         them equally.
@@ -187,9 +182,7 @@ class ReRag(Method[Sequence[Group]]):
     def _collect_replies(
         self, groups: Sequence[Group], rankings: Sequence[_Ranking]
     ) -> list[list[ScoredReply]]:
-        """Return the reply from each ranked context: the stored one of a frozen generator, or a new
-        one of the trained one.
-        """
+        """Return a reply per ranked context: stored if the generator is frozen, otherwise new."""
         positions = [[position for _, position in ranking] for ranking in rankings]
         if self.generator is not None:
             return generate_replies(self.generator, groups, positions)
@@ -226,7 +219,6 @@ def generate_replies(
 
     Returns:
         For each question, one reply per position, in the order of `positions`.
-
     """
     model: Any = generator.lm.model
     model.eval()

@@ -1,5 +1,4 @@
-"""Training examples of a Self-RAG model, which writes reflection tokens about its passages and its
-answers.
+"""Training examples of a Self-RAG model, which writes reflection tokens about passages and answers.
 
 Asai et al. (2024) let a critic, a language model, write the reflection tokens of their data. Here
 they follow from labels: a passage that contains an accepted answer is relevant and supports it.
@@ -35,7 +34,6 @@ class ReflectionMix:
         irrelevant: Number of examples with an irrelevant top-ranked passage. The reply is
             "[Irrelevant]", "unknown" and "[Utility:1]".
         decisions: Number of examples without a passage, whose reply is "[Retrieval]".
-
     """
 
     new_tokens: ClassVar[tuple[str, ...]] = TOKENS
@@ -45,9 +43,7 @@ class ReflectionMix:
     decisions: int = 40
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for negative counts, and for a mix that teaches no difference between
-        passages.
-        """
+        """Raise ConfigError for negative counts, or for a mix that does not contrast passages."""
         if min(self.relevant, self.irrelevant) < 1 or self.decisions < 0:
             raise ConfigError(
                 "training.mix.relevant and irrelevant must be at least 1, and decisions at least "
@@ -68,7 +64,6 @@ class ReflectionMix:
 
         Raises:
             ConfigError: If no question has contexts of both sorts.
-
         """
         rng = random.Random(seed)
         usable = select_contrasted(questions)
@@ -95,9 +90,7 @@ class ReflectionMix:
 def _build_example(
     kind: str, prompt: Prompt, question: Question, context: Context | None, reply: str
 ) -> Example:
-    """Build an example with the prompt of the strategy, which ends with the beginning of the
-    reply.
-    """
+    """Build an example with the strategy's prompt, which ends with the beginning of the reply."""
     request = build_segment_request(
         prompt, question, Decoding(), passage=context.passage if context else None
     )

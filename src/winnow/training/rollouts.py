@@ -1,6 +1,4 @@
-"""Rollouts of reinforcement learning: prompts of a strategy, sampled replies, and the reward of
-each by a metric.
-"""
+"""Reinforcement learning rollouts: strategy prompts, sampled replies, and rewards by a metric."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RewardedTask:
-    """A task on which replies are rewarded: a strategy that asks one question, and the metric of
-    what it makes of the reply.
+    """A task with rewarded replies: a single-request strategy, and the metric of its answer.
 
     Training and sweeps share strategy and metric, so that what is rewarded is what is reported.
 
@@ -37,7 +34,6 @@ class RewardedTask:
         strategy: Strategy that makes a single request.
         reward: Metric whose value is the reward.
         metrics: Metrics that are reported besides.
-
     """
 
     strategy: Strategy
@@ -45,15 +41,11 @@ class RewardedTask:
     metrics: Sequence[MeanMetric] = ()
 
     def build_prompt(self, group: Group) -> tuple[Message, ...]:
-        """Return the chat prompt of a question with its contexts; raise ConfigError if the strategy
-        makes several requests.
-        """
+        """Return a question's chat prompt, or raise ConfigError for a multi-request strategy."""
         return _start(self.strategy.plan(group.question, group.contexts))[1].messages
 
     def build_sample(self, group: Group, reply: str) -> Sample:
-        """Return the sample that metrics read: the prediction that the strategy makes
-        of a reply.
-        """
+        """Return the sample that metrics read: the strategy's prediction from a reply."""
         plan, request = _start(self.strategy.plan(group.question, group.contexts))
         generation = Generation(reply)
         try:
@@ -70,9 +62,7 @@ class RewardedTask:
         )
 
     def has_reward(self, group: Group) -> bool:
-        """Return whether reward and metrics are defined for a question; those of citations need a
-        relevant passage.
-        """
+        """Return whether reward and metrics are defined; citation ones need a relevant passage."""
         sample = self.build_sample(group, "")
         return all(
             metric.compute_row(sample) is not None for metric in (self.reward, *self.metrics)
@@ -83,7 +73,6 @@ class RewardedTask:
 
         Raises:
             WinnowError: If one is undefined or not finite. The message names the question.
-
         """
         sample = self.build_sample(group, reply)
         scores = {}
@@ -105,9 +94,7 @@ class RewardedTask:
 def build_sample(
     question: Question, contexts: Sequence[Context], answer: Answer, steps: Sequence[Step]
 ) -> Sample:
-    """Return the sample that metrics read of an answer to a question from its contexts, with the
-    steps that led to it.
-    """
+    """Return the sample that metrics read of an answer, from its question, contexts and steps."""
     used = tuple(passage.passage_id for passage in answer.used)
     placed = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction(
@@ -151,7 +138,6 @@ def generate_replies(
 
     Returns:
         Token ids of each reply, with the token that ends it unless it was cut.
-
     """
     import torch
 

@@ -39,7 +39,6 @@ class SftSettings:
         save_steps: Number of optimizer steps between checkpoints.
         logging_steps: Number of optimizer steps between log entries.
         seed: Seed of shuffling and dropout.
-
     """
 
     revision: ClassVar[int] = 2
@@ -121,7 +120,6 @@ class LoopSettings:
         save_steps: Number of optimizer steps between checkpoints.
         logging_steps: Number of optimizer steps between log entries.
         seed: Seed of shuffling, dropout and newly initialized weights.
-
     """
 
     revision: ClassVar[int] = 1
@@ -182,7 +180,6 @@ def divide_accumulation(accumulation: int, processes: int) -> int:
 
     Raises:
         ConfigError: If the batches cannot be divided equally.
-
     """
     if accumulation % processes:
         raise ConfigError(
@@ -193,9 +190,7 @@ def divide_accumulation(accumulation: int, processes: int) -> int:
 
 
 def check_single_device(arguments: Any) -> None:
-    """Raise ConfigError if Trainer would split its batches over several GPUs of one process, which
-    makes them larger.
-    """
+    """Raise ConfigError if Trainer would use several GPUs per process, which enlarges batches."""
     if arguments.n_gpu > 1:
         raise ConfigError(
             f"{arguments.n_gpu} GPUs are visible to one process, which would multiply the batch. "

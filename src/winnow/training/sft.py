@@ -48,9 +48,7 @@ from winnow.training.settings import (
 
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 26
-"""Disk space for two checkpoints (float32 weights and two moments of AdamW) and for the trained
-model.
-"""
+"""Disk space for two checkpoints (float32 weights, two AdamW moments) and the trained model."""
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
@@ -67,7 +65,6 @@ class SftReport:
         tokens_per_second: Training throughput in tokens, without padding, since then.
         peak_memory: Peak memory in bytes.
         skipped: Number of examples that were skipped because they exceed the maximum length.
-
     """
 
     steps: int
@@ -112,7 +109,6 @@ def fine_tune(
     Raises:
         ConfigError: If all examples exceed the maximum length.
         WinnowError: If the loss is not finite. The message names the examples.
-
     """
     report_file = out / _REPORT_FILE
     if report_file.is_file():
@@ -197,7 +193,6 @@ class ReplyTrainer(Trainer):
     Attributes:
         tokens_seen: Number of tokens that this process has trained on, without padding.
         losses: Sum of the losses of all steps.
-
     """
 
     tokens_seen = 0
@@ -217,9 +212,7 @@ class ReplyTrainer(Trainer):
         )
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
-        """Compute the gradients of one micro-batch, and add its loss, over all processes, to
-        `losses`.
-        """
+        """Compute a micro-batch's gradients, and add its loss, over all processes, to `losses`."""
         loss = super().training_step(*arguments, **options)
         self.losses.total += self.accelerator.reduce(loss.detach(), "mean")
         return loss
@@ -227,12 +220,10 @@ class ReplyTrainer(Trainer):
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Compute the loss of one micro-batch, divided by the number of reply tokens in the whole
-        batch if it is given.
+        """Compute a micro-batch's loss, divided by the whole batch's reply token count if given.
 
         Raises:
             WinnowError: If the loss is not finite. The message names the examples.
-
         """
         mask, labels = inputs["attention_mask"], inputs["labels"]
         self.tokens_seen += int(mask.sum())
@@ -264,9 +255,7 @@ class ReplyTrainer(Trainer):
 
 
 class _MetricsLogger(TrainerCallback):
-    """A callback that logs loss, learning rate, gradient norm, tokens per second and
-    peak memory.
-    """
+    """A callback logging loss, learning rate, gradient norm, tokens per second and peak memory."""
 
     def __init__(self, trainer: ReplyTrainer, log: Log) -> None:
         self.trainer, self.log, self.start_time = trainer, log, time.monotonic()
@@ -350,9 +339,7 @@ def _save_model(
     trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, base: str,
     new_tokens: Sequence[str], out: Path,
 ) -> None:  # fmt: skip
-    """Save the model, its tokenizer and the report to a temporary folder, which then replaces
-    `out`.
-    """
+    """Save the model, tokenizer and report to a temporary folder, which then replaces `out`."""
     trained_model = trainer.accelerator.unwrap_model(model)
     partial_folder = out.with_name(out.name + ".partial")
     shutil.rmtree(partial_folder, ignore_errors=True)

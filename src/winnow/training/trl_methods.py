@@ -1,6 +1,4 @@
-"""GRPO and RLOO of a reader on the reward of its replies, by TRL: alternatives to PPO without a
-model of the return.
-"""
+"""GRPO and RLOO of a reader on reply rewards, by TRL: alternatives to PPO without a value model."""
 
 from __future__ import annotations
 
@@ -53,7 +51,6 @@ class TrlMethod:
         kl_weight: Weight of the penalty on the divergence from the reference model.
         quantize: "none" or, on a GPU, "4bit" (QLoRA).
         device: "auto", "cpu" or "cuda".
-
     """
 
     config_name: ClassVar[str]
@@ -103,7 +100,6 @@ class TrlMethod:
                 their replies.
             out: Folder of the result, which is created when the run is complete.
             log: Function that records metrics at an optimizer step.
-
         """
         import trl
         from datasets import Dataset
@@ -214,14 +210,12 @@ class TrlMethod:
 
 @dataclass
 class Grpo(TrlMethod):
-    """Group relative policy optimization (Shao et al. 2024): a reply is compared with the other
-    replies to its question.
+    """Group relative policy optimization (Shao et al. 2024), which compares a question's replies.
 
     Args:
         loss: How the tokens of replies are weighted. "grpo" weights replies equally, as published;
             with "dapo" and "bnpo" a longer reply counts for more, and "dr_grpo" divides by the
             maximum length.
-
     """
 
     config_name: ClassVar[str] = "GRPOConfig"
@@ -236,9 +230,7 @@ class Grpo(TrlMethod):
 
 @dataclass
 class Rloo(TrlMethod):
-    """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024): the mean reward of the
-    question's other replies.
-    """
+    """REINFORCE with the leave-one-out mean reward as the baseline (Ahmadian et al. 2024)."""
 
     config_name: ClassVar[str] = "RLOOConfig"
     trainer_name: ClassVar[str] = "RLOOTrainer"

@@ -1,6 +1,4 @@
-"""The table of the calibration error of a relevance estimator and of the ranking errors of its
-scores.
-"""
+"""The table of a relevance estimator's calibration error and the ranking errors of its scores."""
 
 import numpy as np
 
@@ -16,8 +14,7 @@ from winnow.reports.tables import TableView
 
 
 def build_calibration_table(evaluation: Evaluation) -> TableView:
-    """Build a table of the estimator's calibration error and of the ranking errors of retriever and
-    estimator.
+    """Build a table of calibration error (estimator) and ranking errors (retriever and estimator).
 
     If there are answered questions, the table includes the areas under the risk-coverage curves.
     """

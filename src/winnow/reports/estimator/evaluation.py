@@ -34,7 +34,6 @@ class Evaluation:
         dataset: Data set of the paper whose values are shown next to ours, such as "NQ".
         examples: Number of example contexts in table 3.
         seed: Seed of the bootstrap.
-
     """
 
     dev: Sequence[ScoredQuestion]
@@ -51,9 +50,7 @@ class Evaluation:
 
     @cached_property
     def sources(self) -> tuple[ScoreSource, ...]:
-        """Return the score sources, of which the first is the retriever and the last is the
-        log-odds of the estimator.
-        """
+        """Return the score sources, the retriever first and the estimator's log-odds last."""
         return build_score_sources(
             self.dev, compute_median_score(self.answered_questions or self.test, self.k)
         )
@@ -65,15 +62,13 @@ class Evaluation:
         ]
 
     def group_by_share(self) -> Iterator[tuple[str, int, Floats]]:
-        """Group the answered questions by the share of relevant contexts among their top k, for
-        each score source.
+        """Group answered questions by their share of relevant top-k contexts, per score source.
 
         The share is divided into fifths, so that fifth 0 covers the shares from 0 to 0.2. Empty
         fifths are skipped.
 
         Yields:
             Name of the score source, number of the fifth (0 to 4), and EM of each question in it.
-
         """
         ems = get_exact_matches(self.answered_questions)
         for source in self.sources[:-1]:  # the last has the estimator's scores again

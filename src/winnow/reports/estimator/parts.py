@@ -1,6 +1,4 @@
-"""The parts of an estimator's report, each of which is a table with its plots, and their selection
-by name.
-"""
+"""The parts of an estimator's report, each a table with its plots, and their selection by name."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,6 @@ class Part:
         table: Function that builds the table.
         plots: Functions that build the plots. They return None if there is nothing to plot.
         needs_answers: Whether the part covers only questions that have a predicted answer.
-
     """
 
     names: tuple[str, ...]
@@ -58,12 +55,10 @@ def plot_reliability(evaluation: Evaluation) -> Plot:
 
 
 def plot_risk_coverage(evaluation: Evaluation) -> Plot | None:
-    """Draw the risk-coverage curves of retriever and estimator, which rank the questions by their
-    best score.
+    """Draw the retriever's and estimator's risk-coverage curves, by each question's best score.
 
     Returns:
         Plot, or None if no question has a predicted answer.
-
     """
     if not evaluation.answered_questions:
         return None
@@ -119,7 +114,6 @@ def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Pa
 
     Raises:
         ConfigError: If a name is unknown, or if no part remains.
-
     """
     requested = PART_NAMES if names is None else names
     for name in requested or [""]:

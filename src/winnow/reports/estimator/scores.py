@@ -20,9 +20,7 @@ PAPER_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _MAX_COSINE = 1.001
 """Largest score of a retriever that computes cosines, with its rounding."""
 _MIN_BEST_COSINE = 0.3
-"""Smallest value that the best cosine of many contexts may have. Reciprocal ranks, as of hybrid
-retrieval, are smaller.
-"""
+"""Minimum best cosine of many contexts. Reciprocal ranks, as in hybrid retrieval, are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,6 @@ class ScoredQuestion:
         question: Question with its accepted answers.
         contexts: Contexts in the order of the retriever, each with log-odds.
         em: Exact match of the predicted answer, or None if the question has no prediction.
-
     """
 
     question: Question
@@ -53,7 +50,6 @@ class ScoreSource:
             each development question.
         format_threshold: Function that formats a threshold as text.
         is_relevant: Function that returns whether a context counts as relevant in figures 3 and 4.
-
     """
 
     name: str
@@ -69,7 +65,6 @@ class ScoreSource:
         Returns:
             best_scores: (questions,) Highest score in each set.
             answerable: (questions,) Whether any context of the set contains an answer.
-
         """
         sets = [self.rank(question)[:k] for question in questions]
         best_scores = np.array(
@@ -82,9 +77,7 @@ class ScoreSource:
         return best_scores, answerable
 
     def choose_threshold(self, dev: Sequence[ScoredQuestion], k: int) -> float:
-        """Choose the candidate threshold with the best F1 on the sets of the
-        development questions.
-        """
+        """Choose the candidate threshold with the best F1 on the sets of development questions."""
         best_scores, answerable = self.score_sets(dev, k)
         return select_threshold(best_scores, answerable, self.propose_thresholds(best_scores))
 
@@ -126,7 +119,6 @@ def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[S
         dev: Questions on which the calibration is fitted.
         median: Median score of the retriever. A context counts as relevant for the retriever if its
             score is higher.
-
     """
     calibration = fit_calibration(dev)
 

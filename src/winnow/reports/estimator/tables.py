@@ -49,7 +49,6 @@ def load_paper_table(
 
     Raises:
         ConfigError: If the table has no values for the data set.
-
     """
     table = _read_paper()[part]["estimator"]
     datasets = [name for name in table if name not in ("columns", "notes")]
@@ -123,8 +122,7 @@ def build_top_k_table(evaluation: Evaluation) -> TableView:
 
 
 def build_examples_table(evaluation: Evaluation) -> TableView:
-    """Build a table of example contexts (table 3), most of which are those where estimator and
-    answer matching disagree most.
+    """Build table 3 of example contexts, mainly where estimator and answer matching disagree most.
 
     A context with a high probability but without an accepted answer may state the answer in other
     words. A context with a low probability but with an accepted answer may contain the answer by
@@ -166,9 +164,7 @@ def build_examples_table(evaluation: Evaluation) -> TableView:
 
 
 def _format_example(scored: ScoredQuestion, context: Context) -> list[str]:
-    """Format a scored context as a row: its probability, its question with the accepted answers,
-    and its passage.
-    """
+    """Format a scored context as a row: its probability, question, accepted answers and passage."""
     question, passage = scored.question, context.passage
     is_short = len(passage.text) <= _MAX_PASSAGE_CHARACTERS
     text = passage.text if is_short else passage.text[: _MAX_PASSAGE_CHARACTERS - 3] + "..."
@@ -221,9 +217,7 @@ def build_detection_table(evaluation: Evaluation) -> TableView:
 
 
 def build_abstention_table(evaluation: Evaluation) -> TableView:
-    """Build a table of the effect of abstaining on sets that are classified as unanswerable (table
-    5).
-    """
+    """Build a table of the effect of abstaining on sets classified as unanswerable (table 5)."""
     rows, ems = [], get_exact_matches(evaluation.answered_questions)
     for source in evaluation.sources:
         threshold = source.choose_threshold(evaluation.dev, evaluation.k)
@@ -302,7 +296,6 @@ def _build_table_with_paper(
         columns: Column names.
         rows: Our rows.
         blank: Number of columns after the first in which the rows of the paper have no value.
-
     """
     paper_columns, paper_rows, note = load_paper_table(part, dataset)
     assert len(paper_columns) == len(columns) - 1 - blank

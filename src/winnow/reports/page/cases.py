@@ -41,7 +41,6 @@ class Texts:
     Attributes:
         texts: Texts by number.
         passages: [title, text] of each passage by number.
-
     """
 
     texts: list[str] = field(default_factory=list)
@@ -99,7 +98,6 @@ class Case:
         normalized: Answer after normalization.
         note: What the page has to say about the replay, such as that calls are missing; "" if
             nothing.
-
     """
 
     contexts: Sequence[Sequence[Any]]
@@ -132,7 +130,6 @@ def build_case(
         ledger: Open store.
         texts: Texts and passages of the page, to which texts and passages of the case are added.
         steps: Recorded steps of the question, if there are any.
-
     """
     recorded = _encode_steps(steps, texts)
     contexts = cell.place(question).contexts
@@ -168,9 +165,7 @@ def build_case(
 
 
 def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:
-    """Return the recorded steps of each round as mappings, as `_encode_call` returns calls, without
-    prompts and replies.
-    """
+    """Return each round's recorded steps as `_encode_call` does, without prompts and replies."""
     rounds: dict[int, list[dict[str, Any]]] = {}
     for step in steps.steps if steps else ():
         shown = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in step.passages)
@@ -198,9 +193,7 @@ def _encode_context(context: Context, texts: Texts) -> list[Any]:
 
 
 def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[str, Any]:
-    """Return a call as a mapping with its kind, role, prompt (pairs of a name and numbers), result
-    and what is notable.
-    """
+    """Return a call's kind, role, prompt ((name, numbers) pairs), result and what is notable."""
     request = call.request
     prompt_passages = [*passages, *(request.passages if isinstance(request, Generate) else ())]
     match request:

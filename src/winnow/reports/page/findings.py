@@ -1,6 +1,4 @@
-"""Findings of a sweep: what gold labels would bring, what each factor changes, and how differences
-are worded.
-"""
+"""Findings of a sweep: the gain from gold labels, the effect of each factor, and their wording."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ class Finding:
             of the metric; empty if the sentence states no difference.
         is_significant: Whether the sentence states a difference that is significant after the
             correction.
-
     """
 
     text: str
@@ -114,9 +111,7 @@ def describe_factor(family: Family, comparisons: FactorComparisons, best: Best) 
 
 
 def _turn_pair(family: Family, pair: Pair) -> tuple[tuple[int, int], BestComparison]:
-    """Return the indices of a pair, those of the higher cell first, and the comparison in this
-    order.
-    """
+    """Return the indices of a pair, the higher cell first, and the comparison in this order."""
     first, second = pair.indices
     indices = (second, first) if pair.comparison.difference < 0 else (first, second)
     compared = family.compare(*indices)
@@ -158,16 +153,12 @@ def get_bounds(family: Family, other: BestComparison) -> tuple[float, ...]:
 
 
 def format_gain(family: Family, other: BestComparison) -> str:
-    """Format by how much the best setting is better, so that the number is positive where lower is
-    better too.
-    """
+    """Format how much better the best setting is, as a positive number even if lower is better."""
     return format_difference(family, other, other.direction)
 
 
 def format_difference(family: Family, other: BestComparison, direction: int = 1) -> str:
-    """Format a difference, or the opposite one if `direction` is -1, with its interval, in points
-    for shares.
-    """
+    """Format a difference, negated if `direction` is -1, and its interval, in points for shares."""
     difference, *bounds = (direction * value + 0.0 for value in get_bounds(family, other))
     low, high = sorted(bounds)
     is_share = family.metric.unit == "percent"
@@ -176,9 +167,7 @@ def format_difference(family: Family, other: BestComparison, direction: int = 1)
 
 
 def format_pair_p(other: BestComparison) -> str:
-    """Format the p-value of a comparison alone and after the correction, if the correction changes
-    it.
-    """
+    """Format the p-value of a comparison alone and, if the correction changes it, corrected."""
     alone, corrected = (
         text if text.startswith("<") else f"= {text}"
         for text in map(format_p, (other.comparison.p_value, other.adjusted_p_value))

@@ -1,6 +1,4 @@
-"""What bounds the numbers of a sweep: its metric, its questions, and gold passages that
-are text.
-"""
+"""What limits a sweep's numbers: its metric, its questions, and gold passages that are text."""
 
 from collections.abc import Iterator
 
@@ -58,9 +56,7 @@ def describe_limits(family: Family, best: Best) -> Iterator[str]:
 
 
 def _count_contained(cell: CellResult) -> int:
-    """Count the answers that are not exact matches, but contain an accepted answer in other
-    words.
-    """
+    """Count answers that are not exact matches but contain an accepted one among other words."""
     return sum(
         bool(sample.question.answers)
         and not exact_match(sample.prediction.answer, sample.question.answers)

@@ -18,7 +18,6 @@ class Outcome:
         name: Identifier, which addresses within the page contain.
         title: Short name, for tables.
         meaning: Sentence that explains why the answer has this outcome.
-
     """
 
     name: str
@@ -98,7 +97,6 @@ def classify(sample: Sample) -> str:
     Args:
         sample: Question with its prediction, ranking, placed contexts and what was shown. Where
             that was not recorded, the placed contexts stand for it, and the page says so.
-
     """
     prediction, answers = sample.prediction, sample.question.answers
     contexts = sample.placed if sample.shown is None else sample.shown.contexts

@@ -1,6 +1,4 @@
-"""The page of a sweep: one HTML file with its answer, charts, tables, questions, prompts and votes,
-without a network.
-"""
+"""A sweep's page as one offline HTML file: answer, charts, tables, questions, prompts and votes."""
 
 import base64
 import gzip
@@ -50,9 +48,7 @@ _SCRIPTS = (
 )
 """Parts of the script, in the order in which they are joined."""
 _MOST_PAIRS = 400
-"""Number of tests up to which the page holds the difference of every pair of cells; above, those
-that its tables show.
-"""
+"""Number of tests up to which the page holds all differences; above it, those in its tables."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,6 @@ class Page:
             passages.
         keys: Keys of the cells, by which a page that `flows.ui` serves leads to their MLflow runs.
         curves: Curves of the trainings behind the cells, by the names of the trained models.
-
     """
 
     report: Report
@@ -88,9 +83,7 @@ class Page:
         return build_story(self.family, self.cost, self.selection)
 
     def render(self) -> str:
-        """Render the page as HTML. The data and the chart library are embedded in
-        compressed form.
-        """
+        """Render the page as HTML, with the data and chart library embedded in compressed form."""
         from jinja2 import Environment, FileSystemLoader
 
         data = orjson.dumps(self._build_data(), option=orjson.OPT_NON_STR_KEYS)
@@ -193,9 +186,7 @@ class Page:
         }
 
     def _build_frontier(self) -> list[list[float]]:
-        """Return [cost, best value, low, high] of the first metric, over the cells that use no gold
-        labels.
-        """
+        """List [cost, best value, low, high] of the first metric for cells without gold labels."""
         family = self.family
         name, seed = family.metric.name, family.seed
         cells = [
@@ -302,8 +293,7 @@ class Page:
 
 
 def _list_confidences(cell: CellResult) -> list[float | None]:
-    """Return the confidence of each answer, None for "unknown": the agreement of several replies,
-    or else the stated one.
+    """Return each answer's confidence: reply agreement, else the stated one, or None for "unknown".
 
     The list is empty if no answer of the cell has a confidence.
     """
@@ -348,8 +338,7 @@ def _compress_library() -> str:
 
 
 def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[str]:
-    """Choose the questions whose prompts the page holds: disagreements between cells first, then
-    errors, then the others.
+    """Choose questions whose prompts the page holds: cell disagreements, then errors, then others.
 
     Args:
         cells: Cells of the sweep.
@@ -358,7 +347,6 @@ def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[
 
     Returns:
         Ids of the questions.
-
     """
     correct: dict[str, set[bool]] = {}
     for cell in cells:

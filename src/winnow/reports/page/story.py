@@ -1,5 +1,4 @@
-"""The story of a sweep: the setting to use, how sure that is, what matters besides, and what the
-numbers cannot say.
+"""The story of a sweep: the setting to use, how sure it is, what else matters, and the limits.
 
 A headline names no setting whose prompts rest on gold labels: nobody has these for a new question.
 """
@@ -22,13 +21,9 @@ from winnow.reports.page.findings import (
 from winnow.reports.page.limits import describe_limits
 
 _SIMPLEST = "the simplest setting"
-"""What the baseline of the headline is called, unless costs are unknown or the best setting is the
-simplest one.
-"""
+"""Name of the headline's baseline, unless costs are unknown or the best setting is the simplest."""
 _MUCH_MORE = 1.1
-"""Ratio of costs from which the page prefers the simplest setting where no test tells it from the
-best one.
-"""
+"""Cost ratio from which the page prefers the simplest setting if it is not significantly worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,6 @@ class Story:
         cost: Number of questions, and what the best setting costs.
         findings: What else the sweep found, most important first.
         limits: What bounds the numbers.
-
     """
 
     headline: Finding
@@ -50,9 +44,7 @@ class Story:
 
     @property
     def best(self) -> int | None:
-        """Return the index of the best setting, or None if the metric is undefined in
-        every cell.
-        """
+        """Return the index of the best setting, or None if the metric is undefined in all cells."""
         return self.headline.cells[0] if self.headline.cells else None
 
 
@@ -65,7 +57,6 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
         selection: What the selection of the questions does to settings without passages, such as
             "low by selection, because ...", so that they are not recommended for their cost; "" if
             it does nothing.
-
     """
     choice = _choose(family, cost)
     story = _build_headline(family, choice, cost, selection)
@@ -81,9 +72,7 @@ def build_story(family: Family, cost: str = "tokens", selection: str = "") -> St
 
 
 def build_headline(family: Family, cost: str = "tokens", selection: str = "") -> Story:
-    """Build a story with the headline and what the best setting costs alone, which takes a small
-    part of the time.
-    """
+    """Build a story with only the headline and the best setting's cost, in far less time."""
     return _build_headline(family, _choose(family, cost), cost, selection)
 
 
@@ -92,9 +81,7 @@ Choice = tuple[Best, BestComparison | None, str]
 
 
 def _choose(family: Family, cost: str) -> Choice | None:
-    """Choose the best setting and the baseline, or return None if the metric is undefined in every
-    cell.
-    """
+    """Choose the best setting and baseline, or None if the metric is undefined in every cell."""
     leader = find_best(family)
     if leader is None:
         return None
@@ -145,9 +132,7 @@ def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
 
 
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
-    """Return whether the best setting has passages, and no other with passages that it is compared
-    with is cheaper.
-    """
+    """Return whether the best setting is the cheapest of the compared ones with passages."""
     own = _get_cost(family, best.index, cost)
     others = [
         _get_cost(family, other.index, cost)
@@ -258,8 +243,7 @@ def _format_headline(
 def _format_advice(
     family: Family, best: Best, baseline: BestComparison, role: str, cost: str
 ) -> str:
-    """Say that the simplest setting is to be preferred if the questions do not tell it from the
-    best one, which costs more.
+    """Advise the simplest setting if the questions do not separate it from the costlier best one.
 
     One without passages is not preferred: questions that it answers right may have been left out.
     """
@@ -278,17 +262,13 @@ def _format_advice(
 
 
 def _compare_costs(family: Family, best: Best, other: BestComparison, cost: str) -> float | None:
-    """Return how many times as much as another setting the best one costs, or None if that is not
-    known.
-    """
+    """Return how many times as much as another setting the best one costs, or None if unknown."""
     own, less = _get_cost(family, best.index, cost), _get_cost(family, other.index, cost)
     return own / less if own is not None and less else None
 
 
 def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
-    """Return whether several settings of the best one's kind have its value, and none has another
-    or cannot be compared.
-    """
+    """Return whether the best setting's kind has several settings, all known to share its value."""
     kind = [cell for cell in family.cells if not best.is_deployable or not cell.labels.uses_gold]
     return len(kind) > 1 and 1 + len(best.equal) + len(tied) == len(kind)
 
@@ -313,9 +293,7 @@ def _describe_cost(
 def _describe_cheaper(
     family: Family, best: Best, baseline: BestComparison | None, cost: str, is_filtered: bool
 ) -> Iterator[Finding]:
-    """Name the cheapest setting that is not significantly worse than the best one, if it is not the
-    baseline.
-    """
+    """Name the cheapest setting not significantly worse than the best, if not the baseline."""
     own = _get_cost(family, best.index, cost)
     close = [
         (less, other)

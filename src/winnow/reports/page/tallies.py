@@ -1,5 +1,4 @@
-"""Tallies: what each passage contributed to an answer, so that the page can compute the answer
-without some passages.
+"""Tallies of what each passage contributed to an answer, so the page can recompute it without some.
 
 Post-Fusion and marginalization prompt with each passage alone. Without a passage, their other
 replies stay the same, and the answer follows from the rest. Only where the passage that gave an
@@ -34,7 +33,6 @@ class Ballot:
         amount: Weight of the vote, or log of the weighted probability of the answer under this
             passage.
         source: Whether the passage's own reply is this answer. Only such answers are candidates.
-
     """
 
     context: int
@@ -53,7 +51,6 @@ class Tally:
         draws: Whether ties are broken by a random draw, which the page does not repeat.
         ballots: Ballots, each answer's sources first. Answers that do not count, such as "unknown",
             are left out.
-
     """
 
     rule: str
@@ -64,14 +61,12 @@ class Tally:
 def build_tally(
     strategy: Strategy, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]
 ) -> Tally | None:
-    """Build the tally of a replayed plan, or return None if the strategy does not prompt with each
-    passage alone.
+    """Build a replayed plan's tally, or None if the strategy does not prompt with single passages.
 
     Args:
         strategy: Strategy of the plan.
         contexts: Contexts in prompt order.
         rounds: Calls of the plan.
-
     """
     if not contexts or not rounds:
         return None

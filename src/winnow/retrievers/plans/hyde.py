@@ -1,6 +1,4 @@
-"""HyDE (Gao et al., 2023): the passages nearest to the average of the question and of passages that
-a model makes up.
-"""
+"""HyDE (Gao et al., 2023): passages nearest to the average of the question and made-up passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +13,7 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True, slots=True)
 class Hyde:
-    """A plan that has passages made up that would answer the question, and searches with the
-    average of all vectors.
+    """A plan that makes up passages with an answer, and searches with the average of all vectors.
 
     The made-up passages are encoded as passages are, the question as questions are. One without
     text is left out. Their number and length, temperature and stop string are in the decoding; the
@@ -25,7 +22,6 @@ class Hyde:
     Args:
         template: Prompt with {question}.
         decoding: Generation settings; `samples` is the number of made-up passages.
-
     """
 
     revision: ClassVar[int] = 1

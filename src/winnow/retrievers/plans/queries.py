@@ -1,6 +1,4 @@
-"""Queries that a model writes: one in place of the question, or several whose rankings
-are fused.
-"""
+"""Queries that a model writes: one in place of the question, or several with fused rankings."""
 
 import re
 from collections.abc import Sequence
@@ -26,8 +24,7 @@ _MARK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class WrittenQueries:
-    """A plan that searches for queries that a model writes, one a line, and fuses their rankings by
-    reciprocal ranks.
+    """A plan that searches for a model's queries, one per line, with reciprocal rank fusion.
 
     One query in place of the question is the rewriting of Ma et al. (2023), several in addition to
     it RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
@@ -40,7 +37,6 @@ class WrittenQueries:
         with_question: Whether the question is searched for too.
         rrf_k: Constant that is added to the ranks in the fusion. A larger value reduces the
             influence of the top ranks.
-
     """
 
     revision: ClassVar[int] = 1
@@ -52,9 +48,7 @@ class WrittenQueries:
     rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, a number below 1, and samples, which
-        have lines of their own.
-        """
+        """Raise ConfigError for a template without its field, `n` below 1, or several samples."""
         check_fields("retriever.plan.template", self.template, {"question"}, {"n"})
         if self.n < 1 or self.decoding.samples > 1:
             raise ConfigError(
@@ -78,8 +72,7 @@ class WrittenQueries:
 
 
 def list_queries(reply: str) -> list[str]:
-    """Return the queries of a reply, one a line, without numbers, bullets, labels and quotation
-    marks, each once.
+    """Return a reply's distinct queries, one per line, without numbers, bullets, labels or quotes.
 
     A line that announces a list ("Here are four queries:") and a line without a letter or digit are
     no queries.

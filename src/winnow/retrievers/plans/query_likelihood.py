@@ -14,8 +14,7 @@ from winnow.retrievers.plans.results import cut
 
 @dataclass(frozen=True, slots=True)
 class QueryLikelihood:
-    """A plan that orders a ranking by log P(question | passage) of a language model, which is the
-    score of each hit.
+    """A plan that ranks by a language model's log P(question | passage), which is each hit's score.
 
     The paper divides by the number of the question's tokens, which is the same for all passages and
     leaves the order as it is.
@@ -24,7 +23,6 @@ class QueryLikelihood:
         template: Prompt with {text}, and {title} if it is to be shown.
         top: Number of passages that are ordered; the others follow as they are, without scores.
         max_words: Number of words that a passage shows.
-
     """
 
     revision: ClassVar[int] = 1
@@ -42,9 +40,7 @@ class QueryLikelihood:
             )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
-        """Request the likelihood of the question given each passage. Passages with equal ones stay
-        in their order.
-        """
+        """Request the question's likelihood given each passage, with ties left in their order."""
         scored, rest = (
             [cut(context.passage, self.max_words) for context in contexts[: self.top]],
             contexts[self.top :],

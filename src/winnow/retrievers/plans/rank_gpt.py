@@ -1,6 +1,4 @@
-"""RankGPT (Sun et al., 2023): a language model orders windows of passages, from the end of a
-ranking to its beginning.
-"""
+"""RankGPT (Sun et al., 2023): a language model orders windows of a ranking from end to start."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,15 +14,12 @@ from winnow.retrievers.plans.results import cut
 from winnow.text.final import extract_final_text
 
 _SHORTER = 0.9
-"""Share of the words that is left of each passage if a prompt is too long; the authors' code takes
-one word away.
-"""
+"""Share of each passage's words left if a prompt is too long; the authors' code drops one word."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankGpt:
-    """A plan that has a language model order the passages of a ranking, by windows that slide from
-    its end to its beginning.
+    """A plan that has a language model order a ranking in windows that slide from end to beginning.
 
     Windows, the rule that reads a reply (numbers that are missing follow in their former order,
     others and repeated ones do not count) and the form of a conversation with a message per passage
@@ -44,7 +39,6 @@ class RankGpt:
         step: Number of passages by which the window moves.
         top: Number of passages that are ordered; the others follow as they are.
         max_words: Number of words that a passage shows. All show fewer if a prompt is too long.
-
     """
 
     revision: ClassVar[int] = 1
@@ -62,9 +56,7 @@ class RankGpt:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, a step beyond the window, and
-        samples.
-        """
+        """Raise ConfigError for incomplete templates, a step over the window or several samples."""
         for name, fields in (
             ("beginning", {"number", "question"}),
             ("request", {"number", "question"}),
@@ -123,9 +115,7 @@ class RankGpt:
 
 
 def list_windows(count: int, window: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield the first index and the end of each window of a ranking, the last window first; the
-    final one begins at 0.
-    """
+    """Yield (start, end) of each window of a ranking, last first; the final one starts at 0."""
     end = count
     while end > 0:
         start = max(end - window, 0)

@@ -13,7 +13,6 @@ def list_hits(result: Pages | Failed) -> list[Hit]:
     Raises:
         InputError: If the search failed, because a ranking without its passages would count as a
             bad one.
-
     """
     if isinstance(result, Failed):
         raise InputError(f"A search of a retrieval plan failed: {result.reason}")

@@ -1,3 +1,1 @@
-"""Search of the web: an engine that asks a search API, reads the pages that it finds, and records a
-snapshot of each.
-"""
+"""Web search: an engine that queries a search API, reads the pages, and records their snapshots."""

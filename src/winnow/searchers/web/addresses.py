@@ -1,6 +1,4 @@
-"""Guard against requests to private addresses, to which a page on the web could
-otherwise redirect.
-"""
+"""Guard against requests to private addresses, to which a web page could otherwise redirect."""
 
 import ipaddress
 import socket
@@ -12,9 +10,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressError(Exception):
-    """Raised for an address that must not be requested: of another scheme than http(s), or of a
-    private network.
-    """
+    """Raised for a forbidden address: of a scheme other than http(s), or of a private network."""
 
 
 class GuardedTransport(httpx.BaseTransport):
@@ -26,7 +22,6 @@ class GuardedTransport(httpx.BaseTransport):
 
     Args:
         allow_private: Whether addresses of private networks and of this machine are allowed.
-
     """
 
     def __init__(self, *, allow_private: bool = False) -> None:
@@ -42,7 +37,6 @@ class GuardedTransport(httpx.BaseTransport):
         Raises:
             AddressError: If the scheme is not http(s), or if the host has an address that is not
                 public.
-
         """
         check_scheme(request.url)
         host = request.url.host
@@ -68,12 +62,10 @@ def check_scheme(url: httpx.URL) -> None:
 
 
 def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
-    """Return an IP address of a host. All its addresses must be public, unless private ones are
-    allowed.
+    """Return an IP address of a host, all of whose addresses must be public unless `allow_private`.
 
     Raises:
         AddressError: If the host has an address that is not public, or none.
-
     """
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -90,9 +82,7 @@ def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is on the public internet, also if it is an IPv4 address inside
-    an IPv6 one.
-    """
+    """Return whether an IP address (or the IPv4 address inside an IPv6 one) is public."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
         if (

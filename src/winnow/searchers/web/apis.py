@@ -20,9 +20,7 @@ from winnow.text.words import repair_surrogates
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A result of a search: the address of a page, its title, and the excerpt that the search
-    engine shows.
-    """
+    """A search result: a page's address, title, and the excerpt that the search engine shows."""
 
     url: str
     title: str
@@ -41,9 +39,7 @@ class SearchApi(Protocol):
         ...
 
     def parse_reply(self, body: Any) -> Sequence[SearchResult]:
-        """Parse the JSON of a reply, best result first; raise ValueError if it is not one of this
-        API.
-        """
+        """Parse a reply's JSON, best result first; raise ValueError if it is not of this API."""
         ...
 
     def mask_key(self, text: str) -> str:
@@ -59,7 +55,6 @@ class JsonSearchApi:
         url: Address of the API.
         api_key_variable: Environment variable with the key; "" sends none.
         parameters: Further parameters of every request, such as a language.
-
     """
 
     key_header: ClassVar[str] = "X-API-KEY"
@@ -151,9 +146,7 @@ class Serper(JsonSearchApi):
 
 @dataclass(frozen=True)
 class GoogleCustomSearch(JsonSearchApi):
-    """Google's Custom Search JSON API. `parameters.cx` is the id of the search engine; a reply has
-    at most ten results.
-    """
+    """Google's Custom Search JSON API; `parameters.cx` is the id of the search engine."""
 
     revision: ClassVar[int] = 1
     key_header: ClassVar[str] = "X-Goog-Api-Key"
@@ -181,9 +174,7 @@ class GoogleCustomSearch(JsonSearchApi):
 
 
 def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[SearchResult]:
-    """Parse the results under a name. Results without an address, and repeated addresses, are left
-    out, and halves of characters, with which no text can be stored, are replaced.
-    """
+    """Parse the results, dropping missing or repeated addresses and replacing lone surrogates."""
     results = body.get(name, []) if isinstance(body, Mapping) else None
     is_error = isinstance(body, Mapping) and name not in body and {"error", "message"} & body.keys()
     if not isinstance(results, list) or is_error:

@@ -1,6 +1,4 @@
-"""Download of web pages within limits: of time, size and redirects, and as the robots.txt of each
-site allows.
-"""
+"""Download of web pages within limits of time, size and redirects, and as robots.txt allows."""
 
 import threading
 import time
@@ -49,7 +47,6 @@ class Downloader:
         respect_robots: Whether pages that robots.txt disallows are not read. If robots.txt cannot
             be had because of an error of the server, the site is not read (RFC 9309).
         allow_private: Whether pages on private networks and on this machine are read.
-
     """
 
     user_agent: str
@@ -77,12 +74,10 @@ class Downloader:
         self._client.close()
 
     def download(self, url: str) -> Download:
-        """Download a page, and follow its redirects; each of them is checked as the first address
-        is.
+        """Download a page and follow its redirects, checking each like the first address.
 
         Raises:
             UnreadableError: If the page cannot be had, is not text, or exceeds a limit.
-
         """
         target, seconds_left = _parse_url(url), self.timeout
         for _ in range(_MAX_REDIRECTS + 1):
@@ -105,9 +100,7 @@ class Downloader:
 
     @contextmanager
     def _open(self, url: httpx.URL, deadline: float) -> Iterator[httpx.Response]:
-        """Open a URL; failures, also those while the response is read, become an
-        UnreadableError.
-        """
+        """Open a URL; failures, also while the response is read, become an UnreadableError."""
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise UnreadableError(f"not received in {self.timeout:g} s")
@@ -165,7 +158,6 @@ class Downloader:
         Raises:
             UnreadableError: If it cannot be had because of a failure, so that the site must not be
                 read.
-
         """
         target = _parse_url(f"{site}/robots.txt")
         try:

@@ -24,9 +24,7 @@ _TIMEOUT = 20.0
 """Time for a reply of the API in seconds."""
 _MAX_ATTEMPTS = 4
 _MAX_WAIT = 60.0
-"""Longest wait before another attempt in seconds. If the API asks for a longer one, the search has
-failed.
-"""
+"""Longest wait before a retry in seconds. If the API asks for a longer one, the search fails."""
 _MIN_RESULTS = 10
 """Number of results that are requested at least, if pages of some domains are preferred."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
@@ -35,9 +33,7 @@ _REJECTED = (400, 401, 403, 404)
 
 
 class _RetryError(Exception):
-    """Raised when a search failed and another attempt may succeed. `after` is the time to wait, as
-    the API says.
-    """
+    """Raised when a failed search may succeed on retry; `after` is the wait the API asks for."""
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
         """Store the reason and the time to wait in seconds."""
@@ -47,8 +43,7 @@ class _RetryError(Exception):
 
 @dataclass
 class WebSearch:
-    """An engine that searches the web by the API of a search engine and reads the pages that it
-    finds.
+    """An engine that searches the web by a search engine's API and reads the pages that it finds.
 
     The ledger keeps the texts, so that a run is repeated without the web. A search has an age: it
     is stored under the month in which it was made, and searches of a past month are only replayed.
@@ -67,7 +62,6 @@ class WebSearch:
 
     Raises:
         ConfigError: If the month is none, or in the future.
-
     """
 
     revision: ClassVar[int] = 1
@@ -87,9 +81,7 @@ class WebSearch:
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the settings. What is the past is decided once, so that a run may continue beyond
-        the end of a month.
-        """
+        """Check the settings and decide once what is past, so that a run may outlast the month."""
         now = get_current_month()
         self.at = now if self.at == "auto" else self.at
         if not _MONTH.fullmatch(self.at) or self.at > now:
@@ -182,7 +174,6 @@ class WebSearch:
         Raises:
             ReaderError: If the API rejects every search, as for a wrong key.
             ServerUnavailableError: If too many successive searches have failed.
-
         """
         if self._running:
             wait(self._running, timeout, FIRST_COMPLETED)
@@ -233,9 +224,7 @@ class WebSearch:
         return Failed(reason)
 
     def _find(self, search: Search) -> Sequence[SearchResult]:
-        """Ask the API, several times if it is worth it, and return the `n` best results, those of
-        preferred domains first.
-        """
+        """Ask the API, with retries, and return the `n` best results, preferred domains first."""
         number = max(search.n, _MIN_RESULTS) if self.prefer else search.n
         retrying = Retrying(
             retry=retry_if_exception_type(_RetryError),
@@ -252,7 +241,6 @@ class WebSearch:
         Raises:
             _RetryError: If another attempt may succeed.
             ReaderError: If the API rejects the search.
-
         """
         try:
             reply = self._client.send(self.api.build_request(query, n))
@@ -298,14 +286,10 @@ def _get_told_wait(state: RetryCallState) -> float:
 
 
 def _is_hopeless(state: RetryCallState) -> bool:
-    """Return whether a search has failed: after several attempts, or if the API asks for a long
-    wait.
-    """
+    """Return whether to give up: after several attempts, or if the API asks for a long wait."""
     return state.attempt_number >= _MAX_ATTEMPTS or _get_told_wait(state) > _MAX_WAIT
 
 
 def _wait_as_told(state: RetryCallState) -> float:
-    """Return the time to wait before the next attempt: what the API says, or a random time that
-    grows.
-    """
+    """Return the wait before the next attempt: what the API says, or a random time that grows."""
     return max(_get_told_wait(state), wait_random_exponential(multiplier=0.5, max=_MAX_WAIT)(state))

@@ -18,7 +18,6 @@ def name_web_search(name: str, month: str, key: str) -> str:
         name: Name of the engine.
         month: Month of the searches, as in "2026-11".
         key: Key of the engine's settings.
-
     """
     return f"{name}/{month}@{key}"
 

@@ -1,6 +1,4 @@
-"""Web pages as passages: the main text of a page, without navigation, advertisements
-and mark-up.
-"""
+"""Web pages as passages: the main text of a page without navigation, advertisements and markup."""
 
 import codecs
 import hashlib
@@ -26,8 +24,7 @@ _META_BYTES = 4096
 
 @dataclass
 class PageReader:
-    """Reads the pages that a search found. trafilatura extracts their text, and protego interprets
-    robots.txt.
+    """A reader of pages that a search found, with trafilatura for text and protego for robots.txt.
 
     Args:
         timeout: Time for the download of a page, with its redirects, in seconds.
@@ -36,7 +33,6 @@ class PageReader:
         respect_robots: Whether pages that a site's robots.txt disallows are not read.
         user_agent: Name under which pages are requested.
         allow_private: Whether pages on private networks and on this machine are read.
-
     """
 
     revision: ClassVar[int] = 1
@@ -77,7 +73,6 @@ class PageReader:
             The page as a passage whose id is its URL, and a snapshot. If the page cannot be read,
             the passage has the excerpt that the search engine showed, or is None if there is none,
             and the note of the snapshot says why.
-
         """
         retrieved = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         digest = title = text = note = ""
@@ -130,9 +125,7 @@ _MEANT = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874",
     "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
 }  # fmt: skip
-"""Encodings that pages mean by the names of smaller ones, as browsers read them (WHATWG, Encoding
-Standard, section 4.2).
-"""
+"""Encodings that browsers use for names of smaller ones (WHATWG Encoding Standard, section 4.2)."""
 
 
 def _find_encoding(name: str) -> str:

@@ -1,3 +1,1 @@
-"""Corrective retrieval: CRAG (Yan et al. 2024) evaluates what was retrieved, refines it, and
-searches for what is missing.
-"""
+"""CRAG (Yan et al. 2024): evaluate and refine what was retrieved and search for what is missing."""

@@ -1,6 +1,4 @@
-"""The action trigger of CRAG: what to do with the retrieved passages, by their relevance scores and
-two thresholds.
-"""
+"""CRAG's action trigger: what to do with passages, by their relevance scores and two thresholds."""
 
 import enum
 import math
@@ -38,7 +36,6 @@ class Thresholds:
 
     Raises:
         ConfigError: If the lower threshold is above the upper one.
-
     """
 
     revision: ClassVar[int] = 1
@@ -65,7 +62,6 @@ class Thresholds:
 
         Args:
             scores: Relevance scores of the passages in [-1, 1].
-
         """
         best = max(scores, default=-math.inf)
         action = (
@@ -83,16 +79,12 @@ class Thresholds:
 
 
 def compute_relevance_score(log_odds: float) -> float:
-    """Convert log-odds of relevance to the scale of CRAG's evaluator, from -1 (irrelevant) to 1: 2
-    sigmoid(log_odds) - 1.
-    """
+    """Convert log-odds to CRAG's scale, from -1 (irrelevant) to 1, as 2 sigmoid(log_odds) - 1."""
     return math.tanh(log_odds / 2)
 
 
 Scale = Literal["tanh", "none"]
-"""How an estimator's score becomes a relevance score: log-odds by tanh(x / 2), or not at all for a
-regression on -1 and 1.
-"""
+"""Conversion of estimator scores: tanh(x / 2) of log-odds, or none for a regression on -1 and 1."""
 
 
 def check_scale(scale: str) -> None:

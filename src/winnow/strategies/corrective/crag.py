@@ -1,6 +1,4 @@
-"""CRAG, corrective retrieval-augmented generation (Yan et al. 2024), as a strategy over
-any reader.
-"""
+"""CRAG, corrective retrieval-augmented generation (Yan et al. 2024), a strategy over any reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +17,7 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class CorrectiveRetrieval:
-    """The correction of retrieved passages: evaluate them, refine the relevant ones and search for
-    what is missing.
+    """The correction of passages: evaluate, refine relevant ones and search for what is missing.
 
     Args:
         evaluator: Evaluator of passages and strips.
@@ -30,7 +27,6 @@ class CorrectiveRetrieval:
             without refinement). What a search gave is refined in both cases, if `search.selection`
             says so.
         search: Search for external knowledge.
-
     """
 
     revision: ClassVar[int] = 2
@@ -44,9 +40,7 @@ class CorrectiveRetrieval:
     def correct(
         self, question: Question, passages: Sequence[Passage]
     ) -> Plan[tuple[tuple[Passage, ...], tuple[str, ...]]]:
-        """Return the knowledge for a question, internal before external, and a trace of the action
-        and of what was kept.
-        """
+        """Return internal, then external knowledge, and a trace of the action and what was kept."""
         evaluation = yield from self.evaluator.evaluate(question, passages)
         action = self.thresholds.choose(evaluation.scores)
         internal, external, trace = Knowledge(), Knowledge(), [f"action: {action}"]
@@ -79,7 +73,6 @@ class Crag:
         decoding: Generation settings.
         correction: Correction of the retrieved passages.
         vote: Majority vote, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 4

@@ -1,6 +1,4 @@
-"""Retrieval evaluators of CRAG, which give passages relevance scores from -1 (irrelevant) to 1
-(relevant).
-"""
+"""CRAG's retrieval evaluators, which score passages from -1 (irrelevant) to 1 (relevant)."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +25,6 @@ class Evaluation:
             passage whose evaluation failed.
         failed: Number of passages whose evaluation failed: the estimator gave no number, or the
             judge no verdict.
-
     """
 
     scores: tuple[float, ...]
@@ -49,7 +46,6 @@ class EstimatedRelevance:
     Args:
         scale: "tanh" scales log-odds to [-1, 1], by tanh(log-odds / 2). "none" takes scores as they
             are, those of a regression on -1 and 1, which may exceed these bounds.
-
     """
 
     revision: ClassVar[int] = 1
@@ -75,8 +71,7 @@ class EstimatedRelevance:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRelevance:
-    """An evaluator that asks a language model, the role "judge", whether a passage helps to answer
-    the question (table 4).
+    """An evaluator that asks a "judge" model whether a passage helps answer a question (table 4).
 
     The first "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed
     evaluation.
@@ -86,7 +81,6 @@ class JudgedRelevance:
         max_new_tokens: Maximum number of tokens in a reply.
         reasons: Whether the judge reasons before its verdict. The last "yes" or "no" is then the
             verdict, and a reply that was cut at `max_new_tokens` has none.
-
     """
 
     revision: ClassVar[int] = 4
@@ -127,8 +121,7 @@ class JudgedRelevance:
 
 
 def parse_verdict(reply: str, *, last: bool = False) -> float | None:
-    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or
-    None if there is none.
+    """Return a reply's first or last verdict as 1 ("yes") or -1 ("no"), or None if it has none.
 
     The verdict follows the reasoning of a model that reasons before its reply.
     """

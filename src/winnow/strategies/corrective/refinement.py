@@ -1,6 +1,4 @@
-"""Knowledge refinement of CRAG: divide passages into strips, score each by the evaluator and keep
-the relevant ones.
-"""
+"""CRAG's knowledge refinement: divide passages into strips, score them and keep relevant ones."""
 
 import itertools
 from collections.abc import Sequence
@@ -30,7 +28,6 @@ class Knowledge:
         is_fallback: Whether no strip passed the filter, so that the best one was kept in spite of
             its score.
         failed: Number of strips whose evaluation failed.
-
     """
 
     strips: tuple[Passage, ...] = ()
@@ -61,7 +58,6 @@ class Refinement:
             "none" keeps them apart.
         separator: Text between joined strips.
         min_words: Strips with fewer words have the score -1, without an evaluation.
-
     """
 
     revision: ClassVar[int] = 2
@@ -75,9 +71,7 @@ class Refinement:
     min_words: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a selection of no strip, and for an unknown order or kind of
-        joining.
-        """
+        """Raise ConfigError for a selection of no strip, or an unknown order or kind of joining."""
         if self.top < 1:
             raise ConfigError(f"refinement.top must be at least 1; received {self.top}.")
         if self.order not in ("original", "score"):
@@ -92,9 +86,7 @@ class Refinement:
     def refine(
         self, question: Question, passages: Sequence[Passage], evaluator: Evaluator
     ) -> Plan[Knowledge]:
-        """Request the evaluation of every strip, and return the selected ones. Passages without
-        text give no strip.
-        """
+        """Evaluate every strip and return the selected ones; passages without text give none."""
         strips = [
             (
                 position,

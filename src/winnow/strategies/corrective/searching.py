@@ -1,6 +1,4 @@
-"""Knowledge searching of CRAG: rewrite the question into keywords, search for them and refine the
-results.
-"""
+"""CRAG's knowledge searching: rewrite the question into keywords, search and refine the results."""
 
 import re
 from dataclasses import dataclass
@@ -14,9 +12,7 @@ from winnow.strategies.corrective.refinement import Knowledge, Refinement
 from winnow.text.final import extract_final_text
 
 _MAX_QUERY_WORDS = 30
-"""A rewritten question with more words is prose instead of keywords, and the question is searched
-for instead.
-"""
+"""Maximum number of words in a query; longer ones are prose, and the question is used instead."""
 _LABEL = re.compile(r'^[*"\s]*query:', re.IGNORECASE)
 """Label of a query, with which the prompt ends and which a model may repeat."""
 
@@ -28,7 +24,6 @@ class Findings:
     Attributes:
         knowledge: Refined results.
         trace: Record of the query, and of what failed.
-
     """
 
     knowledge: Knowledge
@@ -46,7 +41,6 @@ class KnowledgeSearch:
         decoding: Generation settings of the rewriter.
         selection: Whether the results are refined; otherwise their whole text is used (table 3,
             without selection).
-
     """
 
     revision: ClassVar[int] = 4
@@ -66,9 +60,7 @@ class KnowledgeSearch:
     def find(
         self, question: Question, refinement: Refinement, evaluator: Evaluator
     ) -> Plan[Findings]:
-        """Search for a question. A search that fails or finds nothing gives no knowledge, and the
-        trace says so.
-        """
+        """Search for a question; a failed or empty search gives no knowledge, and is traced."""
         query, trace = yield from self._write_query(question)
         (result,) = yield [Search(query, self.n)]
         if isinstance(result, Failed):

@@ -1,5 +1,4 @@
-"""Segmenters, which divide a text into strips: pieces of a few sentences that are relevant or not
-(knowledge refinement).
+"""Segmenters, which divide a text into strips of a few sentences for knowledge refinement.
 
 Sentences end at ".", "?" or "!" followed by white space. Abbreviations divide too often, which the
 groups make up for.
@@ -30,7 +29,6 @@ class SentenceGroups:
         size: Number of sentences in a strip.
         min_words: Sentences with fewer words are joined to the previous one, or the first one to
             the next.
-
     """
 
     revision: ClassVar[int] = 1
@@ -67,7 +65,6 @@ class FixedWords:
     Args:
         size: Number of words in a strip.
         min_words: A last piece with fewer words is joined to the one before.
-
     """
 
     revision: ClassVar[int] = 1

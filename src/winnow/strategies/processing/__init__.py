@@ -1,3 +1,1 @@
-"""Context processors, which change the placed contexts before a strategy shows them: a choice of
-conf/context each.
-"""
+"""Context processors (conf/context), which change placed contexts before a strategy shows them."""

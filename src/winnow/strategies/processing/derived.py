@@ -19,7 +19,6 @@ def derive_context(
         contexts: Contexts that the text was made of.
         text: Text of the passage.
         title: Title of the passage.
-
     """
     first = contexts[0]
     sources = tuple(dict.fromkeys(context.passage.passage_id for context in contexts))

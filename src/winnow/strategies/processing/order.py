@@ -1,6 +1,4 @@
-"""Order of contexts: the best ones at both ends, where models read best (Liu et al. 2024), or the
-best one last.
-"""
+"""Order of contexts: the best at both ends, where models read best (Liu et al. 2024), or last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ class Reordering:
     Args:
         by: "ends" puts the first context first, the second one last, the third one second, and so
             on; "reversed" puts the first one last.
-
     """
 
     revision: ClassVar[int] = 1

@@ -1,6 +1,4 @@
-"""Selection of sentences: RECOMP's extractive compression (Xu et al. 2024) and filters by
-relevance.
-"""
+"""Sentence selection: RECOMP's extractive compression (Xu et al. 2024) and relevance filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +14,13 @@ from winnow.strategies.processing.derived import derive_context
 
 @dataclass(frozen=True, slots=True)
 class SentenceSelection:
-    """A context processor that keeps the sentences that are most relevant to the question, by the
-    rules of CRAG's refinement.
+    """A context processor that keeps the most relevant sentences by the rules of CRAG's refinement.
 
     A context of which no sentence is kept is left out.
 
     Args:
         refinement: Division into sentences or strips, and rules of the selection.
         evaluator: What gives a sentence its relevance score.
-
     """
 
     revision: ClassVar[int] = 1
@@ -33,9 +29,7 @@ class SentenceSelection:
     evaluator: Evaluator = EstimatedRelevance()
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Request the relevance of every sentence, and return the contexts with those that are
-        kept.
-        """
+        """Request every sentence's relevance, and return the contexts with the kept sentences."""
         knowledge = yield from self.refinement.refine(
             question, [context.passage for context in contexts], self.evaluator
         )

@@ -27,7 +27,6 @@ class Summary:
         of: "all" writes one summary of all contexts, "each" one of each context, under its title.
         passage: Template of a context in the prompt, with the field {text}, and {title} if it is to
             be shown.
-
     """
 
     revision: ClassVar[int] = 1
@@ -38,9 +37,7 @@ class Summary:
     passage: str = "{text}"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, for an unknown `of`, and for several
-        samples.
-        """
+        """Raise ConfigError for an incomplete template, an unknown `of`, or several samples."""
         check_fields("context.plan.template", self.template, {"contexts", "question"})
         check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
         if self.of not in ("all", "each"):
@@ -80,9 +77,7 @@ class Summary:
         return tuple(summaries)
 
     def _build_request(self, question: Question, contexts: Sequence[Context]) -> Generate:
-        """Build the request for the summary of contexts, which loses the lowest-ranked first, gold
-        passages last.
-        """
+        """Build a summary request, which drops lowest-ranked contexts first, gold passages last."""
         passages = tuple(context.passage for context in contexts)
         shown = "\n".join(
             self.passage.format(title=passage.title, text=passage.text) for passage in passages

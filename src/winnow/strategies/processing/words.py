@@ -36,7 +36,6 @@ class WordSelection:
         instruction: Text before a context, which the model reads in either case.
         rate: Share of the words that are kept, rounded up.
         conditional: Text before a context with the field {question}, or "" for Selective Context.
-
     """
 
     revision: ClassVar[int] = 1
@@ -55,9 +54,7 @@ class WordSelection:
             check_fields("context.plan.conditional", self.conditional, {"question"})
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:
-        """Request the likelihood of every context, once or twice, and return the contexts with the
-        words that are kept.
-        """
+        """Request context likelihoods, once or twice, and return contexts with their kept words."""
         prompts = [
             self.instruction,
             *([self.conditional.format(question=question.text)] if self.conditional else []),
@@ -105,9 +102,7 @@ class WordSelection:
 
 
 def _measure_words(text: str, scores: Sequence[Score]) -> list[float]:
-    """Return the information of each word of a text, from its score alone or from that and the one
-    given the question.
-    """
+    """Return each word's information, from its score alone or also the one given the question."""
     if any(not score.tokens for score in scores):
         raise ReaderError(
             "context.plan reads the log-probabilities of a passage's tokens, but the rewriter "

@@ -1,6 +1,4 @@
-"""Adaptive-RAG (Jeong et al. 2024): no passage, the placed ones or many rounds of retrieval, by a
-class of the question.
-"""
+"""Adaptive-RAG (Jeong et al. 2024): no passage, placed ones or many rounds, by question class."""
 
 import re
 from collections.abc import Sequence
@@ -26,8 +24,7 @@ _REPLY_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """A strategy that has a question classified, and answers it closed book, by concatenation or by
-    IRCoT.
+    """A strategy that classifies a question and answers closed book, by concatenation or by IRCoT.
 
     Classes and what they lead to are the paper's. The class is the most likely label, as with the
     paper's T5 that was trained to classify, or the first one in a reply, for servers that score no
@@ -43,7 +40,6 @@ class Adaptive:
         n: Number of passages that each search of IRCoT gives.
         classifier: Role of the model that classifies: "reader", or "verifier" for one that was
             trained for it.
-
     """
 
     revision: ClassVar[int] = 3
@@ -58,9 +54,7 @@ class Adaptive:
     classifier: Classifier = "reader"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, labels that are not three, and an
-        unknown `by`.
-        """
+        """Raise ConfigError for an incomplete template, other than 3 labels, or an unknown `by`."""
         check_fields("strategy.plan.template", self.template, {"question"})
         if (
             len(self.labels) != 3
@@ -93,9 +87,7 @@ class Adaptive:
         return replace(answer, trace=(f"class: {self.labels[number]}", *answer.trace))
 
     def _classify(self, question: Question) -> Plan[int]:
-        """Return the index of the class of a question; of equally likely labels, the
-        first counts.
-        """
+        """Return the index of a question's class; of equally likely labels, the first counts."""
         messages = (Message("user", self.template.format(question=question.text).strip()),)
         if self.by == "likelihood":
             scores = yield [

@@ -1,6 +1,4 @@
-"""Chains of thought that are written in several rounds: the prompt that shows one, its sentences
-and its answer.
-"""
+"""Multi-round chains of thought: the prompt that shows one, its sentences and its answer."""
 
 import re
 from collections.abc import Sequence
@@ -30,8 +28,7 @@ def build_chain_request(
     thoughts: str,
     decoding: Decoding,
 ) -> Generate:
-    """Build the request that continues a chain, without demonstrations and without a beginning
-    of the reply.
+    """Build the request that continues a chain, without demonstrations or the start of a reply.
 
     The plan receives TooLong if the prompt does not fit with one passage.
 
@@ -42,7 +39,6 @@ def build_chain_request(
         contexts: Contexts to show.
         thoughts: Chain so far.
         decoding: Generation settings.
-
     """
     filled = fill_template(prompt, template, thoughts=thoughts)
     return structs.replace(
@@ -56,7 +52,6 @@ def extract_chain_text(reply: Generation) -> str:
     Raises:
         ReaderError: If the stop string of a round ended the reasoning of the model, so that nothing
             of the chain is left.
-
     """
     is_reasoning = (reply.reasoning or reply.text.strip()) and not remove_reasoning(reply.text)
     if is_reasoning and reply.finish in ("stop", "empty"):
@@ -85,8 +80,6 @@ def find_first_sentence(text: str) -> str:
 
 
 def find_answer(sentence: str) -> str | None:
-    """Return what follows "answer is" in a sentence, without the full stop at its end, or None
-    without it.
-    """
+    """Return the text after "answer is", without its final period, or None if there is none."""
     match = _ANSWER.search(sentence)
     return match[1].removesuffix(".").strip() if match else None

@@ -1,6 +1,4 @@
-"""FLARE (Jiang et al. 2023): a sentence of which the model is not sure is searched for, and written
-again.
-"""
+"""FLARE (Jiang et al. 2023): a sentence the model is unsure of is searched for and rewritten."""
 
 import itertools
 import math
@@ -29,8 +27,7 @@ from winnow.text.normalization import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Flare:
-    """A strategy that writes a chain of thought by sentences, and searches where a token of the
-    next one is improbable.
+    """A chain-of-thought strategy that searches when the next sentence has an improbable token.
 
     The query is the sentence without its improbable tokens (the paper's implicit query); the
     sentence is then written again with what was found. Threshold, look-ahead, limits and rules are
@@ -48,7 +45,6 @@ class Flare:
         look_ahead: Number of tokens from which the next sentence is taken.
         max_sentences: Largest number of sentences.
         max_new_tokens: Number of tokens of the chain from which no further sentence is written.
-
     """
 
     revision: ClassVar[int] = 2
@@ -63,9 +59,7 @@ class Flare:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, numbers out of range, and samples,
-        on which nothing votes.
-        """
+        """Raise ConfigError for missing fields, numbers out of range, or more than one sample."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if (
             min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1
@@ -80,9 +74,7 @@ class Flare:
         check_one_path("flare", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a sentence in each round; search for one with an improbable token, and request it
-        again.
-        """
+        """Request a sentence per round, and search for and rewrite one with an improbable token."""
         chain, trace = list[str](), list[str]()
         shown: tuple[Passage, ...] = ()
         num_tokens, stop = 0, ""
@@ -119,9 +111,7 @@ class Flare:
         chain: Sequence[str],
         shown: tuple[Passage, ...],
     ) -> Plan[tuple[Generation | None, tuple[Passage, ...]]]:
-        """Request the next tokens; return the reply, or None if the prompt is too long, and what
-        was shown last.
-        """
+        """Request a reply (None if the prompt is too long); return it and what was shown last."""
         decoding = replace(
             self.decoding,
             max_new_tokens=self.look_ahead,

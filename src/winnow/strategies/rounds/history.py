@@ -1,6 +1,4 @@
-"""The history of an agent: what its searches gave, what its prompts showed, and what was left out
-of them.
-"""
+"""An agent's history: what its searches gave, what its prompts showed, and what was left out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +33,6 @@ class History:
         observations: Observations, oldest first.
         shown: Passages of the last prompt to which the model replied.
         left_out: Passages that were left out.
-
     """
 
     placed: tuple[Passage, ...]
@@ -55,13 +52,11 @@ class History:
         return self.observe(prompt.format_passages(pages.passages) or problem, pages.passages)
 
     def ask(self, build: Callable[[tuple[Passage, ...]], Generate]) -> Plan[Generation | None]:
-        """Request a reply; leave out the oldest passages until the prompt fits, and return None if
-        it never does.
+        """Request a reply, dropping the oldest passages until the prompt fits, or else return None.
 
         Args:
             build: Function that builds the request from the observations as they are, with the
                 passages that they show.
-
         """
         while True:
             observed = (

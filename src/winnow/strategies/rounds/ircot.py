@@ -1,6 +1,4 @@
-"""IRCoT (Trivedi et al. 2023): a chain of thought whose every sentence is searched for before the
-next one is written.
-"""
+"""IRCoT (Trivedi et al. 2023): a chain of thought that searches for each sentence in turn."""
 
 import re
 from collections.abc import Sequence
@@ -36,8 +34,7 @@ _QUESTION_WORDS = frozenset({"who", "what", "when", "where", "why", "which", "ho
 
 @dataclass(frozen=True, slots=True)
 class Ircot:
-    """A strategy that writes a chain of thought sentence by sentence, and searches for each
-    sentence.
+    """A strategy that writes a chain of thought sentence by sentence and searches for each one.
 
     The prompt of a round shows all passages so far. Of its reply, the first sentence joins the
     chain. Rules and limits follow the authors' code: a sentence is searched for without
@@ -59,7 +56,6 @@ class Ircot:
         answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper,
             section 3.2); "chain" takes what follows "answer is".
         vote: Majority vote of the reader, if the decoding draws several samples.
-
     """
 
     revision: ClassVar[int] = 4
@@ -75,9 +71,7 @@ class Ircot:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, a limit below 1, and samples that
-        nothing votes on.
-        """
+        """Raise ConfigError for missing fields, a limit below 1, and samples without a vote."""
         check_fields(
             "strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set()
         )
@@ -176,9 +170,7 @@ class Ircot:
 
 
 def write_query(question: Question, chain: Sequence[str]) -> str:
-    """Return the last sentence of a chain that states a fact, or the question, without question
-    words.
-    """
+    """Return the last sentence that states a fact, or the question, without question words."""
     facts = [sentence for sentence in chain if not _is_conclusion(sentence)]
     words = (facts[-1] if facts else question.text).split()
     return " ".join(word for word in words if word.lower() not in _QUESTION_WORDS) or question.text

@@ -17,8 +17,7 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class IterRetGen:
-    """A strategy that answers from what was placed, searches for question and reply, and answers
-    again from what it found.
+    """A strategy that answers, searches for question and reply, and answers again from the results.
 
     Each round shows the passages of its own search alone. The last reply gives the answer. The
     default number of rounds is FlashRAG's.
@@ -30,7 +29,6 @@ class IterRetGen:
         n: Number of passages that each search gives.
         vote: Majority vote, if the decoding draws several samples. The reply that it chooses is
             searched for.
-
     """
 
     revision: ClassVar[int] = 3
@@ -50,9 +48,7 @@ class IterRetGen:
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer in each round. A search that finds nothing ends the rounds, and the
-        last answer counts.
-        """
+        """Request an answer in each round until a search finds nothing, and return the last one."""
         reader = Concatenation(self.prompt, self.decoding, self.vote)
         answer = yield from reader.plan(question, contexts)
         for _ in range(self.rounds - 1):

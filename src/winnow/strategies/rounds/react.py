@@ -1,6 +1,4 @@
-"""ReAct (Yao et al. 2023): an agent that thinks, acts and observes in turn, and searches when it
-chooses to.
-"""
+"""ReAct (Yao et al. 2023): an agent that thinks, acts and observes, and chooses when to search."""
 
 import re
 from collections.abc import Sequence
@@ -55,8 +53,7 @@ class _Episode:
 
 @dataclass(frozen=True, slots=True)
 class React:
-    """A strategy that lets the reader choose between Search[query], Lookup[word] and
-    Finish[answer].
+    """A strategy whose reader chooses between Search[query], Lookup[word] and Finish[answer].
 
     Rules and limits follow the authors' code: seven turns of 100 tokens, a second request for
     the action if a reply has none, and no answer without Finish. Search gives passages in place of
@@ -72,7 +69,6 @@ class React:
         n: Number of passages that each search gives.
         max_turns: Maximum number of turns.
         max_new_tokens: Maximum number of tokens of a reply.
-
     """
 
     revision: ClassVar[int] = 2
@@ -85,9 +81,7 @@ class React:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, a limit below 1, and samples, on
-        which nothing votes.
-        """
+        """Raise ConfigError for missing template fields, a limit below 1, or several samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         if min(self.n, self.max_turns) < 1:
             raise ConfigError(
@@ -164,9 +158,7 @@ class React:
 
 
 def _divide(reply: str, number: int) -> tuple[str, str]:
-    """Return the thought of a reply and its action, one line each; without an action, the first
-    line is the thought.
-    """
+    """Return a reply's thought and action; without an action, the first line is the thought."""
     match = re.search(rf"^\s*Action(?: {number})?: *", reply, re.MULTILINE)
     if match is None:
         lines = reply.strip().splitlines()

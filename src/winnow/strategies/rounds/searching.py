@@ -15,7 +15,6 @@ class Found:
         problem: Why there are none, or "".
         ranks: Ranks of the passages if the cell places them, or () if they are in order.
         gold: Whether each is a gold passage if the cell places them, or ().
-
     """
 
     passages: tuple[Passage, ...] = ()
@@ -25,16 +24,12 @@ class Found:
 
     @property
     def is_over_budget(self) -> bool:
-        """Return whether nothing was searched for, because the question's budget of searches is
-        spent.
-        """
+        """Return whether no search was made because the question's search budget is spent."""
         return self.problem == BUDGET
 
 
 def search(query: str, n: int) -> Plan[Found]:
-    """Search for the `n` best passages. A query without text is not searched for, and a search that
-    fails finds nothing.
-    """
+    """Search for the `n` best passages; an empty query or a failed search finds nothing."""
     query = " ".join(query.split())
     if not query:
         return Found(problem="empty query")

@@ -1,6 +1,4 @@
-"""Self-Ask with a search engine (Press et al. 2023): the model asks itself follow-up questions,
-which are searched for.
-"""
+"""Self-Ask (Press et al. 2023): the model asks follow-up questions, which are searched for."""
 
 import re
 from collections.abc import Sequence
@@ -29,8 +27,7 @@ _INTERMEDIATE = "Intermediate answer:"
 
 @dataclass(frozen=True, slots=True)
 class SelfAsk:
-    """A strategy in which the model writes follow-up questions, answers each from what a search
-    finds, and then the question.
+    """A strategy that writes follow-up questions, answers each by search, and then the question.
 
     Markers and stop strings follow the paper and of FlashRAG: a reply ends before
     "Intermediate answer:", the follow-up question is searched for, and what was found takes the
@@ -45,7 +42,6 @@ class SelfAsk:
         n: Number of passages that each search gives.
         max_follow_ups: Largest number of follow-up questions.
         max_new_tokens: Maximum number of tokens of a reply.
-
     """
 
     revision: ClassVar[int] = 2
@@ -58,9 +54,7 @@ class SelfAsk:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, limits below 1, and samples, on
-        which nothing votes.
-        """
+        """Raise ConfigError for missing template fields, limits below 1, or several samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if min(self.n, self.max_follow_ups, self.max_new_tokens) < 1:
             raise ConfigError(
@@ -110,9 +104,7 @@ class SelfAsk:
         stop: str,
         shown: tuple[Passage, ...],
     ) -> Plan[tuple[str | None, tuple[Passage, ...]]]:
-        """Request what follows; return it, or None if the prompt is too long, and what was shown
-        last.
-        """
+        """Request a reply (None if the prompt is too long); return it and what was shown last."""
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, stop=(stop,))
         request = build_chain_request(
             self.prompt, self.template, question, contexts, thoughts, decoding

@@ -1,6 +1,4 @@
-"""Search inside a reply, between tags (Search-R1, R1-Searcher, Search-o1), which continues with
-what was found.
-"""
+"""Tagged searches in a reply, with the results inserted (Search-R1, R1-Searcher, Search-o1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +24,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TaggedSearch:
-    """A strategy for models that reason and write queries between tags, into whose reply the
-    results are inserted.
+    """A strategy for models that reason and query by tags; results are inserted into the reply.
 
     The reader continues its own reply, so that it has to be one that continues replies (on this
     machine, or vLLM). Tags, numbers of passages and limits of the published models are in
@@ -51,7 +48,6 @@ class TaggedSearch:
         start: Text with which the reply begins, such as the tag of a model's reasoning.
         default_answer: Answer of a reply without tags of an answer; by default, the rules for all
             replies read it.
-
     """
 
     revision: ClassVar[int] = 1
@@ -70,9 +66,7 @@ class TaggedSearch:
     default_answer: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, tags that are not pairs, limits
-        below 1, and samples.
-        """
+        """Raise ConfigError for missing fields, unpaired tags, limits below 1, and samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         check_fields("strategy.plan.result", self.result, {"contexts"})
         if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):
@@ -154,8 +148,6 @@ class TaggedSearch:
 
 
 def _find_open(text: str, begin: str, end: str) -> str | None:
-    """Return the query with which a text ends, whose last tag is the stop string, or None if it
-    ends with none.
-    """
+    """Return the query that ends a text, whose end tag is the stop string, or None without one."""
     _, tag, query = text.rpartition(begin)
     return query.strip() if tag and end not in query else None

@@ -35,8 +35,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class ToolAgent:
-    """A strategy that lets the model call a tool `search` as often as it wants, until it replies
-    without a call.
+    """A strategy that lets the model call the tool `search` until it replies without a call.
 
     Calls, results and tools go by the protocol of the server or the chat template of the model, so
     that a model that was trained on it needs no demonstration. After the last search that is
@@ -52,7 +51,6 @@ class ToolAgent:
         n: Number of passages that each search gives.
         max_searches: Largest number of searches. The agent has two more turns to answer.
         max_new_tokens: Maximum number of tokens of a reply, which includes reasoning and calls.
-
     """
 
     revision: ClassVar[int] = 3
@@ -132,9 +130,7 @@ class ToolAgent:
 
 
 def _repair(call: ToolCall, number: int) -> ToolCall:
-    """Return a call as later turns may repeat it: servers refuse arguments that are not a JSON
-    object, and calls without id.
-    """
+    """Return a call that servers accept in later turns, with an id and JSON object arguments."""
     try:
         is_object = isinstance(json.loads(call.arguments), dict)
     except ValueError:
@@ -144,9 +140,7 @@ def _repair(call: ToolCall, number: int) -> ToolCall:
 
 
 def _read_query(call: ToolCall) -> str | None:
-    """Return the query of a call of the search, or None if it is a call of something else or
-    without a query.
-    """
+    """Return the query of a search call, or None for another tool or a call without a query."""
     try:
         arguments: Any = json.loads(call.arguments)
     except ValueError:

@@ -1,6 +1,4 @@
-"""Retrieval where the reader is unsure: passages are shown if a token of the answer without them is
-improbable.
-"""
+"""Retrieval if the reader is unsure: when its answer without passages has an improbable token."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +18,7 @@ from winnow.text.final import extract_final_text
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A strategy that answers without passages, and from the placed ones if that answer is unknown
-    or unsure.
+    """A strategy that answers without passages, or with them if that answer is unknown or unsure.
 
     An answer is as sure as the least probable token of its reply, which for a model on this machine
     includes the token that ends it. A threshold of 0 shows passages for unknown
@@ -31,7 +28,6 @@ class Unsure:
         prompt: Templates of the prompts.
         decoding: Generation settings.
         threshold: Probability below which a token is improbable.
-
     """
 
     revision: ClassVar[int] = 3
@@ -41,9 +37,7 @@ class Unsure:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a threshold that is not a probability, and samples, which have no
-        one answer.
-        """
+        """Raise ConfigError for a threshold that is not a probability, or for several samples."""
         if not 0 <= self.threshold <= 1 or self.decoding.samples > 1:
             raise ConfigError(
                 f"strategy.plan.threshold={self.threshold} must be from 0 to 1, and "

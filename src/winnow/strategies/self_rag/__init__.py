@@ -1,3 +1,1 @@
-"""Self-RAG (Asai et al. 2024): a model that says by reflection tokens when to retrieve and how good
-its replies are.
-"""
+"""Self-RAG (Asai et al. 2024): reflection tokens say when to retrieve and how good replies are."""

@@ -29,9 +29,7 @@ from winnow.strategies.unknown import is_unknown
 
 @dataclass(frozen=True, slots=True)
 class _Beam:
-    """A reply so far, with its score, the passages of its segments, and whether the model retrieves
-    again.
-    """
+    """A reply so far, with its score and passages, and whether the model retrieves again."""
 
     reply: str = ""
     score: float = 1.0
@@ -58,7 +56,6 @@ class SelfRagLong:
         beam_width: Number of beams (published: 2).
         max_segments: Maximum number of segments (published: 7).
         correction: Correction of the retrieved passages (Self-CRAG), or None.
-
     """
 
     revision: ClassVar[int] = 2

@@ -1,6 +1,4 @@
-"""Reflection tokens, by which a Self-RAG model criticises what it writes, and the scores that their
-probabilities give.
-"""
+"""Reflection tokens, by which Self-RAG criticizes its text, and scores from their probabilities."""
 
 import math
 import re
@@ -48,7 +46,6 @@ class SegmentScore:
         support: Weight of support (1).
         utility: Weight of utility (0.5 in the examples of the published code, 1 as its default).
         likelihood: Weight of the likelihood (1, or 0 for a score of the reflection tokens alone).
-
     """
 
     revision: ClassVar[int] = 1
@@ -59,9 +56,7 @@ class SegmentScore:
     likelihood: float = 1.0
 
     def compute(self, segment: Generation) -> float:
-        """Compute the score of a segment; raise ReaderError if the reader reported no
-        log-probabilities.
-        """
+        """Compute the score of a segment; raise ReaderError if it has no log-probabilities."""
         if (
             segment.logprobs is None
             or segment.token_logprobs is None
@@ -85,7 +80,6 @@ def compute_retrieval_probability(segment: Generation, position: int = 0) -> flo
 
     Raises:
         ReaderError: If the reader reported no log-probabilities.
-
     """
     if segment.token_logprobs is None:
         raise ReaderError(_MISSING_LOGPROBS)
@@ -93,8 +87,7 @@ def compute_retrieval_probability(segment: Generation, position: int = 0) -> flo
 
 
 def cut_segment(segment: Generation, text: str) -> Generation:
-    """Return a segment with only the beginning of its text, and the log-probabilities up to the
-    next reflection token.
+    """Return a segment cut to `text`, with log-probabilities up to the next reflection token.
 
     Readers report no positions of other tokens, so that the likelihood may include some tokens
     between both.
@@ -137,9 +130,7 @@ def _find_first(segment: Generation, tokens: Mapping[str, float]) -> int | None:
 def _compute_expectation(
     segment: Generation, values: Mapping[str, float], position: int | None
 ) -> float:
-    """Return the mean of the values, weighted by the probabilities of their tokens at a position; 0
-    without any.
-    """
+    """Return the mean of values weighted by token probability at a position, or 0 without any."""
     logprobs = segment.token_logprobs or {}
     at_position: Sequence[float] = [
         (

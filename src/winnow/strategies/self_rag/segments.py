@@ -29,7 +29,6 @@ class Retrieval:
         threshold: Probability of retrieval, against no retrieval, which must be exceeded
         (published:
             0.2).
-
     """
 
     revision: ClassVar[int] = 1
@@ -52,9 +51,7 @@ class Retrieval:
     def decide(
         self, question: Question, prompt: Prompt, decoding: Decoding
     ) -> Plan[tuple[bool, str]]:
-        """Decide at the beginning of a reply, by one generated token if need be. Return the
-        decision and its record.
-        """
+        """Return the decision to retrieve and its record, after generating one token if needed."""
         if self.when != "adaptive":
             return self.when == "always", f"retrieval: {self.when}"
         one_token = replace(decoding, max_new_tokens=1)
@@ -75,7 +72,6 @@ def choose_passages(
 
     Returns:
         Passages that the reply may rest on, none without retrieval, and the trace.
-
     """
     retrieves, decision = yield from retrieval.decide(question, prompt, decoding)
     if not retrieves:
@@ -104,7 +100,6 @@ def build_segment_request(
         decoding: Generation settings.
         reply: Reply so far.
         passage: Passage on which the segment rests, if any.
-
     """
     beginning = f"{reply}{RETRIEVE}{prompt.format_passages([passage])}" if passage else reply
     messages = prompt.render(question, ())

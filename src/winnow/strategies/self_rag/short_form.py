@@ -1,6 +1,4 @@
-"""Self-RAG for short answers: one segment from each passage, of which the best, or the best answer,
-wins.
-"""
+"""Self-RAG for short answers: one segment from each passage; the best segment or answer wins."""
 
 import string
 from collections.abc import Sequence
@@ -28,8 +26,7 @@ Choose = Literal["best", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class SelfRag:
-    """A strategy that lets a Self-RAG model answer from each passage, and chooses by its reflection
-    tokens.
+    """A strategy that answers from each passage with Self-RAG and chooses by reflection tokens.
 
     With a correction it is Self-CRAG: the passages are the knowledge that CRAG's correction gives.
 
@@ -43,7 +40,6 @@ class SelfRag:
             "sum" adds the scores of answers that are equal but for case, articles and punctuation
             (ARC-Challenge and PubHealth: of equal strings).
         correction: Correction of the retrieved passages, or None.
-
     """
 
     revision: ClassVar[int] = 4
@@ -64,9 +60,7 @@ class SelfRag:
             )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request the decision to retrieve, then an answer from each passage, or one without
-        passages.
-        """
+        """Request the retrieval decision, then an answer per passage or one without passages."""
         passages, trace = yield from choose_passages(
             question, contexts, self.retrieval, self.correction, self.prompt, self.decoding
         )
