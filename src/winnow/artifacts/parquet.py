@@ -178,9 +178,12 @@ def read(
     """
     with _name_damage(path):
         _check_columns(path, contract)
-        table = pq.read_table(
-            path, columns=list(columns) if columns else None, filters=filters, memory_map=True
-        )
+        names = list(columns) if columns else None
+        if filters is None:  # without pyarrow.dataset, whose import takes longer than most files
+            with pq.ParquetFile(path, memory_map=True) as file:
+                table = file.read(names)
+        else:
+            table = pq.read_table(path, columns=names, filters=filters, memory_map=True)
     for name in table.column_names:
         column = table[name]
         if column.null_count and not contract.schema.field(name).nullable:
