@@ -82,7 +82,6 @@ class Stage:
     last_sweep: LastSweep = ""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a value that its attribute does not take."""
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in get_args(choices):
                 raise ConfigError(

@@ -67,7 +67,6 @@ class Asset:
     size: Annotated[int, Ge(1)] = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown scheme, or an address without a checksum or revision."""
         if self.scheme not in SCHEMES:
             raise ConfigError(
                 f"The address of an asset starts with one of the schemes {SCHEMES}; received "

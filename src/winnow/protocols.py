@@ -251,9 +251,7 @@ class CallStore(Protocol):
         """Release this owner's claims and close the store."""
         ...
 
-    def __len__(self) -> int:
-        """Return the number of stored calls."""
-        ...
+    def __len__(self) -> int: ...
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
         """Return the stored results of these keys. Keys without a result are omitted."""

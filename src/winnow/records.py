@@ -126,7 +126,6 @@ class Decoding:
     stop: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings that no engine can serve."""
         if isinstance(self.stop, str) or not all(self.stop):
             raise ConfigError(
                 f"decoding.stop must be a list of texts that are not empty; received {self.stop!r}."

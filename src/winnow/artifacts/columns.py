@@ -72,7 +72,6 @@ class GroupedRows(Mapping[str, T]):
         return iter(self._slices)
 
     def __len__(self) -> int:
-        """Return the number of ids."""
         return len(self._slices)
 
     @property
@@ -146,7 +145,6 @@ class MappedPassages(Mapping[str, Passage]):
             yield from columns[0].to_pylist()
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return len(self._rows)
 
     @property

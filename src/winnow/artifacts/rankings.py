@@ -50,7 +50,6 @@ class PassagePool(LazySequence[Passage]):
         )
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return int(self._table.num_rows)
 
     def read(self, index: int) -> Passage:

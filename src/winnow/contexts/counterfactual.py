@@ -48,7 +48,6 @@ class Counterfactual:
     _placement: Placement = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the order is unknown."""
         object.__setattr__(self, "_placement", Placement("insert", self.order, self.seed))
 
     @property

@@ -33,7 +33,6 @@ class Damage:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a share outside of [0, 1]."""
         if not 0 <= self.share <= 1:
             raise ConfigError(f"placement.share must be from 0 to 1; received {self.share}.")
 

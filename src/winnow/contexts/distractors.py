@@ -59,7 +59,6 @@ class Distractors:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown kind, and for distractors without words."""
         if self.kind not in get_args(Kind):
             raise ConfigError(
                 "distractors.rule.kind must be retrieved, hard, easy or random; received "

@@ -106,7 +106,6 @@ class Placement:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a rule is unknown."""
         if self.gold not in get_args(Gold):
             raise ConfigError(
                 f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received "

@@ -27,7 +27,6 @@ class ContextWeighting:
     scale: Annotated[float, Gt(0)] = 1.0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `by` is unknown."""
         if self.by not in ("none", "retriever", "estimator"):
             raise ConfigError(
                 f"weighting.by must be none, retriever or estimator; received {self.by!r}."

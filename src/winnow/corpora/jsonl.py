@@ -35,7 +35,6 @@ class JsonlCorpus:
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the title is said to be in two places."""
         if self.title and self.title_line:
             raise ConfigError(
                 f"corpus.parser: set title={self.title!r} or title_line=true, not both."

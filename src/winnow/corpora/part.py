@@ -31,7 +31,6 @@ class CorpusPart:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a part that does not exist."""
         if not 0 <= self.number < self.of:
             raise ConfigError(
                 f"corpus.parser.number must be between 0 and of - 1; received number={self.number} "

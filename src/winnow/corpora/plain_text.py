@@ -37,7 +37,6 @@ class PlainText:
     title: Literal["none", "first_line", "file_name"] = "none"
 
     def __post_init__(self) -> None:
-        """Validate the passage length."""
         if self.words is not None and self.words < 1:
             raise ConfigError(
                 "corpus.parser.words must be at least 1, or null for whole documents; received "

@@ -32,7 +32,6 @@ class WikiExtracts:
     words: Annotated[int, Ge(0)] | None = 100
 
     def __post_init__(self) -> None:
-        """Validate the passage length."""
         if self.words is not None and self.words < 1:
             raise ConfigError(
                 "corpus.parser.words must be at least 1, or null for whole documents; received "

@@ -34,7 +34,6 @@ class Biography:
     template: str = "Tell me a biography of {topic}."
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the template does not name the person."""
         check_fields("dataset.parser.template", self.template, {"topic"})
 
     def __iter__(self) -> Iterator[Question]:

@@ -36,7 +36,6 @@ class Split:
     shuffle: bool = False
 
     def __post_init__(self) -> None:
-        """Validate the numbers of questions, and that only one kind of assignment is set."""
         num_kinds = bool(self.all) + bool(self.test or self.dev) + self.given
         if min(self.test, self.dev) < 0 or num_kinds > 1:
             raise ConfigError(

@@ -34,7 +34,6 @@ class CausalEstimator(WordEstimator):
     label_words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for OpenVINO, whose attention returns NaN for left-padded rows."""
         super().__post_init__()
         if self.runtime == "openvino":
             raise ConfigError(

@@ -67,7 +67,6 @@ class PairEstimator(PairModel):
     runtime: str = "torch"
 
     def __post_init__(self) -> None:
-        """Validate the maximum numbers of tokens."""
         if min(self.max_length, self.batch_tokens) < 1:
             raise ConfigError(
                 "estimator.engine.max_length and estimator.engine.batch_tokens must be at least "

@@ -147,7 +147,6 @@ class PostgresStore:
         self._connection = None
 
     def __len__(self) -> int:
-        """Return the number of stored calls."""
         return int(self._fetch("SELECT count(*) FROM calls")[0][0])
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:

@@ -354,7 +354,6 @@ class SqliteStore:
                 db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
     def __len__(self) -> int:
-        """Return the number of stored calls."""
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
     def compute_mean_seconds(self, engine: str) -> float | None:

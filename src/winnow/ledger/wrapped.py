@@ -34,7 +34,6 @@ class WrappedStore:
         self.ledger.__exit__(kind, error, trace)
 
     def __len__(self) -> int:
-        """Return the number of stored calls."""
         return len(self.ledger)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:

@@ -73,7 +73,6 @@ class AnswerList(MeanMetric):
     dialect: Literal["strict", "alce"] = "strict"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown measure or dialect."""
         if self.of not in get_args(ListMeasure) or self.dialect not in ("strict", "alce"):
             raise ConfigError(
                 f"metric.{self.name}: `of` is one of {', '.join(get_args(ListMeasure))}, and "

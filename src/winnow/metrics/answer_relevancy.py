@@ -79,7 +79,6 @@ class AnswerRelevancy(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 128
 
     def __post_init__(self) -> None:
-        """Raise ConfigError without an encoder, and for a template without its field."""
         check_fields(f"metric.{self.name}.template", self.template, ("answer",))
         if self.encoder is None:
             raise ConfigError(

@@ -41,7 +41,6 @@ class AnswerSource(MeanMetric):
     outcome: Outcome = "any"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown source or outcome."""
         if self.source not in get_args(Source) or self.outcome not in get_args(Outcome):
             raise ConfigError(
                 f"metric.{self.name}: source must be one of {', '.join(get_args(Source))}, and "

@@ -83,7 +83,6 @@ class GoldRank(Breakdown):
     upper_bounds: Sequence[int] = (1, 5, 20, 100)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError unless the ranks are positive and ascending."""
         bounds = list(self.upper_bounds)
         if (
             not bounds

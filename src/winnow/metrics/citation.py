@@ -145,7 +145,6 @@ class Citation(MeanMetric):
     dialect: Dialect = "rage"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `of` or the dialect is unknown."""
         find_citations("", 0, self.dialect)
         if self.of not in get_args(Measure):
             raise ConfigError(
@@ -189,7 +188,6 @@ class CitationF1OfMeans(Metric):
     dialect: Dialect = "rage"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the dialect is unknown."""
         find_citations("", 0, self.dialect)
 
     @property
@@ -232,7 +230,6 @@ class WrongCitations(RatioMetric):
     dialect: Dialect = "rage"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the kind or the dialect is unknown."""
         find_citations("", 0, self.dialect)
         if self.kind not in ("irrelevant", "seemingly_relevant"):
             raise ConfigError(

@@ -76,7 +76,6 @@ class ClaimMetric(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 1000
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields."""
         check_fields(
             f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer")
         )

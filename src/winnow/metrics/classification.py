@@ -28,7 +28,6 @@ class _Classification(MeanMetric):
     dialect: ClassificationDialect = "fixed"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the dialect is unknown."""
         if self.dialect not in get_args(ClassificationDialect):
             raise ConfigError(
                 f"metric.{self.name}.dialect must be fixed or crag; received {self.dialect!r}."

@@ -30,7 +30,6 @@ class Follows(MeanMetric):
     source: Source = "passage"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown source."""
         if self.source not in get_args(Source):
             raise ConfigError(
                 f"metric.{self.name}.source must be one of {', '.join(get_args(Source))}; received "

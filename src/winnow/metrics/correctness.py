@@ -26,7 +26,6 @@ class _Correctness(MeanMetric):
     dialect: Dialect = "squad"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the dialect is unknown."""
         if self.dialect not in get_args(Dialect):
             raise ConfigError(
                 f"metric.{self.name}.dialect must be one of {', '.join(get_args(Dialect))}; "

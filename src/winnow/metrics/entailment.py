@@ -54,7 +54,6 @@ class CitationSupport(JudgedMetric):
     most: int = 3
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without {sentence}, or an invalid `most` or `of`."""
         check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
         if self.most < 1 or self.of not in get_args(Measure):
             raise ConfigError(

@@ -67,7 +67,6 @@ class FactScore(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing template fields or invalid `passages`, `gamma` or `of`."""
         for name, fields in (
             ("split_template", {"sentence"}),
             ("check_template", {"topic", "passages", "fact"}),

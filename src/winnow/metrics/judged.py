@@ -39,7 +39,6 @@ class JudgedAccuracy(JudgedMetric):
     of: Literal["verdict", "consistency"] = "verdict"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the template lacks a field or has another one."""
         check_fields(
             f"metric.{self.name}.template", self.template, ("question", "answers", "answer")
         )

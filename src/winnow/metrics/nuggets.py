@@ -65,7 +65,6 @@ class Nuggets(JudgedMetric):
     template: str = ASSIGN
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its fields, or an unknown measure or dialect."""
         check_fields(
             f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets")
         )

@@ -63,7 +63,6 @@ class Ragas(ClaimMetric):
     useful_template: str = USEFUL
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, and for an unknown measure."""
         super().__post_init__()
         check_fields(
             f"metric.{self.name}.useful_template",

@@ -70,7 +70,6 @@ class RagChecker(ClaimMetric):
     claims: Annotated[int, Ge(1)] = 5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields, and for an unknown measure."""
         super().__post_init__()
         if self.of not in get_args(Measure):
             raise ConfigError(

@@ -35,7 +35,6 @@ class Rouge(MeanMetric):
     stem: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown measure."""
         if self.of not in get_args(RougeType):
             raise ConfigError(
                 f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(RougeType))}."

@@ -54,7 +54,6 @@ class EvidenceRecall(MeanMetric):
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for unknown evidence and for a number of rounds below 1."""
         _check_evidence(self.name, self.of)
         if self.rounds is not None and self.rounds < 1:
             raise ConfigError(
@@ -86,7 +85,6 @@ class FirstHit(MeanMetric):
     of: Evidence = "answer"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for unknown evidence."""
         _check_evidence(self.name, self.of)
 
     def score(self, sample: Sample) -> float | None:

@@ -49,7 +49,6 @@ class SelectiveAccuracy(RatioMetric):
     by: Confidence = "agreement"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown kind of confidence."""
         _check_kind(self.name, self.by)
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
@@ -82,7 +81,6 @@ class Coverage(MeanMetric):
     by: Confidence = "agreement"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown kind of confidence."""
         _check_kind(self.name, self.by)
 
     def score(self, sample: Sample) -> float | None:

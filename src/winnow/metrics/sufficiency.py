@@ -44,7 +44,6 @@ class SufficientContext(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 512
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for templates without their fields."""
         check_fields(f"metric.{self.name}.template", self.template, ("question", "passages"))
         check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
 

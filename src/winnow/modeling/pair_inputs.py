@@ -45,7 +45,6 @@ class PairTemplate:
     passage_first: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a template lacks a field or has an unknown one."""
         check_fields("template.question", self.question, {"question"})
         check_fields("template.passage", self.passage, {"text"}, {"title"})
 

@@ -41,7 +41,6 @@ class SentenceEncoder(TextEncoder):
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `pooling` is unknown, and for a wrong `passage_template`."""
         if self.pooling not in get_args(Pooling):
             raise ConfigError(
                 f"encoder.model.pooling must be mean, cls or last; received {self.pooling!r}."

@@ -62,7 +62,6 @@ class TextEncoder(ABC):
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError unless `passage_template` has {text}, and at most {title} besides."""
         check_fields("encoder.model.passage_template", self.passage_template, {"text"}, {"title"})
 
     @classmethod

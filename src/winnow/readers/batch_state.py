@@ -38,7 +38,6 @@ class PackedRequests(Mapping[str, Generate]):
         return iter(self.packed)
 
     def __len__(self) -> int:
-        """Return the number of requests."""
         return len(self.packed)
 
 

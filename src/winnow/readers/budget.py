@@ -25,7 +25,6 @@ class Budget:
     tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a limit is negative."""
         if (self.money or 0) < 0 or (self.tokens or 0) < 0:
             raise ConfigError(
                 "reader.engine.budget: money and tokens must be 0 or more, or null for no limit; "

@@ -73,7 +73,6 @@ class LocalReader(LocalEngine):
     template_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
         super().__post_init__()
         if reserved := _RESERVED_OPTIONS & self.template_options.keys():
             raise ConfigError(

@@ -73,7 +73,6 @@ class LocalEngine(ABC):
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a batch or queue size is below 1, or if `quantize` is unknown."""
         if any(
             size is not None and size < 1
             for size in (self.batch_tokens, self.batch_size, self.capacity)

@@ -50,7 +50,6 @@ class OpenAIBatchReader(OpenAIEngine):
     ] = 3600.0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings with which no request could be sent."""
         if self.capacity < 1 or self.poll_seconds < 0:
             raise ConfigError(
                 "reader.engine: capacity must be at least 1 and poll_seconds at least 0; received "

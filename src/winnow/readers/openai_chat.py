@@ -89,7 +89,6 @@ class OpenAIReader(OpenAIEngine):
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings with which no request could be sent."""
         if self.samples_per_call < 1:
             raise ConfigError(
                 "reader.engine.samples_per_call must be at least 1; received "

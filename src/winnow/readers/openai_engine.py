@@ -70,7 +70,6 @@ class OpenAIEngine:
     price: Price = Price()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an invalid address, or a dollar budget without a model price."""
         self.protocol = ChatProtocol(
             self.path,
             self.base_url,

@@ -88,7 +88,6 @@ class ChatProtocol:
     """Names of models that the server has reported so far."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown `model_change`, an invalid address or a secret in it."""
         if self.model_change not in get_args(ModelChange):
             raise ConfigError(
                 "reader.engine.model_change must be allow, mark or stop; received "

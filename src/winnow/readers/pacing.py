@@ -58,7 +58,6 @@ class Pacing:
     max_pauses: int = 3
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for limits under which no call is ever made."""
         counts = (self.max_concurrency, self.max_attempts, self.failure_threshold, self.max_pauses)
         rates = [
             rate for rate in (self.requests_per_minute, self.tokens_per_minute) if rate is not None

@@ -40,7 +40,6 @@ class ServerPreparation:
     _is_repeated: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a version that cannot be checked."""
         if self.version and (self.start is not None or not self.connection.dialect.has_version):
             raise ConfigError(
                 f"reader.engine.version={self.version} cannot be checked: set it for a server that "

@@ -80,7 +80,6 @@ class ServerProcess:
     timeout: Annotated[float, SpeedOnly("it decides how long to wait")] = 1800.0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a command without a program or a port."""
         if not self.command or not any("{port}" in word for word in self.command):
             raise ConfigError(
                 "reader.engine.start.command must name a program and contain {port}; received "

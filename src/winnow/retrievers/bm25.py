@@ -52,7 +52,6 @@ class BM25:
     language: str = "english"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if k1 or b is out of range, or if there is no such language."""
         if self.language not in (*LANGUAGES, *_STEMMED):
             raise ConfigError(
                 f"BM25 has no language {self.language!r}; it has "

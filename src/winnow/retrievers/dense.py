@@ -64,7 +64,6 @@ class Dense:
     build_on_gpu: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a number is not positive."""
         for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
             if getattr(self, name) < 1:
                 raise ConfigError(

@@ -70,7 +70,6 @@ class DenseOnDisk:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a number is not positive."""
         if self.lists is not None and self.lists < 1:
             raise ConfigError(
                 f"retriever.engine.lists must be 1 or more, or null; received {self.lists}."

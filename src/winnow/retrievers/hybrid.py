@@ -28,7 +28,6 @@ class Hybrid:
     rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if there are fewer than two members."""
         if len(self.members) < 2:
             raise ConfigError(
                 f"retriever.members needs two or more retrievers; received {sorted(self.members)}."

@@ -91,7 +91,6 @@ class NeighborMaps:
     seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
-        """Validate the settings."""
         if min(self.neighbors, self.irrelevant) < 0 or self.depth <= self.neighbors:
             raise ConfigError(
                 "The numbers of neighbors and irrelevant passages of a map must be at least 0, "
@@ -269,7 +268,6 @@ class Mixture:
     seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for counts that give no mixture."""
         if min(self.relevant, self.irrelevant, self.seemingly_relevant) < 0 or not self.size:
             raise ConfigError(
                 "The counts of a mixture must be at least 0 and not all of them 0; received "

@@ -38,7 +38,6 @@ class PassageIds:
         self._ends = list(accumulate(map(len, self._batches)))
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return self._ends[-1] if self._ends else 0
 
     def get(self, row: int) -> str:

@@ -43,7 +43,6 @@ class Splade:
     block_size: Annotated[int, SpeedOnly("the index has the vectors of all blocks")] = 50_000
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if blocks have no passage."""
         if self.block_size < 1:
             raise ConfigError(
                 f"retriever.engine.block_size must be at least 1; received {self.block_size}."

@@ -43,7 +43,6 @@ class SearchDamage:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown kind and for a share outside of [0, 1]."""
         if self.how not in get_args(How) or not 0 <= self.share <= 1:
             raise ConfigError(
                 "search.damage: how must be removed or poisoned, and share from 0 to 1; received "

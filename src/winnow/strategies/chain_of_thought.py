@@ -44,7 +44,6 @@ class ChainOfThought:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Validate the template and the token limit."""
         if "{contexts}" in self.prompt.reply_start:
             raise ConfigError(
                 "strategy.plan.template shows the passages, but "

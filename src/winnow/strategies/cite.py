@@ -47,7 +47,6 @@ class Cite:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for passages without words."""
         if self.max_words is not None and self.max_words < 1:
             raise ConfigError(
                 f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}."
@@ -100,7 +99,6 @@ class CiteRandomly:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an empty range."""
         if not 1 <= self.minimum <= self.maximum:
             raise ConfigError(
                 "strategy.plan.minimum must be at least 1 and at most strategy.plan.maximum; "

@@ -54,7 +54,6 @@ class CiteWithout:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `removed` is unknown."""
         if self.removed not in get_args(Removed):
             raise ConfigError(
                 f"strategy.plan.removed must be cited or uncited; received {self.removed!r}."

@@ -45,7 +45,6 @@ class Shots:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Validate the number of demonstrations."""
         if self.count < 1:
             raise ConfigError(
                 f"prompt.shots.count must be at least 1; received {self.count}. Set "

@@ -51,7 +51,6 @@ class Prompt:
     demonstrations: Sequence[Demonstration] = ()
 
     def __post_init__(self) -> None:
-        """Validate the fields of each template."""
         check_fields("prompt.reply_start", self.reply_start, (), {"contexts"})
         contexts = {"contexts"} - find_fields(self.reply_start)
         shots_field = {"demonstrations"} if self.shots else set()

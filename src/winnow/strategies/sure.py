@@ -59,7 +59,6 @@ class SuRe:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing template fields, limits below 1, or several samples."""
         check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
         check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
         check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})

@@ -82,7 +82,6 @@ class Vote:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Validate the tie-breaking rule."""
         if self.ties not in ("rank", "random"):
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 

@@ -162,7 +162,6 @@ class StoredSamples(LazySequence[Sample]):
         return None if self._steps is None else self._steps.read_table()
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self._questions)
 
     def read(self, index: int) -> Sample:

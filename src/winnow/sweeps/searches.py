@@ -55,7 +55,6 @@ class SearchRules:
     placed: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a negative budget."""
         for name in ("max_searches", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 0:

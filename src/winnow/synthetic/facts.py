@@ -57,7 +57,6 @@ class FactsSettings:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Validate that there are questions, distractors of both kinds, and enough people."""
         if self.contexts < 3 or min(self.train, self.dev, self.test) < 1 or self.values < 2:
             raise ConfigError(
                 "facts.world needs at least 3 contexts per question, 2 values per relation, and 1 "

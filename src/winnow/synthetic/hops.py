@@ -44,7 +44,6 @@ class HopsSettings:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if there are no questions, or not enough names for them."""
         if (
             self.questions < 1
             or not self.hops

@@ -58,7 +58,6 @@ class CitationPrompts:
     max_words: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for no prompt."""
         if self.examples < 1:
             raise ConfigError(
                 f"training.mix.examples must be at least 1; received {self.examples}."
@@ -154,7 +153,6 @@ class SyntheticCitations(CitationPrompts):
     replies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings out of range."""
         super().__post_init__()
         if not 0 <= (self.min_f1 or 0.0) <= 1:
             raise ConfigError(

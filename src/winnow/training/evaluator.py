@@ -42,7 +42,6 @@ class RelevanceRegression(Method[Sequence[Group]]):
     scale: Scale = "tanh"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown scale."""
         check_scale(self.scale)
 
     @property

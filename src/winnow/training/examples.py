@@ -68,7 +68,6 @@ class Mix:
     depth: int = 1
 
     def __post_init__(self) -> None:
-        """Validate the counts."""
         counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
         if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
             raise ConfigError(

@@ -32,7 +32,6 @@ class Group:
     replies: tuple[ScoredReply, ...] = ()
 
     def __post_init__(self) -> None:
-        """Validate that there are contexts, and values for each of them."""
         question_id = self.question.question_id
         if not self.contexts:
             raise InputError(

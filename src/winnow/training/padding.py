@@ -73,7 +73,6 @@ class LengthGroupedSampler(torch.utils.data.Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """Return the number of examples."""
         return len(self.lengths)
 
     def __iter__(self) -> Iterator[int]:

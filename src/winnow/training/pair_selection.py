@@ -38,7 +38,6 @@ class PairSelection:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for numbers with which there would be only one label."""
         negatives = (self.hard_negatives, self.random_negatives)
         if self.positives < 1 or min(negatives) < 0 or not any(negatives):
             raise ConfigError(

@@ -127,7 +127,6 @@ class KlPenalty:
     horizon: int = 1000
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings out of range."""
         if self.weight < 0 or self.horizon < 1 or (self.target is not None and self.target <= 0):
             raise ConfigError(
                 "The weight of the KL penalty must be at least 0, its target above 0 (or null) "

@@ -130,7 +130,6 @@ class Ppo(Method[Rollouts]):
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings out of range."""
         if (
             min(self.lora_rank, self.passes, self.minibatches) < 1
             or min(self.clip, self.value_clip) <= 0

@@ -49,7 +49,6 @@ class Rag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown objective."""
         check_objective(self.objective)
 
     @property

@@ -60,7 +60,6 @@ class ReRag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown objective."""
         check_objective(self.objective)
 
     @property

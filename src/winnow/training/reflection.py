@@ -43,7 +43,6 @@ class ReflectionMix:
     decisions: int = 40
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for negative counts, or for a mix that does not contrast passages."""
         if min(self.relevant, self.irrelevant) < 1 or self.decisions < 0:
             raise ConfigError(
                 "training.mix.relevant and irrelevant must be at least 1, and decisions at least "

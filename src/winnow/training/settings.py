@@ -59,7 +59,6 @@ class SftSettings:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Validate the settings."""
         if (
             min(
                 self.batch_size,
@@ -151,7 +150,6 @@ class LoopSettings:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        """Validate the settings."""
         counts = (
             self.epochs,
             self.batch_questions,

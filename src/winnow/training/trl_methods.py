@@ -68,7 +68,6 @@ class TrlMethod:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings out of range."""
         if (
             min(self.lora_rank, self.passes) < 1
             or self.replies < 2

@@ -30,7 +30,6 @@ class Hyde:
     decoding: Decoding
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field."""
         check_fields("retriever.plan.template", self.template, {"question"})
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)

@@ -48,7 +48,6 @@ class WrittenQueries:
     rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, `n` below 1, or several samples."""
         check_fields("retriever.plan.template", self.template, {"question"}, {"n"})
         if self.n < 1 or self.decoding.samples > 1:
             raise ConfigError(

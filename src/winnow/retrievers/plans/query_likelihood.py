@@ -32,7 +32,6 @@ class QueryLikelihood:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without its field, and a number below 1."""
         check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
         if min(self.top, self.max_words) < 1:
             raise ConfigError(

@@ -56,7 +56,6 @@ class RankGpt:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for incomplete templates, a step over the window or several samples."""
         for name, fields in (
             ("beginning", {"number", "question"}),
             ("request", {"number", "question"}),

@@ -66,7 +66,6 @@ class JsonSearchApi:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the address is none, or contains a secret."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(

@@ -81,7 +81,6 @@ class WebSearch:
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the settings and decide once what is past, so that a run may outlast the month."""
         now = get_current_month()
         self.at = now if self.at == "auto" else self.at
         if not _MONTH.fullmatch(self.at) or self.at > now:

@@ -47,7 +47,6 @@ class PageReader:
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for limits within which no page can be read."""
         if min(self.timeout, self.max_bytes, self.max_words) <= 0:
             raise ConfigError(
                 "search.engine.pages: timeout, max_bytes and max_words must exceed 0; received "

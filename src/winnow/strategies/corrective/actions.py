@@ -45,7 +45,6 @@ class Thresholds:
     removed: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for thresholds in the wrong order and for an unknown action."""
         if not self.lower <= self.upper:
             raise ConfigError(
                 f"correction.thresholds: lower must not exceed upper; received lower={self.lower} "

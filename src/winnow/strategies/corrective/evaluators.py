@@ -53,7 +53,6 @@ class EstimatedRelevance:
     scale: Scale = "tanh"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown scale."""
         check_scale(self.scale)
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
@@ -90,7 +89,6 @@ class JudgedRelevance:
     reasons: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the template lacks a field or has an unknown one."""
         check_fields("The template of a judge", self.template, {"question", "text"}, {"title"})
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:

@@ -71,7 +71,6 @@ class Refinement:
     min_words: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a selection of no strip, or an unknown order or kind of joining."""
         if self.top < 1:
             raise ConfigError(f"refinement.top must be at least 1; received {self.top}.")
         if self.order not in ("original", "score"):

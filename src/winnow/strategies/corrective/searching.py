@@ -51,7 +51,6 @@ class KnowledgeSearch:
     selection: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a search of no result and for a prompt without a question."""
         if self.n < 1:
             raise ConfigError(f"correction.search.n must be at least 1; received {self.n}.")
         if self.rewriting and "{question}" not in self.rewriting:

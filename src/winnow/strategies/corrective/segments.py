@@ -37,7 +37,6 @@ class SentenceGroups:
     min_words: int = 6
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for groups without a sentence."""
         if self.size < 1:
             raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
 
@@ -73,7 +72,6 @@ class FixedWords:
     min_words: int = 10
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for pieces without words."""
         if self.size < 1:
             raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
 

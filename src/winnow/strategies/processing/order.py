@@ -25,7 +25,6 @@ class Reordering:
     by: By = "ends"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown order."""
         if self.by not in get_args(By):
             raise ConfigError(f"context.plan.by must be ends or reversed; received {self.by!r}.")
 

@@ -37,7 +37,6 @@ class Summary:
     passage: str = "{text}"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an incomplete template, an unknown `of`, or several samples."""
         check_fields("context.plan.template", self.template, {"contexts", "question"})
         check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
         if self.of not in ("all", "each"):

@@ -54,7 +54,6 @@ class Adaptive:
     classifier: Classifier = "reader"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an incomplete template, other than 3 labels, or an unknown `by`."""
         check_fields("strategy.plan.template", self.template, {"question"})
         if (
             len(self.labels) != 3

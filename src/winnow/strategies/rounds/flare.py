@@ -59,7 +59,6 @@ class Flare:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing fields, numbers out of range, or more than one sample."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if (
             min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1

@@ -71,7 +71,6 @@ class Ircot:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing fields, a limit below 1, and samples without a vote."""
         check_fields(
             "strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set()
         )

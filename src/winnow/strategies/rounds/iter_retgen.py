@@ -40,7 +40,6 @@ class IterRetGen:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a number of rounds or passages below 1."""
         if min(self.rounds, self.n) < 1:
             raise ConfigError(
                 f"strategy.plan: rounds and n must be at least 1; received {self.rounds} and "

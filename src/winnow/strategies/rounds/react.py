@@ -81,7 +81,6 @@ class React:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing template fields, a limit below 1, or several samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         if min(self.n, self.max_turns) < 1:
             raise ConfigError(

@@ -54,7 +54,6 @@ class SelfAsk:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing template fields, limits below 1, or several samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if min(self.n, self.max_follow_ups, self.max_new_tokens) < 1:
             raise ConfigError(

@@ -66,7 +66,6 @@ class TaggedSearch:
     default_answer: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for missing fields, unpaired tags, limits below 1, and samples."""
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         check_fields("strategy.plan.result", self.result, {"contexts"})
         if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):

@@ -64,7 +64,6 @@ class ToolAgent:
     max_new_tokens: Annotated[int, Ge(1)] = 512
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for limits below 1, and for samples, on which nothing votes."""
         if min(self.n, self.max_searches, self.max_new_tokens) < 1:
             raise ConfigError(
                 "strategy.plan: n, max_searches and max_new_tokens must be at least 1; received "

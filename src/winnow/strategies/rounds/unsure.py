@@ -37,7 +37,6 @@ class Unsure:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a threshold that is not a probability, or for several samples."""
         if not 0 <= self.threshold <= 1 or self.decoding.samples > 1:
             raise ConfigError(
                 f"strategy.plan.threshold={self.threshold} must be from 0 to 1, and "

@@ -69,7 +69,6 @@ class SelfRagLong:
     correction: CorrectiveRetrieval | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for samples, and for no beam or segment."""
         check_greedy(self.decoding)
         if self.beam_width < 1 or self.max_segments < 1:
             raise ConfigError(

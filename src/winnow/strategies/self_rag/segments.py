@@ -37,7 +37,6 @@ class Retrieval:
     threshold: float = 0.2
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown word and for a threshold that is not a probability."""
         if self.when not in ("adaptive", "always", "never"):
             raise ConfigError(
                 "strategy.plan.retrieval.when must be adaptive, always or never; received "

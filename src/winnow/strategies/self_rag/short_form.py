@@ -52,7 +52,6 @@ class SelfRag:
     correction: CorrectiveRetrieval | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for samples, and for an unknown choice."""
         check_greedy(self.decoding)
         if self.choose not in ("best", "sum"):
             raise ConfigError(
