@@ -1,11 +1,20 @@
 """Errors say what was wrong, the value, where, and what to do."""
 
 import inspect
+from typing import Literal
 
 import pytest
 
 from winnow import errors
-from winnow.errors import ConfigError, InputError, Place, WinnowError, check_fields, suggest_name
+from winnow.errors import (
+    ConfigError,
+    InputError,
+    Place,
+    WinnowError,
+    check_choice,
+    check_fields,
+    suggest_name,
+)
 
 
 def test_one_root_and_a_standard_error_each() -> None:
@@ -52,3 +61,10 @@ def test_fields_of_templates(template: str, message: str) -> None:
     check_fields("x", "{text} {{foo}}", {"text"}, {"title"})
     with pytest.raises(ConfigError, match=message):
         check_fields("x", template, {"text"}, {"title"})
+
+
+def test_a_value_that_is_no_choice_is_named_with_the_choices() -> None:
+    """One of them is accepted."""
+    check_choice("strategy.plan.by", "b", Literal["a", "b", "c"])
+    with pytest.raises(ConfigError, match=r"strategy\.plan\.by must be a, b or c; received 'd'\."):
+        check_choice("strategy.plan.by", "d", Literal["a", "b", "c"])

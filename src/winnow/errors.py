@@ -5,7 +5,7 @@ A message says what is wrong, where, which value was received, and what to do.
 
 from difflib import get_close_matches
 from string import Formatter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,6 +138,13 @@ def suggest_name(name: str, known: "Iterable[str]", least: float = 0.55) -> str:
 def find_fields(template: str) -> set[str]:
     """Return the names of a template's `str.format` fields; raise ValueError if it is malformed."""
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def check_choice(setting: str, value: object, choices: object) -> None:
+    """Raise ConfigError if the value of a setting is not one of a `Literal`'s."""
+    *others, last = map(str, get_args(choices))
+    if value not in get_args(choices):
+        raise ConfigError(f"{setting} must be {', '.join(others)} or {last}; received {value!r}.")
 
 
 def check_fields(

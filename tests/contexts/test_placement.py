@@ -56,7 +56,7 @@ def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
     """The message says what was received."""
     with pytest.raises(ConfigError, match="'middle'"):
         Placement(order="middle")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="keep, insert, insert_all, remove; received 'drop'"):
+    with pytest.raises(ConfigError, match="keep, insert, insert_all or remove; received 'drop'"):
         Placement(gold="drop")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="beyond k=3"):
         Placement("insert", 4).place(make_question(), ranking(1), 3)

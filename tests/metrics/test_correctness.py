@@ -48,7 +48,7 @@ def test_headings_name_any_dialect_but_squads() -> None:
     )
     assert build_metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
     with pytest.raises(
-        ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"
+        ConfigError, match="squad, squad_v2, fid, flashrag or crag; received 'nltk'"
     ):
         ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
 

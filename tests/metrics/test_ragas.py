@@ -105,7 +105,7 @@ def test_what_is_missing_is_undefined_or_as_published() -> None:
         run_scripted_plan(make("context_precision").plan(sample()), [["no", "no", "no"]])[0] == 0.0
     )
     assert run_scripted_plan(make("faithfulness").plan(sample(unknown=True)), []) == (None, [])
-    with pytest.raises(ConfigError, match=r"metric\.m\.of: 'recall' is none of faithfulness"):
+    with pytest.raises(ConfigError, match=r"metric\.m\.of must be faithfulness.*received 'recall'"):
         replace(make("faithfulness"), of="recall")
 
 

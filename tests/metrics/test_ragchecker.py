@@ -205,7 +205,7 @@ def test_abstentions_and_unrecorded_prompts_ask_nothing() -> None:
 def test_wrong_settings_are_named() -> None:
     """A measure that does not exist, and a prompt without its field."""
     with pytest.raises(
-        ConfigError, match=r"metric\.m\.of: 'accuracy' is none of precision, recall"
+        ConfigError, match=r"metric\.m\.of must be precision, recall.*received 'accuracy'"
     ):
         replace(make("f1"), of="accuracy")
     with pytest.raises(ConfigError, match=r"metric\.m\.check_template"):

@@ -8,12 +8,12 @@ which the prompt has as many, with as many words.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Le
 
 from winnow.contexts.gold import is_relevant
-from winnow.errors import ConfigError, InputError
+from winnow.errors import ConfigError, InputError, check_choice
 from winnow.records import Context, Passage, Question
 from winnow.text.containment import has_answer
 from winnow.text.words import cut_words
@@ -59,11 +59,7 @@ class Distractors:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ConfigError(
-                "distractors.rule.kind must be retrieved, hard, easy or random; received "
-                f"{self.kind!r}."
-            )
+        check_choice("distractors.rule.kind", self.kind, Kind)
         if self.words is not None and (self.words < 1 or self.kind == "retrieved"):
             raise ConfigError(
                 "distractors.rule.words must be at least 1 or null, and null for kind=retrieved, "

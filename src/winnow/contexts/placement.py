@@ -20,13 +20,13 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
 from winnow.contexts.gold import determine_provenance
 from winnow.contexts.placed import PlacedContexts
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_choice
 from winnow.records import Context, Question
 
 Order = Literal["retrieved", "reversed", "first", "last", "random", "shuffled"] | int
@@ -106,11 +106,7 @@ class Placement:
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if self.gold not in get_args(Gold):
-            raise ConfigError(
-                f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received "
-                f"{self.gold!r}."
-            )
+        check_choice("placement.rule.gold", self.gold, Gold)
         if self.order not in _ARRANGEMENTS and not (type(self.order) is int and self.order >= 1):
             raise ConfigError(
                 f"placement.rule.order must be {', '.join(_ARRANGEMENTS)} or a position from 1; "

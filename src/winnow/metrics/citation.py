@@ -15,12 +15,12 @@ is the text of its paper.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_choice
 from winnow.metrics.base import Columns, Input, MeanMetric, Metric, RatioMetric, Row, Sample
 from winnow.metrics.intervals import Interval, compute_bounds, resample_joint_sums, widen_bounds
 from winnow.records import Context, Question
@@ -146,11 +146,7 @@ class Citation(MeanMetric):
 
     def __post_init__(self) -> None:
         find_citations("", 0, self.dialect)
-        if self.of not in get_args(Measure):
-            raise ConfigError(
-                f"metric.{self.name}.of must be one of {', '.join(get_args(Measure))}; received "
-                f"{self.of!r}."
-            )
+        check_choice(f"metric.{self.name}.of", self.of, Measure)
 
     @property
     def heading(self) -> str:

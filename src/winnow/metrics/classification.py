@@ -7,9 +7,9 @@ would (`winnow.text.claims` and `choices`); a reply that gives no single answer 
 
 import json
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.choices import parse_choice
 from winnow.text.claims import parse_claim
@@ -28,10 +28,7 @@ class _Classification(MeanMetric):
     dialect: ClassificationDialect = "fixed"
 
     def __post_init__(self) -> None:
-        if self.dialect not in get_args(ClassificationDialect):
-            raise ConfigError(
-                f"metric.{self.name}.dialect must be fixed or crag; received {self.dialect!r}."
-            )
+        check_choice(f"metric.{self.name}.dialect", self.dialect, ClassificationDialect)
 
     @property
     def heading(self) -> str:

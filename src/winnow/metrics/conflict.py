@@ -1,9 +1,9 @@
 """What a reader follows if a passage contradicts its memory: the passage, its memory or neither."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.answer import accuracy
 from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 
@@ -30,11 +30,7 @@ class Follows(MeanMetric):
     source: Source = "passage"
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(Source):
-            raise ConfigError(
-                f"metric.{self.name}.source must be one of {', '.join(get_args(Source))}; received "
-                f"{self.source!r}."
-            )
+        check_choice(f"metric.{self.name}.source", self.source, Source)
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the answer follows the source, else 0.0."""

@@ -7,9 +7,9 @@ Each metric has several dialects, which are the rules of published implementatio
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.answer import accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.normalization import Dialect
@@ -26,11 +26,7 @@ class _Correctness(MeanMetric):
     dialect: Dialect = "squad"
 
     def __post_init__(self) -> None:
-        if self.dialect not in get_args(Dialect):
-            raise ConfigError(
-                f"metric.{self.name}.dialect must be one of {', '.join(get_args(Dialect))}; "
-                f"received {self.dialect!r}."
-            )
+        check_choice(f"metric.{self.name}.dialect", self.dialect, Dialect)
 
     @abstractmethod
     def score_answer(self, answer: str, accepted: Sequence[str]) -> float:

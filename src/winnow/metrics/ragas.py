@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import check_choice, check_fields
 from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
     ClaimMetric,
@@ -69,10 +69,7 @@ class Ragas(ClaimMetric):
             self.useful_template,
             ("question", "passage", "answer"),
         )
-        if self.of not in get_args(Measure):
-            raise ConfigError(
-                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}."
-            )
+        check_choice(f"metric.{self.name}.of", self.of, Measure)
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request claims and verdicts on them, or a verdict on each passage."""

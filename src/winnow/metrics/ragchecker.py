@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
     ClaimMetric,
@@ -71,10 +71,7 @@ class RagChecker(ClaimMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.of not in get_args(Measure):
-            raise ConfigError(
-                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(Measure))}."
-            )
+        check_choice(f"metric.{self.name}.of", self.of, Measure)
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request the claims, then the verdicts that the measure needs."""

@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.citations import remove_citations
 
@@ -35,10 +35,7 @@ class Rouge(MeanMetric):
     stem: bool = True
 
     def __post_init__(self) -> None:
-        if self.of not in get_args(RougeType):
-            raise ConfigError(
-                f"metric.{self.name}.of: {self.of!r} is none of {', '.join(get_args(RougeType))}."
-            )
+        check_choice(f"metric.{self.name}.of", self.of, RougeType)
 
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""

@@ -5,9 +5,9 @@ A round counts if it prompts the reader; searches between prompts belong to the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_choice
 from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 from winnow.records import Context
 
@@ -30,8 +30,7 @@ def _list_names(context: Context) -> tuple[str, ...]:
 
 
 def _check_evidence(name: str, of: str) -> None:
-    if of not in get_args(Evidence):
-        raise ConfigError(f"metric.{name}.of must be gold or answer; received {of!r}.")
+    check_choice(f"metric.{name}.of", of, Evidence)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Le
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.text.final import extract_final_text
@@ -94,8 +94,7 @@ class Coverage(MeanMetric):
 
 
 def _check_kind(name: str, by: str) -> None:
-    if by not in get_args(Confidence):
-        raise ConfigError(f"metric.{name}.by: {by!r} is none of {', '.join(get_args(Confidence))}.")
+    check_choice(f"metric.{name}.by", by, Confidence)
 
 
 def compute_confidence(sample: Sample, by: Confidence) -> float | None:

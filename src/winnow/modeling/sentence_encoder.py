@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.modeling.loading import POOLER_WEIGHTS
 from winnow.modeling.text_encoder import TextEncoder
 from winnow.modeling.weights import load_pretrained
@@ -41,10 +41,7 @@ class SentenceEncoder(TextEncoder):
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        if self.pooling not in get_args(Pooling):
-            raise ConfigError(
-                f"encoder.model.pooling must be mean, cls or last; received {self.pooling!r}."
-            )
+        check_choice("encoder.model.pooling", self.pooling, Pooling)
         super().__post_init__()
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:

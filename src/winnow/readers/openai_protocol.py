@@ -13,12 +13,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from winnow.errors import CallRefusedError, ConfigError, ReaderError
+from winnow.errors import CallRefusedError, ConfigError, ReaderError, check_choice
 from winnow.formats.http import parse_retry_after
 from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
@@ -88,11 +88,7 @@ class ChatProtocol:
     """Names of models that the server has reported so far."""
 
     def __post_init__(self) -> None:
-        if self.model_change not in get_args(ModelChange):
-            raise ConfigError(
-                "reader.engine.model_change must be allow, mark or stop; received "
-                f"{self.model_change!r}."
-            )
+        check_choice("reader.engine.model_change", self.model_change, ModelChange)
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(

@@ -12,12 +12,12 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Ge
 
 from winnow.artifacts.files import atomic_write
-from winnow.errors import ConfigError, InputError
+from winnow.errors import ConfigError, InputError, check_choice
 from winnow.formats.rage import RelevanceMap, read_maps
 from winnow.identity.markers import InputFile, SearchOnly
 from winnow.protocols import PassageSource, Retriever, Searcher
@@ -97,10 +97,7 @@ class NeighborMaps:
                 f"and its depth must be above the number of neighbors; received {self.neighbors}, "
                 f"{self.irrelevant} and {self.depth}."
             )
-        if self.exclude_answers not in get_args(Exclusion):
-            raise ConfigError(
-                f"exclude_answers must be none, distant or all; received {self.exclude_answers!r}."
-            )
+        check_choice("exclude_answers", self.exclude_answers, Exclusion)
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Build the index of the retriever, and a memory-mapped table of all passages."""

@@ -3,11 +3,11 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.metrics.citation_use import CHANGED
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
@@ -54,10 +54,7 @@ class CiteWithout:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        if self.removed not in get_args(Removed):
-            raise ConfigError(
-                f"strategy.plan.removed must be cited or uncited; received {self.removed!r}."
-            )
+        check_choice("strategy.plan.removed", self.removed, Removed)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply that cites the contexts, then one without some of them."""

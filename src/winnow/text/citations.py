@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from typing import Literal, get_args
+from typing import Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.text.abbreviations import NOT_AN_END
 
 Dialect = Literal["rage", "paper", "strict"]
@@ -41,10 +41,7 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
             documents and one number without a document.
         dialect: Dialect, which determines what counts as a citation.
     """
-    if dialect not in get_args(Dialect):
-        raise ConfigError(
-            f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}."
-        )
+    check_choice("dialect", dialect, Dialect)
     if dialect != "strict":
         return [_parse_number(digits) for digits in _CITATION.findall(reply)]
     text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", reply).translate(_BRACKETS))

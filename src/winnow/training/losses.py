@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +26,7 @@ Objective = Literal["paper", "marginal"]
 
 def check_objective(objective: str) -> None:
     """Raise ConfigError for an unknown objective."""
-    if objective not in get_args(Objective):
-        raise ConfigError(
-            f"The setting objective must be paper or marginal; received {objective!r}."
-        )
+    check_choice("objective", objective, Objective)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,5 +51,5 @@ def test_scores_are_on_the_scale_of_the_evaluator() -> None:
 def test_a_scale_must_be_known() -> None:
     """The message has the value received."""
     check_scale("none")
-    with pytest.raises(ConfigError, match="one of tanh, none; received 'linear'"):
+    with pytest.raises(ConfigError, match="must be tanh or none; received 'linear'"):
         check_scale("linear")

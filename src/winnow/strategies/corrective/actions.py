@@ -4,9 +4,9 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_choice
 
 
 class Action(enum.StrEnum):
@@ -88,8 +88,4 @@ Scale = Literal["tanh", "none"]
 
 def check_scale(scale: str) -> None:
     """Raise ConfigError for an unknown scale."""
-    if scale not in get_args(Scale):
-        raise ConfigError(
-            f"The scale of an evaluator must be one of {', '.join(get_args(Scale))}; received "
-            f"{scale!r}."
-        )
+    check_choice("The scale of an evaluator", scale, Scale)

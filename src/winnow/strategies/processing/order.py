@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
+from winnow.errors import check_choice
 from winnow.records import Context, Question
 from winnow.requests import Plan
 
@@ -25,8 +25,7 @@ class Reordering:
     by: By = "ends"
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(By):
-            raise ConfigError(f"context.plan.by must be ends or reversed; received {self.by!r}.")
+        check_choice("context.plan.by", self.by, By)
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:  # noqa: ARG002
         """Return the contexts in another order, without a request."""

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError, check_choice, check_fields
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generate, Likelihood, Message, Plan
@@ -64,15 +64,8 @@ class Adaptive:
                 "strategy.plan.labels must be three different names; received "
                 f"{list(self.labels)!r}."
             )
-        if self.classifier not in get_args(Classifier):
-            raise ConfigError(
-                "strategy.plan.classifier must be reader or verifier; received "
-                f"{self.classifier!r}."
-            )
-        if self.by not in get_args(By):
-            raise ConfigError(
-                f"strategy.plan.by must be likelihood or reply; received {self.by!r}."
-            )
+        check_choice("strategy.plan.classifier", self.classifier, Classifier)
+        check_choice("strategy.plan.by", self.by, By)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the class of the question, and then what its strategy does."""

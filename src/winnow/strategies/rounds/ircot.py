@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError, check_choice, check_fields
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.concatenation import Concatenation
@@ -80,10 +80,7 @@ class Ircot:
                 f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless "
                 "it is set, as strategy.plan.n=5 does with k=0."
             )
-        if self.answer_by not in get_args(AnswerBy):
-            raise ConfigError(
-                f"strategy.plan.answer_by must be reader or chain; received {self.answer_by!r}."
-            )
+        check_choice("strategy.plan.answer_by", self.answer_by, AnswerBy)
         if self.answer_by == "chain" and self.decoding.samples > 1:
             raise ConfigError(
                 "strategy.plan.answer_by=chain has one chain, on which samples cannot vote; "
