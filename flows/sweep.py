@@ -176,6 +176,7 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
     """Estimate the calls and costs of the unfinished cells and of the judges, one row per role of
     each set of engines; a row leaves out calls that an earlier one counted.
     """
+    check_common_settings(jobs)
     rows: list[dict[str, Any]] = []
     notes = [_FILTER_PENDING_NOTE] if any(map(is_filter_pending, list_cells(jobs))) else []
     counted: set[bytes] = set()

@@ -50,7 +50,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
     """Return the labels of the one cell that a configuration describes."""
     placement, distractors = settings.placement.rule.build(), settings.distractors.rule.build()
     searches = "search" in settings.strategy.engines
-    mixes_gold = getattr(settings.retriever.engine.component_class, "uses_gold", False)
+    mixes_gold = settings.retriever.engine.find_declaring("uses_gold") is not None
     is_damaged = searches and bool(settings.search.damage)
     placed = placement.words + (
         f", distractors {settings.distractors.name}" if distractors.uses_gold else ""

@@ -142,8 +142,10 @@ _COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
 
 def check_common_settings(jobs: Sequence[Settings]) -> None:
     """Raise ConfigError if cells differ in settings of which a report has one value for all cells;
-    the model of a role that a strategy asks is that of its cell.
+    the model of a role that a strategy asks is that of its cell. Metrics that no table can show
+    together are refused, too.
     """
+    build_metrics(jobs[0])
     cells = [cell for job in jobs for cell in job.cells]
     for name in _COMMON if len(cells) > 1 else ():
         values = {str(cell.plain.get(name)) for cell in cells if name not in cell.roles}

@@ -6,7 +6,7 @@ from functools import cache
 
 from flows.project.artifacts import Project
 from flows.project.models import is_trained, list_trainings
-from flows.settings.components import NOTHING, Component, iter_components
+from flows.settings.components import NOTHING, Component
 from flows.settings.identity import divide_search_settings
 from flows.settings.typed import Settings
 from winnow import protocols
@@ -155,14 +155,14 @@ def _resolve_local_spec(
 
 def _check_searchable(settings: Settings) -> None:
     """Raise ConfigError if a retriever, or a member of one, finds rankings by questions."""
-    for _, component in iter_components(settings.retriever.engine.plain, "retriever"):
-        if getattr(component.component_class, "needs_questions", False):
-            raise ConfigError(
-                f"retriever={settings.retriever.name} finds rankings by questions "
-                f"({component.target}), and cannot be searched with queries. Search another index "
-                "(search.corpus and search.retriever, as conf/search/second_half.yaml sets them) "
-                "or the web."
-            )
+    component = settings.retriever.engine.find_declaring("needs_questions")
+    if component is not None:
+        raise ConfigError(
+            f"retriever={settings.retriever.name} finds rankings by questions "
+            f"({component.target}), and cannot be searched with queries. Search another index "
+            "(search.corpus and search.retriever, as conf/search/second_half.yaml sets them) or "
+            "the web."
+        )
 
 
 def _change_passages(

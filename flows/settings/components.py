@@ -61,6 +61,13 @@ class Component(Mapping[str, Any], Generic[T]):
         """Import and return the class; raise ConfigError if there is none."""
         return import_component_class(self.target)
 
+    def find_declaring(self, attribute: str) -> "Component[Any] | None":
+        """Return the first component, this one or one inside it, whose class has a true attribute
+        of this name, or None.
+        """
+        components = (component for _, component in iter_components(self.plain))
+        return next((one for one in components if getattr(one.component_class, attribute, 0)), None)
+
     def build(self, **objects: Any) -> T:
         """Build the object.
 

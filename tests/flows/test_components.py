@@ -81,3 +81,12 @@ def test_a_module_that_cannot_be_imported_says_why(
     message = r"with_a_mistake cannot be imported \(ImportError: cannot import name 'Gtt'.*\)\.$"
     with pytest.raises(ConfigError, match=message):
         import_component_class("with_a_mistake.Mine")
+
+
+def test_what_a_class_declares_is_found_at_any_depth() -> None:
+    """A mixture of documents inside another retriever has gold labels, too."""
+    mixture = {"_target_": "winnow.retrievers.mixture.Mixture"}
+    outer = Component({**DENSE, "members": {**DENSE["members"], "maps": mixture}})  # type: ignore[dict-item]
+    assert outer.find_declaring("uses_gold") == Component(mixture)
+    assert Component(mixture).find_declaring("uses_gold") == Component(mixture)
+    assert Component(DENSE).find_declaring("uses_gold") is None
