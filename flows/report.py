@@ -51,7 +51,7 @@ from winnow.reports.page.page import Page, choose_questions
 from winnow.reports.question_values import write_question_values
 from winnow.reports.report import PLOTTED_METRICS, build_report, draw_plots
 from winnow.reports.reported import load_paper_part
-from winnow.sweeps.spec import CellSpec
+from winnow.sweeps.spec import CellSpec, QuestionSelection
 
 _LONGEST_NAME = 150
 """Number of bytes of the name of a cell in the name of its file."""
@@ -97,11 +97,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         describe_provenance(settings, specs, results),
         breakdown=breakdown.title if breakdown else "",
         part=part,
-        filtered=[
-            counts
-            for questions in dict.fromkeys(spec.questions for spec in specs)
-            if (counts := questions.count_questions())
-        ],
+        filtered=_count_filtered([spec.questions for spec in specs]),
         more_notes=[
             *_build_notes(specs, results, made_of),
             *describe_selection(specs),
@@ -133,6 +129,12 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     )
     rows = build_cell_rows(results, page.story.best)
     return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
+
+
+def _count_filtered(selections: Sequence[QuestionSelection]) -> list[tuple[int, int]]:
+    """Count the questions before and after each distinct closed-book filter."""
+    counts = [one.count_questions() for one in dict.fromkeys(selections)]
+    return list(filter(None, counts))
 
 
 def _build_notes(

@@ -204,8 +204,10 @@ def open_engine_sets(
     for name, spec in ((name, spec) for name, specs in sets.items() for spec in specs):
         if spec.key not in by_key:
             engine = spec.open(check)
-            remote = (type(engine), engine.identity) if isinstance(engine, RemoteEngine) else None
-            by_key[spec.key] = by_server.setdefault(remote, engine) if remote else engine
+            if isinstance(engine, RemoteEngine):
+                server = type(engine), get_ledger_identity(engine)
+                engine = by_server.setdefault(server, engine)
+            by_key[spec.key] = engine
         engine = by_key[spec.key]
         first = by_model.setdefault(engine.identity, spec)
         if spec.budget != first.budget:

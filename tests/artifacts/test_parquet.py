@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -148,3 +149,16 @@ def test_keys_depend_on_content_not_order() -> None:
     assert compute_key({"a": 1}) != compute_key({"a": 2})
     assert get_installed_versions()["numpy"]
     assert get_git_revision()
+
+
+def test_columns_and_rows_are_selected(tmp_path: Path) -> None:
+    """Together and alone."""
+    path = tmp_path / "c.parquet"
+    rows = [{**ROW, "passage_id": f"{n}"} for n in range(9)]
+    parquet.write(path, contracts.CORPUS, rows, group=4)
+    ids = parquet.read(path, contracts.CORPUS, columns=["passage_id"])
+    assert (ids.column_names, len(ids)) == (["passage_id"], 9)
+    kept = parquet.read(
+        path, contracts.CORPUS, columns=["text"], filters=pc.field("passage_id").isin(["2", "5"])
+    )
+    assert kept.to_pylist() == [{"text": "x"}] * 2

@@ -166,6 +166,31 @@ def test_a_silent_server_is_awaited_until_its_calls_time_out(tmp_path: Path) -> 
     assert (silent.stopped, silent.polls) == (True, 11)
 
 
+class Endless(ScriptedServer):
+    """A server whose engine neither answers nor fails, and cannot be stopped."""
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return nothing."""
+        time.sleep(0.01)
+        return []
+
+    def stop(self) -> None:
+        """Fail."""
+        raise RuntimeError
+
+
+def test_an_engine_that_does_not_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a long silence; the first error is raised."""
+    monkeypatch.setattr("winnow.driver.run._SILENT_SECONDS", 0.1)
+    engines = build_engine_map(Failing(), "reader") | build_engine_map(
+        Endless(identity="judge"), "judge"
+    )
+    with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
+        list(Driver(engines, ledger).run([Job(1, ask_two_roles())]))
+
+
 class OneByOne(ScriptedServer):
     """A server that returns one result at a time."""
 
@@ -349,3 +374,34 @@ def test_the_driver_sleeps_while_only_other_processes_work(
         (outcome,) = Driver(build_engine_map(ScriptedReader()), ledger).run([Job(1, ask(["a"]))])
     assert outcome.result.text == "unknown"
     assert pauses == [0.2]
+
+
+def test_only_servers_with_calls_in_flight_are_stopped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not the one that failed, nor one that was never asked."""
+    failing, idle = Failing(identity="reader"), ScriptedServer(identity="judge")
+    engines = build_engine_map(failing, "reader") | build_engine_map(idle, "judge")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
+        list(Driver(engines, ledger).run([Job(1, ask(["a"]))]))
+    assert (failing.stopped, idle.stopped, "in flight" in caplog.text) == (False, False, False)
+
+
+class Slow(ScriptedServer):
+    """A server that is polled several times before it answers."""
+
+    polls = 0
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return the reply at the ninth poll."""
+        if not self._pending:
+            return []
+        self.polls += 1
+        time.sleep(0.02)
+        return super().collect(timeout) if self.polls > 8 else []
+
+
+def test_the_time_of_a_server_counts_from_the_submission(tmp_path: Path) -> None:
+    """Not from the poll that returned the reply."""
+    outcomes, _ = run(tmp_path, [Job(1, ask(["a"]))], Slow())
+    assert outcomes[1].usage[0].seconds >= 0.16

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from winnow.estimators.bi_encoder import BiEncoder
+from winnow.estimators.bi_encoder import BiEncoder, _normalize
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder
@@ -37,3 +38,9 @@ def test_vectors_of_any_length_give_cosines(tmp_path: Path) -> None:
         for normalize in (True, False)
     ]
     np.testing.assert_allclose(scores[0], scores[1], atol=0.02)
+
+
+def test_a_vector_without_length_stays() -> None:
+    """Its cosine is 0, not undefined."""
+    assert list(_normalize(np.zeros(3, np.float32))) == [0.0, 0.0, 0.0]
+    assert list(_normalize(np.array([3.0, 4.0], np.float32))) == pytest.approx([0.6, 0.8])

@@ -8,16 +8,22 @@ import pytest
 from conftest import Run
 
 from flows.project.artifacts import Project
+from flows.project.cells import _validate
 from flows.project.engines import open_engines, open_reader, resolve_engine_spec
 from flows.project.metrics import build_metrics
+from flows.report import _count_filtered
 from flows.settings.components import Component, check_component
 from flows.settings.door import compose
 from flows.stages.errors import exit_on_errors
+from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
+from winnow.identity.code import declare_settings
 from winnow.predictions import Price
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.requests import Generate
+from winnow.sweeps.spec import EngineSpec, QuestionSelection
+from winnow.testing import ScriptedServer
 
 
 @pytest.mark.parametrize(
@@ -140,6 +146,24 @@ def test_roles_share_the_engine_of_a_server_whose_model_they_name_differently() 
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
 
 
+def test_engines_with_other_settings_under_one_name_stay_apart() -> None:
+    """The identity of a class outside of Winnow is a name; its settings are declared."""
+
+    class Mine(ScriptedServer):
+        """A class that is not Winnow's."""
+
+    servers = [Mine(identity="mine") for _ in range(2)]
+    for number, server in enumerate(servers):
+        declare_settings(server, f"{number}")
+    specs = [
+        EngineSpec(role, role, lambda _, server=server: server)  # type: ignore[misc]
+        for role, server in zip(("reader", "judge"), servers, strict=True)
+    ]
+    engines = open_engines(specs)
+    assert engines[Generate, "reader"] is servers[0]
+    assert engines[Generate, "judge"] is servers[1]
+
+
 def test_readers_that_are_opened_apart_share_one_budget() -> None:
     """Those of a process with the same identity and budget; another budget is one of its own."""
     cfg = compose(["reader=openai", "reader.base=m", "reader.engine.budget.tokens=5"])
@@ -151,3 +175,37 @@ def test_readers_that_are_opened_apart_share_one_budget() -> None:
     other = open_reader(cfg.reader, "m", price=Price(), check=False)
     assert isinstance(other, OpenAIReader)
     assert other.spending is not first.spending
+
+
+def test_changed_passages_are_not_weighted_by_scores_of_the_true_ones() -> None:
+    """Nobody has scored them."""
+    words = ["placement=counterfactual", "k=2"]
+    _validate(compose(words))
+    with pytest.raises(ConfigError, match=r"weighting\.by=retriever weights passages by their"):
+        _validate(compose([*words, "weighting.by=retriever"]))
+
+
+def test_a_reader_of_batches_is_not_that_of_single_calls() -> None:
+    """Although replies to both are the same."""
+    words = ["reader=openai", "reader.base=m", "reader@judge=openai_batch", "judge.base=m"]
+    project = Project(compose(words))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    engines = open_engines(specs, check=False)
+    one, two = engines[Generate, "reader"], engines[Generate, "judge"]
+    assert one.identity == two.identity
+    assert type(one) is not type(two)
+
+
+def test_each_closed_book_filter_is_counted_once(tmp_path: Path) -> None:
+    """Each reader has its own."""
+    selections = []
+    for name, num_kept in (("a", 7), ("b", 5)):
+        file = tmp_path / f"{name}.parquet"
+        rows = (
+            {"question_id": f"q{n}", "answer": "x", "em": 0.0, "f1": 0.0, "kept": n < num_kept}
+            for n in range(9)
+        )
+        parquet.write(file, contracts.CLOSED_BOOK, rows)
+        selections += [QuestionSelection(tmp_path, "test", closed_book=file)] * 2
+    selections.append(QuestionSelection(tmp_path, "test"))
+    assert _count_filtered(selections) == [(9, 7), (9, 5)]

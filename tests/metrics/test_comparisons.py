@@ -266,8 +266,17 @@ def test_the_extension_has_the_side_of_the_differences() -> None:
     bounds = compute_bounds(resample_means(first - second, 0, 2000))
     assert result.low <= bounds[0]
     assert result.high >= bounds[1]
-    beyond = compare(first, 2 * second)
-    assert beyond.high < 0, "values above 1 are no fractions"
+
+
+def test_only_fractions_with_few_deviating_questions_are_extended() -> None:
+    """Ten that deviate, or values above 1 in either cell, have the bootstrap's interval."""
+    half, beyond, ten = (np.full(100, 0.5) for _ in range(3))
+    beyond[:8] = 1.5
+    ten[:10] += 0.1
+    for first, second in ((half, beyond), (beyond, half), (ten, half)):
+        result = compare(first, second)
+        bounds = compute_bounds(resample_means(first - second, 0, 2000))
+        assert (result.low, result.high) == pytest.approx(bounds)
 
 
 def test_rounding_is_no_spread() -> None:

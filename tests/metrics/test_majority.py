@@ -55,3 +55,11 @@ def test_a_question_without_candidates_counts_among_all() -> None:
     assert (intervals["nm"].mean, intervals["nm"].n) == (0.5, 2)
     assert intervals["nm_pool"].counts == (1.0, 1.0)
     assert NM.score(make_sample("Emma", 2, ())) is None
+
+
+def test_values_are_defined_as_soon_as_one_question_has_candidates() -> None:
+    """The others then count as 0, as in the share."""
+    samples = [
+        make_sample("Emma", 0, TWO, candidates=("Emma", "austen")), make_sample("Emma", 1, TWO),
+    ]  # fmt: skip
+    assert list(compute_all_values(NM, compute_rows([NM], samples)["nm"])) == [1.0, 0.0]

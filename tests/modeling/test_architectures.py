@@ -20,6 +20,7 @@ def test_a_configuration_tells_what_openvino_runs(tmp_path: Path) -> None:
         ),
         ({"model_type": "llama", "rope_scaling": {"type": "dynamic"}}, "length"),
         ({"model_type": "phi3", "rope_parameters": {"rope_type": "longrope"}}, "length"),
+        ({"model_type": "qwen2", "rope_scaling": {"type": "yarn"}}, "length"),
         ({"model_type": "mamba"}, "mamba is not among the tested ones"),
         ({}, "None is not among"),
     )

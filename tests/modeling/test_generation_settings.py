@@ -66,10 +66,9 @@ def test_ignored_settings_are_named(tmp_path: Path, caplog: pytest.LogCaptureFix
     ("settings", "description"),
     [
         ({}, ""),
-        ({"eos_token_id": [1, 2]}, "/turn"),
         (
             {
-                "eos_token_id": [1],
+                "eos_token_id": [1, 2],
                 "do_sample": True,
                 "temperature": 0.6,
                 "no_repeat_ngram_size": 0,

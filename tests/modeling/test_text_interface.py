@@ -150,5 +150,10 @@ def test_a_reply_ends_as_the_chat_template_ends_it() -> None:
     ):
         tokenizer.chat_template = template.replace("END", end)
         assert TextInterface(tokenizer, 99, frozenset(ends)).reply_end_id == expected
-    tokenizer.chat_template = None
-    assert TextInterface(tokenizer, 99, frozenset({1, turn})).reply_end_id == 1
+    for other, expected in (
+        (template.replace("END", "\n<end_of_turn>"), turn),
+        ("{% if messages | length > 1 %}{{ raise_exception('one turn') }}{% endif %}a", 1),
+        (None, 1),
+    ):
+        tokenizer.chat_template = other
+        assert TextInterface(tokenizer, 99, frozenset({1, turn})).reply_end_id == expected

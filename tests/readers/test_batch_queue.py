@@ -180,3 +180,14 @@ def test_a_budget_ends_what_is_sent(tmp_path: Path) -> None:
     with pytest.raises(BudgetError):
         collect(queue, 1)
     assert len(shelf.batches) == 1
+
+
+def test_a_stopped_queue_polls_at_once_what_may_be_finished(tmp_path: Path) -> None:
+    """However long the pause between two polls is."""
+    queue = BatchQueue(
+        Shelf(), StateFiles(tmp_path, "m", 600), Spending(Budget(), Price()), poll_seconds=600.0
+    )
+    add(queue, "a")
+    assert queue.collect(0.0) == []
+    queue.stop()
+    assert len(queue.collect(0.0)) == 1

@@ -86,3 +86,11 @@ def test_another_reader_of_the_weights_has_another_identity(reader: FidReader) -
     """Which joins the messages that this one encodes separately."""
     joined = Seq2SeqReader(reader.path, reader.name, dtype="float32", device="cpu")
     assert joined.identity != reader.identity
+
+
+def test_each_message_is_cut_as_in_training(tmp_path: Path) -> None:
+    """Every passage to the length of a pair."""
+    folder = make_tiny_t5(tmp_path / "t5", ["the cat sat on the mat"])
+    reader = FidReader(str(folder), "t", "float32", max_length=8)
+    rows = reader._tokenize_messages(fused(*("the cat sat on the mat " * n for n in (1, 4))))
+    assert [len(row) for row in rows] == [len(rows[0]), 8]

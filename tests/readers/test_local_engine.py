@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.modeling.turn_model import make_turn_model
 from winnow.errors import ConfigError, ModelError
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding
@@ -48,3 +49,14 @@ def test_what_no_reader_serves_and_what_cannot_work(tmp_path: Path) -> None:
         LocalReader("x", "t").submit([Search("q", 1)])
     with pytest.raises(ModelError, match=r"no config\.json"):
         LocalReader(str(tmp_path), "t").check()
+
+
+def test_a_likelihood_with_its_end_has_the_end_of_a_reply(tmp_path: Path) -> None:
+    """Which the model writes, rather than the end of a text; without one it has neither."""
+    folder, turn = make_turn_model(tmp_path)
+    reader = LocalReader(str(folder), "t", "float32", device="cpu")
+    messages = (Message("user", "the"),)
+    assert reader.tokenize_target(Likelihood(messages, "cat"))[-1] == turn
+    assert not {1, turn} & set(
+        reader.tokenize_target(Likelihood(messages, "cat", include_eos=False))
+    )

@@ -174,13 +174,36 @@ def test_a_stopped_reader_returns_the_replies_on_their_way_and_sends_nothing_mor
         while len(server.received) < 2:
             time.sleep(0.01)
         reader.stop()
-        texts = []
-        with pytest.raises(StoppedError):
-            while True:
-                texts += [result.text for _, result in reader.collect(1.0)]  # type: ignore[union-attr]
+        texts = _collect_until_stopped(reader)
         reader.close()
     assert sorted(texts) == ["Q0", "Q1"]
     assert len(server.received) == 2
+
+
+def test_a_refusal_after_a_stop_does_not_hide_it() -> None:
+    """The first error counts; the other reply is kept."""
+    server = ChatServer(
+        fault_rule=lambda prompt, _: "refuse" if prompt == "q1" else None,
+        extra_latency=lambda _: 0.3,
+    )
+    with server.serve() as url:
+        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
+        reader.submit([request(f"q{n}") for n in range(2)])
+        while len(server.received) < 2:
+            time.sleep(0.01)
+        reader.stop()
+        texts = _collect_until_stopped(reader)
+        reader.close()
+    assert texts == ["Q0"]
+
+
+def _collect_until_stopped(reader: OpenAIReader) -> list[str]:
+    """The texts of all replies before the error that says that the reader was stopped."""
+    texts = []
+    with pytest.raises(StoppedError):
+        for _ in range(20):
+            texts += [result.text for _, result in reader.collect(1.0)]  # type: ignore[union-attr]
+    return texts
 
 
 def test_a_refusal_shows_no_key_even_in_its_chain(

@@ -16,6 +16,7 @@ from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.choices import FAILED
 from winnow.readers.openai_chat import OpenAIReader
+from winnow.readers.openai_errors import RetryableError
 from winnow.readers.paced_calls import PacedCalls
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
@@ -160,16 +161,17 @@ def test_a_sample_that_the_server_could_not_complete_is_requested_alone() -> Non
     sent: list[list[int]] = []
 
     class Connection:
-        """A server that fails at the sample 1 once, and does not run before its preparation."""
+        """A server that fails at two samples, and then at one of them again."""
 
         protocol = SimpleNamespace(base_url="http://127.0.0.1:9/v1")
 
         async def call(self, group: Sequence[Generate]) -> list[Generation]:
             sent.append([one.sample for one in group])
+            lost = {1: {1, 2}, 2: {1}}.get(len(sent), set())
             return [
                 Generation(
                     f"{one.sample}",
-                    FAILED if len(sent) == 1 and one.sample == 1 else "stop",
+                    FAILED if one.sample in lost else "stop",
                     usage=Usage(1, 5),
                 )
                 for one in group
@@ -178,20 +180,26 @@ def test_a_sample_that_the_server_could_not_complete_is_requested_alone() -> Non
     async def prepare() -> None:
         """Do nothing."""
 
-    spending = Spending(Budget(), Price())
+    spending, stopped = Spending(Budget(), Price()), [False]
     calls = PacedCalls(
         Connection(),  # type: ignore[arg-type]
         SimpleNamespace(wait=prepare),  # type: ignore[arg-type]
         FAST,
         lambda: spending,
-        lambda: False,
+        lambda: stopped[0],
     )
     group = [request("q", Decoding(temperature=0.7, samples=3), n) for n in range(3)]
     results = asyncio.run(calls.run(group))
     assert [one.text for one in results] == ["0", "1", "2"]  # type: ignore[union-attr]
     assert {one.finish for one in results} == {"stop"}  # type: ignore[union-attr]
-    assert sent == [[0, 1, 2], [1]]
-    assert spending.spent == Usage(1, 5)
+    assert sent == [[0, 1, 2], [1, 2], [1]]
+    assert spending.spent == Usage(3, 15)
+    sent.clear()
+    stopped[0] = True
+    with pytest.raises(RetryableError):
+        asyncio.run(calls.run(group))
+    assert sent == [[0, 1, 2]]
+    assert spending.spent == Usage(6, 30)
 
 
 def test_the_version_is_checked_again_after_a_failure(tmp_path: Path) -> None:

@@ -85,17 +85,25 @@ def test_there_is_no_window_unless_it_is_set(folder: Path) -> None:
 def test_a_prompt_of_one_passage_is_cut_as_in_training(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A prompt of two passages is not a pair, and stays whole."""
+    """A prompt of two passages, and one that goes on behind its passage, stay whole."""
     folder = make_tiny_t5(tmp_path / "t5", ["the cat sat on the mat"])
     reader = Seq2SeqReader(str(folder), "t5", dtype="float32", device="cpu", max_length=8)
     whole = Seq2SeqReader(str(folder), "t5", dtype="float32", device="cpu")
-    passages = (Passage("1", "", "a"), Passage("2", "", "b"))
+    text = "the cat sat on the mat " * 4
+    shown = Passage("1", "", text)
     requests = [
-        Generate((Message("user", "the cat sat on the mat " * 4),), Decoding(4), passages=shown)
-        for shown in (passages[:1], passages)
+        Generate((Message("user", prompt),), Decoding(4), passages=passages)
+        for prompt, passages in (
+            (text, (shown,)),
+            (text, (shown, Passage("2", "", "b"))),
+            (f"{text} question", (shown,)),
+        )
     ]
     ids = [list(reader.encode(request).ids) for request in requests]
+    assert ids[2] == list(whole.encode(requests[2]).ids)
     full = list(whole.encode(requests[0]).ids)
+    fits = Seq2SeqReader(str(folder), "t5", dtype="float32", device="cpu", max_length=len(full))
+    assert list(fits.encode(requests[0]).ids) == full
     assert (len(full) > 8, ids[0]) == (True, full[:8])
     assert ids[1] == full
     assert "more than reader.engine.max_length=8 tokens" in caplog.text

@@ -4,12 +4,14 @@ version.
 
 import asyncio
 import logging
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from winnow.errors import ConfigError, ServerUnavailableError
+from winnow.readers.openai_errors import RetryableError
 from winnow.readers.server_preparation import ServerPreparation
 
 
@@ -97,3 +99,47 @@ def test_errors_of_a_started_server_have_the_end_of_its_log_without_the_key() ->
     assert preparation.add_log(other) is other
     preparation.release()
     assert preparation.add_log(error) is error
+
+
+def test_a_version_that_is_gone_for_a_while_is_asked_for_again() -> None:
+    """After a failed call, another attempt may find the server restarted."""
+    connection = Connection("1.2")
+    preparation = ServerPreparation(connection, None, "model", "1.2")  # type: ignore[arg-type]
+
+    async def use() -> None:
+        preparation.begin()
+        await preparation.wait()
+        preparation.check_again()
+        connection.version = None
+        with pytest.raises(RetryableError, match="does not report its version any more"):
+            await preparation.wait()
+        preparation.check_again()
+        connection.version = "1.2"
+        await preparation.wait()
+
+    asyncio.run(use())
+    assert connection.num_asked == 3
+
+
+def test_calls_that_fail_together_cause_one_check() -> None:
+    """The second failure does not begin another one while it runs."""
+
+    class Slow(Connection):
+        def read_version(self) -> str | None:
+            time.sleep(0.1)
+            return super().read_version()
+
+    connection = Slow("1.2")
+    preparation = ServerPreparation(connection, None, "model", "1.2")  # type: ignore[arg-type]
+
+    async def use() -> None:
+        preparation.begin()
+        await preparation.wait()
+        preparation.check_again()
+        first = asyncio.ensure_future(preparation.wait())
+        await asyncio.sleep(0.02)
+        preparation.check_again()
+        await asyncio.gather(first, preparation.wait())
+
+    asyncio.run(use())
+    assert connection.num_asked == 2

@@ -111,3 +111,10 @@ def test_numbers_of_samples_are_a_label() -> None:
         "marginal, decoding=T=0.5",
         "marginal, decoding=T=1.0",
     ]
+
+
+def test_the_column_says_for_which_rows_p_is_corrected() -> None:
+    """The page corrects the same pair for all pairs of its cells."""
+    table = build_differences_table([])
+    assert "p (Holm, this table)" in table.columns
+    assert "is corrected for the rows of this table alone" in table.caption

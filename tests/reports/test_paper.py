@@ -8,6 +8,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1, ExactMatch
 from winnow.metrics.intervals import UNDEFINED
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.reports.cells import CellResult, compare_cells
 from winnow.reports.paper import NOT_REPORTED, compare_with_paper
 from winnow.reports.reported import load_paper_part
@@ -271,3 +272,18 @@ def test_a_model_s_value_stands_beside_its_own_reader_alone() -> None:
     none = load_paper_part("rage", "table1", "NQ", "")
     assert none.reported == []
     assert "Mistral 7B" in none.other_systems
+
+
+def test_a_value_of_some_questions_says_of_how_many() -> None:
+    """Next to the paper's, as in the other tables."""
+    metric = JudgedAccuracy("j", "judged", template="{question} {answers} {answer}")
+    cell = replace(
+        plain_cell("post_fusion", 5, "gold_inserted", [1.0] * 4),
+        metrics=(metric,),
+        judged={"j": [{"j": 1.0}] * 2 + [None] * 2},
+    )
+    part = replace(
+        load_paper_part("post_fusion", "table1", "NQ", "ChatGPT"), metrics=["j"], differences=[]
+    )
+    (values, *_), _ = compare_with_paper(part, [cell], 0, ())
+    assert any(text.endswith("(n 2)") for text in values.rows[0])

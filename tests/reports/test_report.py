@@ -252,3 +252,29 @@ def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> No
     ]
     titles = [table.title for table in _tables(cells[:1])]
     assert "Questions with a gold passage" not in titles
+
+
+def test_the_figure_over_positions_says_which_questions_it_is_over() -> None:
+    """Those with a gold passage, unless there is none."""
+    cells = [
+        make_cell_result(strategy, 5, gold, [0, 1, 1, 1])
+        for strategy in ("concatenation", "post_fusion")
+        for gold in ("retrieved", "gold_first")
+    ]
+    without = [cell.select_questions({"q0", "q2"}) for cell in cells]
+    for chosen, words in ((cells, "(2 questions with a gold passage)"), (without, "(2 questions)")):
+        plots = [plot for plot in draw_plots(Family(chosen, 0)) if "position" in plot.slug]
+        assert plots
+        assert all(any(words in column for column in plot.columns) for plot in plots)
+
+
+def test_cells_without_passages_count_among_the_others_unless_questions_were_filtered() -> None:
+    """A filter by answers without passages makes theirs low."""
+    cells = [make_cell_result("closed_book", 0, "none", [0.0] * 40)] + [
+        make_cell_result(strategy, 5, "retrieved", [float(n < right) for n in range(40)])
+        for strategy, right in (("concatenation", 20), ("post_fusion", 38))
+    ]
+    counts: tuple[tuple[Sequence[tuple[int, int]], int], ...] = (((), 2), ([(40, 30)], 1))
+    for filtered, others in counts:
+        tables = build_report("t", Family(cells, 0), {}, filtered=filtered).tables
+        assert sum(f"Of the {others} others" in table.caption for table in tables) == 1

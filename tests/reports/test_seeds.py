@@ -98,3 +98,15 @@ def test_a_metric_that_a_model_lacks_has_no_spread() -> None:
     assert row[3] == "1, 2, 3"
     assert row[table.columns.index("%NM of pools")] == UNDEFINED
     assert row[table.columns.index("EM")].startswith("50.0")
+
+
+def test_a_ratio_has_the_range_of_its_denominators() -> None:
+    """One, two and three pools with a right answer."""
+    cells = [
+        replace(one, labels=replace(one.labels, seed=f"{number}"))
+        for number in (1, 2, 3)
+        for one in [make_cell_result("post_fusion", 5, "g", [1.0] * number + [0.0] * (4 - number))]
+    ]
+    table = build_seeds_table(cells, 0)
+    assert table is not None
+    assert any(text.endswith("(n 1–3)") for text in table.rows[0])

@@ -129,3 +129,11 @@ def test_a_verdict_that_names_both_passages_is_for_the_first_one() -> None:
         "Passage 2 says more than Passage 1.", "Passage 1 says more than passage 2.",
     )  # fmt: skip
     assert (answer.text, answer.trace) == ("Paris", ("Rome: 1", "Paris: 2"))
+
+
+def test_a_cut_candidate_does_not_take_the_place_of_another() -> None:
+    """The first two of three stay."""
+    replies = iter([Generation("(a) Rome (b) Paris (c) Os", "length"), *[Generation("true")] * 6])
+    plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES, max_candidates=2)
+    answer, _ = play(plan.plan(QUESTION, PLACED), lambda _: next(replies))
+    assert answer.candidates == ("Rome", "Paris")

@@ -1,5 +1,6 @@
 """Rules for the searches of plans: budgets, and the placement of what is found."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,10 @@ from winnow.requests import (
     Generation,
     Message,
     Pages,
+    PlacedPages,
     Plan,
     Search,
+    Snapshot,
     Usage,
 )
 from winnow.strategies.rounds.iter_retgen import IterRetGen
@@ -280,3 +283,32 @@ def test_found_passages_that_are_placed_keep_rank_and_gold_label() -> None:
     assert {one.passage.passage_id: (one.rank, one.is_gold) for one in contexts} == {
         "a": (5, False), "b": (6, False), "gold": (7, True),
     }  # fmt: skip
+
+
+def _place_results(pages: Pages, known: Sequence[Context], placement: Placement) -> PlacedPages:
+    """What a plan receives for a search for two passages."""
+    plan = SearchRules(placed=True).apply(_search(2), QUESTION, known, POOL, RETRIEVED, placement)
+    (placed,), _ = play(
+        plan, lambda request: pages if isinstance(request, Search) else Generation("x")
+    )
+    assert isinstance(placed, PlacedPages)
+    return placed
+
+
+def test_ranks_count_the_passages_that_are_shown() -> None:
+    """A gold passage that was found at the fifth place is the second of two."""
+    known = (Context(GOLD, 5, 1.0, has_answer=True, is_gold=True),)
+    placed = _place_results(Pages((*OTHERS[:4], GOLD)), known, Placement("insert", "first"))
+    assert [one.passage_id for one in placed.passages] == ["gold", "a"]
+    assert placed.ranks == (2, 1)
+
+
+def test_an_answer_alone_makes_no_gold_passage_next_to_an_annotated_one() -> None:
+    """Snapshots of the pages stay with the result."""
+    known = (Context(GOLD, 5, 1.0, has_answer=True, is_gold=True),)
+    snapshots = (Snapshot("https://x.org", "2026-11-24T05:30:00Z"),)
+    pages = Pages((Passage("z", "", "Paris again"), GOLD), snapshots)
+    placed = _place_results(pages, known, Placement())
+    names = [one.passage_id for one in placed.passages]
+    assert dict(zip(names, placed.gold, strict=True)) == {"z": False, "gold": True}
+    assert placed.snapshots == snapshots

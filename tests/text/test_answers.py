@@ -48,6 +48,7 @@ def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
         ("Answer: A. On second thoughts, **Answer:** B", "B"),
         ("<think>Answer: A</think>So it is B.", "So it is B."),
         ("We prune, and answer:", ""),
+        ("<answer>Paris\nin France</answer>", "Paris"),
         ("So.\nAnswer:\nRome\n\nQuestion:\nWhich river?\n\nAnswer:\nThe Seine", "Rome"),
         ("", ""),
     ],

@@ -135,5 +135,5 @@ def test_a_regression_head_learns_without_bounds(small: SmallWorld, tmp_path: Pa
     assert sum(row["squared_error"] for row in rows) / len(rows) == pytest.approx(
         sum(errors) / len(errors), rel=1e-4
     )
-    with pytest.raises(ConfigError, match="tanh, none"):
+    with pytest.raises(ConfigError, match="tanh or none"):
         RelevanceRegression(T5Regression("x"), scale="sigmoid")  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Generators: likelihoods do not depend on padding, and agree with what they write."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,19 @@ def test_target_log_likelihood_by_hand() -> None:
     logits = torch.zeros(1, 3, 2)
     values = sum_target_log_probs(logits, torch.tensor([[0, 1, 0]]), torch.tensor([[1, 1, 0]]))
     assert values.exp().tolist() == pytest.approx([0.25])
+
+
+def test_a_model_that_always_begins_with_a_token_is_trained_from_behind_it(tmp_path: Path) -> None:
+    """As BART's, which generation begins with it."""
+    folder = make_tiny_t5(tmp_path / "t5", TEXTS)
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "forced_bos_token_id": 2}))
+    generator = Seq2SeqGenerator(str(folder), max_answer=8)
+    row, target = generator.tokens.encode(*PAIRS[0]), generator.encode_answer("Jane Austen")
+    with torch.inference_mode():
+        logits = generator.lm.model(
+            input_ids=torch.tensor([row]), decoder_input_ids=torch.tensor([[0, 2, *target[:-1]]])
+        ).logits[0, 1:]
+        (value,) = generator.log_likelihood([row], [target])
+    expected = logits.log_softmax(-1).gather(1, torch.tensor(target)[:, None]).sum()
+    assert float(value) == pytest.approx(float(expected), abs=1e-4)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.modeling.turn_model import make_turn_model
 from tests.training.test_sft import EXAMPLES, TEXTS
 from winnow.modeling.loading import load_causal_lm
 from winnow.testing import make_tiny_causal_lm
@@ -24,3 +25,10 @@ def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
         assert tokenizer.decode(reply[:-1]) == EXAMPLES[n].completion
         assert reply[-1] == tokenizer.eos_token_id
         assert int(batch["attention_mask"][n].sum()) == len(row["input_ids"])
+
+
+def test_a_reply_ends_as_the_chat_template_ends_it(tmp_path: Path) -> None:
+    """Gemma's turns end with another token than its texts."""
+    folder, turn = make_turn_model(tmp_path)
+    text = load_causal_lm(str(folder), "float32", "cpu").text
+    assert encode_example(EXAMPLES[0], text)["input_ids"][-1] == turn

@@ -38,6 +38,8 @@ _POLL_SECONDS = 0.05
 """Time to wait for results if several engines are busy or other processes make this run's calls."""
 _OTHERS_SECONDS = 0.2
 """Time to wait if other processes make all remaining calls."""
+_SILENT_SECONDS = 3600.0
+"""Time without a result, longer than calls take, after which calls in flight are given up."""
 _log = logging.getLogger(__name__)
 
 
@@ -158,15 +160,21 @@ class Driver:
                     "they are paid for; Ctrl+C abandons them.",
                     queue.identity,
                 )
-                queue.engine.stop()
+                with suppress(Exception):  # the run ends with the first error
+                    queue.engine.stop()
+        last = time.monotonic()
         while queues := [
             queue
             for queue in self._queues
             if queue.is_remote and queue.in_flight and not queue.failed
         ]:
             for queue in queues:
-                with suppress(Exception):  # the run ends with the first error
-                    self._store(queue, _WAIT_SECONDS if len(queues) == 1 else _POLL_SECONDS)
+                wait_seconds = _WAIT_SECONDS if len(queues) == 1 else _POLL_SECONDS
+                with suppress(Exception):
+                    if self._store(queue, wait_seconds) is not None:
+                        last = time.monotonic()
+            if time.monotonic() - last > _SILENT_SECONDS:
+                return
 
     def _submit_and_collect(self) -> None:
         """Submit calls, collect finished results, and wait only if nothing else can be done."""

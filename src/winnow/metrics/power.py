@@ -41,9 +41,9 @@ def compute_power(
     """Compute what comparisons with other numbers of questions would show.
 
     The questions are drawn with replacement, so that n may exceed their number. If all values are 0
-    or 1, the test is McNemar's exact test; otherwise it is a paired z-test. The result rests on the
-    observed difference: where that is larger than the true one, as it is on average for differences
-    that were selected as large, so is the power.
+    or 1, the test is McNemar's exact test; otherwise it is nearly the permutation test. The result
+    rests on the observed difference: where that is larger than the true one, as it is on average
+    for differences that were selected as large, so is the power.
 
     Args:
         differences: (questions,) Difference between the two cells on each question, not all 0.
@@ -105,9 +105,11 @@ def _draw_means(
         values = rng.choice(data, size=(min(block, resamples - start), n))
         sums, squares = values.sum(axis=1), (values**2).sum(axis=1)
         means.append(sums / n)
+        counts = np.count_nonzero(values, axis=1)
+        is_one_sign = np.abs(np.sign(values).sum(axis=1)) == counts
         is_significant.append(
-            (np.abs(sums) > NORMAL_QUANTILE * np.sqrt(squares))
-            & (np.count_nonzero(values, axis=1) >= MIN_DISCORDANT)
+            ((np.abs(sums) > NORMAL_QUANTILE * np.sqrt(squares)) | is_one_sign)
+            & (counts >= MIN_DISCORDANT)
         )
     return np.concatenate(means), np.concatenate(is_significant)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import mmap
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,21 +42,13 @@ def describe_generation(path: str) -> str:
     """Return what identifies replies besides weights, or "" without such files or settings.
 
     Replies do not depend on the settings of generation_config.json (see `remove_settings`), and the
-    date in a chat template is the same every day. Of several end tokens, likelihoods include the
-    one of the chat template. All were otherwise once, so that keys in the ledger have to tell
-    results apart.
+    date in a chat template is the same every day. Both were otherwise once, so that keys in the
+    ledger have to tell replies apart.
 
     Args:
         path: Folder, GGUF file or hub name, whose small files are downloaded for it.
     """
-    settings = _read_settings(path)
-    ends = settings.get("eos_token_id")
-    parts = {
-        "/plain": _has_settings(settings),
-        "/dated": _has_date(path),
-        "/turn": isinstance(ends, list) and len(ends) > 1,
-    }
-    return "".join(part for part, holds in parts.items() if holds)
+    return ("/plain" if _has_settings(path) else "") + ("/dated" if _has_date(path) else "")
 
 
 def remove_settings(config: GenerationConfig) -> None:
@@ -80,20 +71,15 @@ def remove_settings(config: GenerationConfig) -> None:
         )
 
 
-def _read_settings(path: str) -> Mapping[str, Any]:
-    """Read generation_config.json, or return nothing without it."""
+def _has_settings(path: str) -> bool:
+    """Return whether generation_config.json has settings that would change greedy replies."""
     settings: Any = {}
     with suppress(OSError, ValueError):
         settings = json.loads(
             (_find_file(path, "generation_config.json") or Path()).read_text(encoding="utf-8")
         )
-    return settings if isinstance(settings, dict) else {}
-
-
-def _has_settings(settings: Mapping[str, Any]) -> bool:
-    """Return whether settings of generation_config.json would change greedy replies."""
-    names = settings.keys() - _KEPT - _WITHOUT_EFFECT
-    return any(not _is_neutral(name, settings[name]) for name in names)
+    names = set(settings) if isinstance(settings, dict) else set()
+    return any(not _is_neutral(name, settings[name]) for name in names - _KEPT - _WITHOUT_EFFECT)
 
 
 def _is_neutral(name: str, value: Any) -> bool:

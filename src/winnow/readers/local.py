@@ -60,7 +60,7 @@ class LocalReader(LocalEngine):
     `capacity` the number of requests that run together, and `batch_size` has no effect.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     runtime: str = "torch"
     weights: str = "full"

@@ -62,7 +62,15 @@ class PacedCalls:
             for index, result in enumerate(results)
             if isinstance(result, Generation) and result.finish == FAILED
         ]:
-            repeated = await self._retry([group[index] for index in failed])
+            try:
+                if self.is_stopped():
+                    raise RetryableError("the reader was stopped")
+                repeated = await self._retry([group[index] for index in failed])
+            except Exception:
+                for one in results:
+                    if isinstance(one, Generation):
+                        self.get_spending().charge_lost_call(one.usage)
+                raise
             for index, result in zip(failed, repeated, strict=True):
                 lost = results[index]
                 assert isinstance(lost, Generation)

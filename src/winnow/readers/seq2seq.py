@@ -22,8 +22,8 @@ class Seq2SeqReader(LocalEngine):
     """A reader for Generate and Likelihood requests with a safetensors or hub encoder-decoder.
 
     Args (in addition to LocalEngine's):
-        max_length: Maximum number of tokens of a prompt with at most one passage. A longer one is
-            cut at its end, as joint training cuts pairs. None cuts nothing.
+        max_length: Maximum number of tokens of a prompt that ends with its only passage. That of a
+            longer one is cut, as joint training cuts pairs. None cuts nothing.
     """
 
     revision: ClassVar[int] = 2
@@ -43,7 +43,9 @@ class Seq2SeqReader(LocalEngine):
     def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
         """Join messages to plain text, as these models have no chat template, and tokenize it."""
         prompt = "\n\n".join(message.content for message in request.messages)
-        (ids,) = self.tokenize([prompt], cut=len(request.passages) <= 1)
+        ends = [passage.text.strip() for passage in request.passages]
+        is_pair = len(ends) == 1 and prompt.rstrip().endswith(ends[0])
+        (ids,) = self.tokenize([prompt], cut=is_pair)
         return TokenizedRequest(
             request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ()
         )

@@ -215,10 +215,10 @@ def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
         if name == "nm"
     ]
     if first in names:
-        selected = gold_cells or with_passages
+        has_gold = any(cell.num_questions for cell in gold_cells)
+        selected = gold_cells if has_gold else with_passages
         questions = f"{format_question_count(selected)} questions"
-        if gold_cells:
-            questions += " with a gold passage"
+        questions += " with a gold passage" if has_gold else ""
         plots += [plot_against_position(selected, first, k, seed, questions) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]

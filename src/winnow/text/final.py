@@ -86,6 +86,11 @@ def remove_reasoning(reply: str) -> str:
     return _remove_reasoning(_select_channel(reply))
 
 
+def is_reasoning_open(reply: str) -> bool:
+    """Return whether a reply begins reasoning, and does not end it."""
+    return _begins_reasoning(reply) and not _END.search(reply)
+
+
 def extract_reasoning(reply: str) -> str:
     """Return a reply's reasoning, enclosed in tags or channels before its final text, or ""."""
     if "<|channel|>" in reply:
@@ -150,12 +155,14 @@ def _select_channel(reply: str) -> str:
     return reply[named.end() :] if named else reply
 
 
+def _begins_reasoning(reply: str) -> bool:
+    pattern = rf"(?:\s|{_TOKEN.pattern}|<s>|\b(?:assistant|model)\b)*{_BEGIN_TAG}"
+    return re.match(pattern, reply) is not None
+
+
 def _remove_reasoning(reply: str) -> str:
     """Return a reply without the reasoning before it, and without the blank lines between them."""
-    begins = (
-        re.match(rf"(?:\s|{_TOKEN.pattern}|<s>|\b(?:assistant|model)\b)*{_BEGIN_TAG}", reply)
-        is not None
-    )
+    begins = _begins_reasoning(reply)
     ends = list(_END.finditer(reply))
     if not ends:
         return "" if begins else reply

@@ -42,3 +42,10 @@ def test_the_chart_library_is_kept_between_reports(
     _compress_library.cache_clear()
     assert _compress_library() == texts[0]
     _compress_library.cache_clear()
+
+
+def test_the_number_of_questions_is_that_of_the_largest_cell() -> None:
+    """Also if it shows no passages."""
+    closed = make_cell_result("closed_book", 0, "retrieved", [1.0] * 8)
+    few = make_cell_result("concatenation", 5, "retrieved", [1.0] * 6)
+    assert build_page([few, closed])._build_data()["numQuestions"] == 8

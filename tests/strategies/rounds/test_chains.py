@@ -3,8 +3,15 @@
 import pytest
 
 from tests.plans import PROMPT
+from winnow.errors import ReaderError
 from winnow.records import Decoding
-from winnow.strategies.rounds.chains import build_chain_request, find_answer, find_first_sentence
+from winnow.requests import Generation
+from winnow.strategies.rounds.chains import (
+    build_chain_request,
+    extract_chain_text,
+    find_answer,
+    find_first_sentence,
+)
 from winnow.testing import make_context, make_question
 
 
@@ -47,3 +54,14 @@ def test_the_answer_follows_its_words() -> None:
     assert find_answer("So the answer is: the Danube.") == "the Danube"
     assert find_answer("The ANSWER IS Rome") == "Rome"
     assert find_answer("It is Rome.") is None
+
+
+def test_only_reasoning_that_was_cut_by_the_stop_string_is_an_error() -> None:
+    """Not one that was cut at its length, that ended, or a control token alone."""
+    assert extract_chain_text(Generation("<think>Let me", "length")) == ""
+    assert extract_chain_text(Generation("<|im_end|>")) == ""
+    assert extract_chain_text(Generation("<think>a</think>b")) == "b"
+    assert extract_chain_text(Generation("", "empty", reasoning="a\nb")) == ""
+    for reply in (Generation("<think>Let me"), Generation("", "empty", reasoning="Let me")):
+        with pytest.raises(ReaderError, match="ended the reasoning"):
+            extract_chain_text(reply)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.plans import PROMPT, play, run
 from winnow.driver.jobs import Job
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ReaderError
 from winnow.records import Decoding, Passage
 from winnow.requests import Failed, Generate, Generation, Message, Pages, Search, TooLong
 from winnow.strategies.demonstrations import Demonstration, Shots
@@ -268,9 +268,33 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 
 def test_nothing_is_searched_for_once_a_prompt_is_full() -> None:
-    """A placed passage and two found ones are three; more placed ones than that are refused."""
+    """A placed passage and two found ones are three; a prompt may be full of placed ones."""
     chain = ["One is. ", "Two is. ", "Three is. ", "So the answer is: x."]
     _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, n=1, max_passages=3), chain)
     assert sum(isinstance(one, Search) for one in requests) == 2
-    with pytest.raises(ConfigError, match=r"max_passages=1 leaves no room .* 1 placed ones"):
-        _play(Ircot(PROMPT, Decoding(), TEMPLATE, n=1, max_passages=1), chain)
+    answer, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, n=1, max_passages=1), chain)
+    assert not any(isinstance(one, Search) for one in requests)
+    assert [passage.passage_id for passage in answer.used] == ["p1"]
+
+
+def test_reasoning_is_no_part_of_the_chain() -> None:
+    """One that the stop string ended is named."""
+    with pytest.raises(ReaderError, match="ended the reasoning"):
+        _play(Ircot(PROMPT, Decoding(), TEMPLATE), ["<think>"])
+    chain = ["<think>hm. ok</think>X is old.", "So the answer is: x."]
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE), chain)
+    assert [one.query for one in requests if isinstance(one, Search)] == ["X old."]
+
+
+def test_found_passages_are_added_once_and_while_there_is_room() -> None:
+    """The first of two with one id."""
+    found = Pages(
+        tuple(
+            Passage(*one)
+            for one in (("a", "", "one"), ("a", "", "again"), ("b", "", "two"), ("c", "", "three"))
+        )
+    )
+    strategy = Ircot(PROMPT, Decoding(), TEMPLATE, n=4, max_passages=3)
+    _, requests = _play(strategy, ["A is.", "So the answer is: x."], lambda _: found)
+    prompts = [one for one in requests if isinstance(one, Generate)]
+    assert [one.text for one in prompts[1].passages] == ["X was a physicist.", "one", "two"]

@@ -7,7 +7,7 @@ import pytest
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Passage
-from winnow.requests import Failed, Generate, Generation, Pages, Search
+from winnow.requests import Failed, Generate, Generation, Pages, PlacedPages, Search
 from winnow.strategies.rounds.iter_retgen import IterRetGen
 from winnow.strategies.vote import Vote
 from winnow.testing import make_context, make_question
@@ -115,3 +115,20 @@ def test_limits_start_at_one(limits: dict[str, int]) -> None:
         match=r"rounds and n must be at least 1; received .* strategy\.plan\.n=5 does with k=0",
     ):
         IterRetGen(PROMPT, Decoding(), **limits)
+
+
+def test_placed_passages_keep_their_order_and_lose_the_lowest_rank_first() -> None:
+    """The gold passage stays, wherever it is shown."""
+    pages = PlacedPages(
+        tuple(Passage(name, "", name) for name in "ab"), ranks=(2, 1), gold=(False, True)
+    )
+    _, requests = play(
+        IterRetGen(PROMPT, Decoding(), rounds=2).plan(QUESTION, PLACED),
+        lambda request: pages if isinstance(request, Search) else _serve(request),
+    )
+    request = requests[2]
+    assert isinstance(request, Generate)
+    assert [one.text for one in request.passages] == ["a", "b"]
+    shorter = request.drop_passage()
+    assert shorter is not None
+    assert [one.text for one in shorter.passages] == ["b"]

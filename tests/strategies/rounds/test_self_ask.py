@@ -124,3 +124,16 @@ def test_a_stop_string_in_the_reasoning_of_a_model_is_named() -> None:
                 SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
                 serve_replies(iter([reply])),
             )
+
+
+def test_an_empty_reply_behind_finished_reasoning_is_one_of_the_question_alone() -> None:
+    """The stop string has not ended reasoning that has it, or an end."""
+    for reply in (
+        Generation("<think>a</think>"),
+        Generation("", "empty", reasoning="Line one.\nSo done."),
+    ):
+        answer, _ = play(
+            SelfAsk(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED),
+            serve_replies(iter([reply])),
+        )
+        assert (answer.text, answer.stop) == ("unknown", "no marker")

@@ -9,7 +9,7 @@ from winnow.errors import ReaderError
 from winnow.records import Context, Decoding, Question
 from winnow.requests import Generate, Generation
 from winnow.strategies.prompt import Prompt, build_request, fill_template
-from winnow.text.final import extract_final_text, remove_reasoning
+from winnow.text.final import extract_final_text, is_reasoning_open
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 _ABBREVIATION = re.compile(
@@ -53,8 +53,8 @@ def extract_chain_text(reply: Generation) -> str:
         ReaderError: If the stop string of a round ended the reasoning of the model, so that nothing
             of the chain is left.
     """
-    is_reasoning = (reply.reasoning or reply.text.strip()) and not remove_reasoning(reply.text)
-    if is_reasoning and reply.finish in ("stop", "empty"):
+    is_ended_by_server = reply.finish == "empty" and "\n" not in reply.reasoning.strip()
+    if (reply.finish == "stop" and is_reasoning_open(reply.text)) or is_ended_by_server:
         raise ReaderError(
             "The model reasons before its reply, and the stop string of this strategy ended the "
             "reasoning. Turn reasoning off (reader.engine.template_options.enable_thinking=false "

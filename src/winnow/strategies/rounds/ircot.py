@@ -50,8 +50,7 @@ class Ircot:
             chain so far.
         n: Number of passages that each search gives.
         max_sentences: Maximum number of sentences.
-        max_passages: Maximum number of passages in a prompt, of which the placed ones must be
-            fewer. Once a prompt has as many, nothing more is searched for.
+        max_passages: Number of passages in a prompt from which on nothing more is searched for.
         max_new_tokens: Maximum number of tokens of a sentence.
         answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper,
             section 3.2); "chain" takes what follows "answer is".
@@ -90,11 +89,6 @@ class Ircot:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
-        if len(contexts) >= self.max_passages:
-            raise ConfigError(
-                f"strategy.plan.max_passages={self.max_passages} leaves no room for passages that "
-                f"are found next to {len(contexts)} placed ones. Raise it, or lower k."
-            )
         shown: tuple[Passage, ...] = ()
         known = list(contexts)
         decoding = replace(
@@ -153,7 +147,7 @@ class Ircot:
         for context in build_contexts(found, last + 1):
             if context.passage.passage_id not in ids:
                 new.setdefault(context.passage.passage_id, context)
-        known += list(new.values())[: self.max_passages - len(known)]
+        known += list(new.values())[: max(0, self.max_passages - len(known))]
 
     def _answer_by_chain(
         self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str
