@@ -62,6 +62,7 @@ def test_only_reasoning_that_was_cut_by_the_stop_string_is_an_error() -> None:
     assert extract_chain_text(Generation("<|im_end|>")) == ""
     assert extract_chain_text(Generation("<think>a</think>b")) == "b"
     assert extract_chain_text(Generation("", "empty", reasoning="a\nb")) == ""
+    assert extract_chain_text(Generation("", "empty")) == ""
     for reply in (Generation("<think>Let me"), Generation("", "empty", reasoning="Let me")):
         with pytest.raises(ReaderError, match="ended the reasoning"):
             extract_chain_text(reply)

@@ -53,8 +53,9 @@ def extract_chain_text(reply: Generation) -> str:
         ReaderError: If the stop string of a round ended the reasoning of the model, so that nothing
             of the chain is left.
     """
-    is_ended_by_server = reply.finish == "empty" and "\n" not in reply.reasoning.strip()
-    if (reply.finish == "stop" and is_reasoning_open(reply.text)) or is_ended_by_server:
+    is_cut_here = reply.finish == "stop" and is_reasoning_open(reply.text)
+    is_cut_by_server = reply.finish == "empty" and len(reply.reasoning.strip().splitlines()) == 1
+    if is_cut_here or is_cut_by_server:
         raise ReaderError(
             "The model reasons before its reply, and the stop string of this strategy ended the "
             "reasoning. Turn reasoning off (reader.engine.template_options.enable_thinking=false "
