@@ -217,7 +217,7 @@ def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[As
 
 
 def _select_users(groups: Mapping[str, Any], name: str, node: Any) -> Any:
-    """Return the settings that may read a group's asset: its own, or for an encoder all others."""
+    """Return the settings that may read a group's asset: its own, or the others for an encoder."""
     if name != "encoder":
         return node
     return {other: inner for other, inner in groups.items() if other != name}

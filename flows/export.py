@@ -109,7 +109,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
 
 
 def _select_rankings(settings: Settings) -> Settings:
-    """Return the settings of the rankings that all cells read; raise ConfigError for several."""
+    """Return the settings of the rankings that all cells read; raise ConfigError if they differ."""
     cells = {resolve_rankings(Project(cell)).key: cell for cell in settings.cells}
     if len(cells) > 1:
         names = ", ".join(dict.fromkeys(cell.retriever.name for cell in cells.values()))

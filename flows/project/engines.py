@@ -148,7 +148,7 @@ def _spending(identity: str, budget: Budget, price: Price) -> Spending:  # noqa:
 
 
 def find_price(settings: Settings, reader: Reader) -> Price:
-    """Look up a reader's price in conf/prices, with or without its commit, or zero if unlisted."""
+    """Look up a reader's price in conf/prices, also without its commit; return 0 if unlisted."""
     factor, table = reader.price_factor, {row.model: row for row in settings.prices.table}
     base = str(reader.base)
     row = table.get(base) or table.get(base.partition("@")[0])

@@ -228,7 +228,7 @@ def _contains_component(value: Any) -> bool:
 
 
 def _check_value(key: str, value: Any, annotation: Any) -> None:
-    """Raise ConfigError if a value does not match its annotation; None accepts any finite value."""
+    """Raise ConfigError if a value is not finite or does not match its annotation, if any."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{key}={value}: expected a finite number.")
     if annotation is None:

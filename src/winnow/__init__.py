@@ -19,7 +19,7 @@ def load(folder: str | Path) -> "pd.DataFrame":
 
 
 def load_steps(folder: str | Path) -> "pd.DataFrame":
-    """Read what a cell's strategy requested, searched and showed, with one row per step."""
+    """Read a cell's requests, searches and shown passages as a data frame with a row per step."""
     from winnow.artifacts.frames import load_steps_frame
 
     return load_steps_frame(Path(folder))

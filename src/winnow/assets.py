@@ -243,7 +243,7 @@ def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
 
 
 def _verify_checksum(file: Path, asset: Asset) -> None:
-    """Raise AssetError if the checksum does not match, and delete the file if it was downloaded."""
+    """If the checksum does not match, raise AssetError after deleting a downloaded file."""
     digest = compute_file_digest(file)
     if digest != asset.sha256:
         if asset.scheme != "file":

@@ -188,7 +188,7 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
 
 
 def _check_ledger(ledger: SqliteStore) -> str:
-    """Return a sentence that a ledger is intact; raise LedgerError if it has damaged calls."""
+    """Return a message that a ledger is intact; raise LedgerError if it has damaged calls."""
     damaged, set_aside = tools.find_damaged_calls(ledger), tools.count_set_aside_calls(ledger)
     if damaged:
         keys = ", ".join([key.hex()[:12] for key in damaged[:5]] + ["..."] * (len(damaged) > 5))

@@ -63,7 +63,7 @@ class VectorSearcher(Searcher, Protocol):
     def search_averages(
         self, texts: Sequence[tuple[str, Sequence[str]]], depth: int
     ) -> list[list[Hit]]:
-        """Return up to `depth` hits, best first, per query and its texts, encoded as passages."""
+        """Return up to `depth` hits, best first, per query with texts encoded as passages are."""
         ...
 
 
@@ -101,7 +101,7 @@ class Engine(Protocol):
 
     @property
     def software(self) -> str:
-        """Return the library that computes here and its version ("torch 2.13.0"); "" for a server.
+        """Return the library and version that compute replies ("torch 2.13.0"); "" for a server.
 
         Replies are stored with it, as with the model that a server reports, so that a replayed cell
         says what made its calls.
@@ -265,7 +265,7 @@ class CallStore(Protocol):
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls neither stored nor claimed by another live owner; return the held keys."""
+        """Claim and return keys that are neither stored nor claimed by another live owner."""
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:

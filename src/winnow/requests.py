@@ -25,7 +25,7 @@ class Tool(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """A tool call as a model wrote it; `arguments` may not be JSON, and `call_id` may be empty."""
+    """A tool call as a model wrote it; `arguments` need not be JSON, and `call_id` may be empty."""
 
     name: str
     arguments: str

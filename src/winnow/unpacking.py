@@ -42,7 +42,7 @@ class Selection:
 
 
 def unpack(file: Path, name: str, selection: Selection, folder: Path) -> None:
-    """Copy the selected members of an archive (except links) or folder, or a plain file by name."""
+    """Copy selected members of an archive (except links) or folder, or a plain file as `name`."""
     if file.is_dir():
         paths = sorted(
             Path(parent, name)

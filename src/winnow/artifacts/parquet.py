@@ -146,7 +146,7 @@ def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row
 
 
 def _check_ids(ids: pa.ChunkedArray, path: Path, column: str, first_row: int) -> None:
-    """Raise ArtifactError for blank ids and control characters, which text files would lose."""
+    """Raise ArtifactError for blank ids and ids with control characters, which text files lose."""
     if not pa.types.is_string(ids.type):
         return
     is_blank = pc.equal(pc.utf8_trim_whitespace(ids), "")

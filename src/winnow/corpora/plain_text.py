@@ -44,7 +44,7 @@ class PlainText:
             )
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages of the files, sorted by path. An id is a file's name with a number."""
+        """Yield passages in path order. The id of a passage is its file's name with its number."""
         root = Path(self.path)
         for file in find_files(root, self.pattern, "corpus.parser.path and corpus.parser.pattern"):
             lines = (line for _, line in iter_lines(file))

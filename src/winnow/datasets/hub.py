@@ -70,7 +70,7 @@ class HubQuestions:
             )
 
     def _get_field(self, row: dict[str, Any], column: str, place: Place) -> Any:
-        """Return the value of a (nested) column; raise InputError if the row does not have it."""
+        """Return the value of a column, even a nested one; raise InputError if the row lacks it."""
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:

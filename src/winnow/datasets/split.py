@@ -71,7 +71,7 @@ class Split:
             yield replace(question, split=split)
 
     def _check_unassigned(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions, but raise ConfigError if one already has another split."""
+        """Yield the questions; raise ConfigError at the first that already has another split."""
         for question in questions:
             if question.split not in ("", self.all):
                 raise ConfigError(

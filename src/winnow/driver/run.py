@@ -137,7 +137,7 @@ class Driver:
                     self._enqueue(queue, key, waiter)
 
     def _enqueue(self, queue: EngineQueue, key: bytes, waiter: Waiter) -> None:
-        """Queue a request as a call; drop a passage first if it exceeds the context length."""
+        """Queue a request as a call, or drop a passage if the prompt exceeds the context length."""
         request = waiter.request
         if (reason := queue.engine.explain_refusal(request)) is not None:
             raise ConfigError(f"{queue.identity} cannot serve {waiter.active.tag}: {reason}")

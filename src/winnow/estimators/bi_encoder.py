@@ -15,7 +15,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """A relevance estimator with scaled cosine similarity as log-odds; passages are encoded once.
+    """An estimator whose log-odds are scaled cosine similarities; it encodes equal passages once.
 
     Args:
         encoder: Encoder of questions and passages, whose vectors are scaled to unit length.

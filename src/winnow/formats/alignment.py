@@ -1,4 +1,4 @@
-"""A guard for files that match another file line by line, which finds shifts by some rows."""
+"""A guard for files whose lines belong to another file's lines: it finds shifts by some rows."""
 
 import math
 import re

@@ -156,7 +156,7 @@ def _parse_row(place: Place, row: Any, split: str) -> FidRow:
 
 
 def _convert(place: Place, row: Any) -> Any:
-    """Convert a row if it is in another format; raise InputError if it is malformed."""
+    """Return a row, converted if it has another format; raise InputError if it is malformed."""
     if not isinstance(row, dict) or "ctxs" in row:
         return row
     try:

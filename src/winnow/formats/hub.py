@@ -63,7 +63,7 @@ def _stream_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[
 
 
 def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
-    """Return local CSV files' columns, or none if their first line does not simply name them."""
+    """Return the columns of local CSV files, or none if their first line is not a plain header."""
     files = options.get("data_files")
     while isinstance(files, Mapping | list | tuple) and files:
         files = next(iter(files.values())) if isinstance(files, Mapping) else files[0]

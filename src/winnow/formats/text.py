@@ -150,7 +150,7 @@ def read_tsv(
 
 
 def _split_quoted(line: str, num_columns: int | None) -> list[str]:
-    """Split a line of (quoted) fields. Quoted tabs are text if that gives the right field count.
+    """Split a line of possibly quoted fields. Quoted tabs are text if that fits the field count.
 
     The module csv reads an unclosed quotation to the end of the file, and drops marks such as those
     of '"Hello" is a song'.

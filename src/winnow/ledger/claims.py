@@ -50,7 +50,7 @@ class Renewal:
 
 
 def make_owner() -> str:
-    """Make the name under which a store claims calls from its host, process and number.
+    """Return the name under which a store claims calls: its host, process and store number.
 
     The host is named by its boot and by the space of its process ids too, because containers may
     have equal names.

@@ -271,7 +271,7 @@ class PostgresStore:
         self._repeat(lambda db: db.execute("DELETE FROM calls WHERE key = ANY(%s)", (list(keys),)))
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None without any."""
+        """Return the mean time of an engine's stored calls in seconds, or None if it has none."""
         ((value,),) = self._fetch("SELECT avg(seconds) FROM calls WHERE engine = %s", (engine,))
         return None if value is None else float(value)
 

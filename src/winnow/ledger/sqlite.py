@@ -357,7 +357,7 @@ class SqliteStore:
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None without any."""
+        """Return the mean time of an engine's stored calls in seconds, or None if it has none."""
         value = self.connection.execute(
             "SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)
         ).fetchone()[0]

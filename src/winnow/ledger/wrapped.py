@@ -61,5 +61,5 @@ class WrappedStore:
         return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
-        """Return the mean time of an engine's stored calls in seconds, or None without any."""
+        """Return the mean time of an engine's stored calls in seconds, or None if it has none."""
         return self.ledger.compute_mean_seconds(engine)

@@ -24,7 +24,7 @@ class Articles:
     passages: Mapping[str, Sequence[Passage]]
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
-        """Return a topic's passages that best match a fact by BM25, or None without an article.
+        """Return a topic's best passages for a fact by BM25, or None if it has no article.
 
         Args:
             topic: Title of the article, in any case.

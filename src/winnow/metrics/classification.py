@@ -48,7 +48,7 @@ class ChoiceAccuracy(_Classification):
     revision: ClassVar[int] = 4
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply names the right choice, else 0.0, or None without choices."""
+        """Return 1.0 for the right choice, else 0.0, or None if the question has no choices."""
         meta = json.loads(sample.question.meta)
         if "choices" not in meta:
             return None

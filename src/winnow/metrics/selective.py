@@ -22,7 +22,7 @@ _STATED = re.compile(
     r" percent|/100)?[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Line with a confidence, which on the answer's own line would be part of it and make it wrong."""
+"""Line with a confidence. Next to the answer, it would be part of the answer and make it wrong."""
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
 
 @lru_cache(maxsize=100)
 def _fix_date(template: str) -> str:
-    """Replace `strftime_now` in a template by `TEMPLATE_DATE`, so that prompts do not vary by day.
+    """Replace `strftime_now` in a template with `TEMPLATE_DATE`, so prompts do not vary by day.
 
     Raises:
         ConfigError: If the format of the date is not a text in the template.

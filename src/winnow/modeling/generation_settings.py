@@ -52,7 +52,7 @@ def describe_generation(path: str) -> str:
 
 
 def remove_settings(config: GenerationConfig) -> None:
-    """Reset a model's generation_config.json settings that change greedy replies to their defaults.
+    """Reset to defaults the generation_config.json settings that change a model's greedy replies.
 
     A reader's replies depend on `decoding` alone. `no_repeat_ngram_size`, `min_length`,
     `suppress_tokens` and others would change them without being part of any result's settings, and

@@ -190,7 +190,7 @@ class BatchQueue:
             )
 
     def _take(self, waiting: deque[str]) -> dict[str, Generate]:
-        """Take the waiting requests that fit into a batch; drop the rest where the budget ends."""
+        """Take the first waiting requests that fit a batch; drop the rest where the budget ends."""
         requests: dict[str, Generate] = {}
         size = 0
         while waiting:

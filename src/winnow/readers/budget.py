@@ -56,7 +56,7 @@ class Spending:
         self._reserved = Usage()
 
     def reserve(self, max_usage: Usage) -> bool:
-        """Reserve a call's maximum usage; return False if the remaining budget is too small."""
+        """Reserve a call's maximum usage; return False if the unreserved budget is too small."""
         total = self.spent + self._reserved + max_usage
         cost = self.price.compute_cost(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out

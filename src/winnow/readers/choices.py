@@ -12,7 +12,7 @@ from winnow.records import Decoding
 from winnow.requests import Generation, ToolCall
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-"""NUL, which ends a text elsewhere, and lone surrogates, which JSON can represent but not UTF-8."""
+"""NUL, which ends a text elsewhere, and lone surrogates, which JSON can hold but UTF-8 cannot."""
 _UNKNOWN_LOGPROB = -9999.0
 """Value that OpenAI and vLLM report for the unknown log-probability of a very unlikely token."""
 _MAX_LOGPROB = 1e-3
@@ -203,7 +203,7 @@ def _read_arguments(arguments: Any) -> str:
 
 
 def _join_parts(content: Any) -> str:
-    """Return a message's text, also in parts; skip reasoning and refuse other kinds of parts."""
+    """Return a message's text or joined text parts; skip reasoning, and refuse other parts."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -234,7 +234,7 @@ def read_finish(reason: Any) -> str:
 
 
 def repair_text(text: str) -> str:
-    """Replace NUL and lone surrogates by U+FFFD so that the text can be stored, and log it."""
+    """Replace NUL and lone surrogates with U+FFFD so that the text can be stored, and log it."""
     repaired, number = _UNUSABLE.subn("\N{REPLACEMENT CHARACTER}", text)
     if number:
         _log.warning("A reply had %d characters that no text may have. They were replaced.", number)
@@ -265,7 +265,7 @@ def _read_token(entry: Mapping[str, Any]) -> str:
 
 
 def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:
-    """Parse the log-probabilities of a reply's tokens; return None if missing or impossible."""
+    """Parse a reply's token log-probabilities; return None if they are missing or impossible."""
     try:
         entries = (reported or {}).get("content")
         logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)

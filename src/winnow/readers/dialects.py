@@ -19,7 +19,7 @@ from winnow.requests import Likelihood, Message, Score, Usage
 _REPLACED = -9999.0
 """Log-probability that vLLM reports in place of one that JSON cannot represent."""
 SendRequest = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
-"""Function that sends JSON to a server path, or reads it for None, and returns the reply's JSON."""
+"""Function that sends JSON to a server path, or reads the path for None, and returns its JSON."""
 
 
 @dataclass(frozen=True)

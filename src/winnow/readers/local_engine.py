@@ -53,7 +53,7 @@ class LocalEngine(ABC):
         "cpu": (4096, 16),
         "cuda": (65536, 256),
     }
-    """Maximum padded prompt tokens and prompts per batch by device. Large ones keep a GPU busy."""
+    """Maximum padded prompt tokens and prompts per batch by device. Big batches keep a GPU busy."""
 
     path: Annotated[str, ModelName]
     name: str

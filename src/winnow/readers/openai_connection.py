@@ -1,4 +1,4 @@
-"""A reader's connection to an OpenAI-compatible server, which sends requests and parses replies."""
+"""A reader's connection to an OpenAI-compatible server. It sends requests and parses replies."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class ChatProtocol:
         )
 
     def mask_api_key(self, text: str) -> str:
-        """Replace the API key, which errors may repeat, by "[key]" in the start of a text."""
+        """Return the start of a text with "[key]" for the API key, which errors may repeat."""
         return mask_secret(text[:_MAX_MASKED], os.environ.get(self.api_key_variable, ""))
 
     def build_body(self, request: Generate, samples: int = 1) -> dict[str, Any]:

@@ -232,7 +232,7 @@ class ContinuationScorer:
 
 
 def use_blocks(graph: openvino.Model) -> None:
-    """Replace the attention of a graph and its state by paged attention, as in OpenVINO GenAI."""
+    """Replace the attention of a graph and its state with paged attention, as in OpenVINO GenAI."""
     from openvino._offline_transformations import paged_attention_transformation
 
     paged_attention_transformation(graph)

@@ -64,7 +64,7 @@ class Runtime(Protocol):
         ...
 
     def collect(self) -> Sequence[tuple[Request, Result]]:
-        """Run until a request is finished, and return finished ones; none if nothing is queued."""
+        """Run until a request is finished, and return the finished ones; none if none is queued."""
         ...
 
     def close(self) -> None:

@@ -97,7 +97,7 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
 def has_many_predictions(
     specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST
 ) -> bool:
-    """Return whether `collect_in_processes` is faster than reading all cells in this process.
+    """Return whether `collect_in_processes` takes less time than reading all cells in sequence.
 
     It does not for metrics that need the contexts of questions, which each process would read and
     keep.

@@ -216,7 +216,7 @@ CHANGED_CODE = "artifacts behind these cells were computed by other code"
 
 
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
-    """Return a note on modules behind finished artifacts that changed under the same revision."""
+    """Return a note if modules behind finished artifacts changed since, under the same revision."""
     revision = get_git_revision()
     compute = cache(compute_module_digests)  # most cells rest on the same modules
     changed = [

@@ -114,6 +114,6 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
 
 
 def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
-    """Format another system's first metrics as four columns each; the rest is undefined."""
+    """Format another system's first values, four columns per metric; the rest is undefined."""
     printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
     return [text for value in printed for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]

@@ -191,7 +191,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
 
 
 def load_reported_question_counts(paper: str, dataset: str) -> Mapping[str, int]:
-    """Return a paper's question counts by split for a data set, or an empty mapping without any."""
+    """Return a paper's question counts by split for a data set, or {} if the paper reports none."""
     splits: Mapping[str, int] = _read_paper(paper).get("splits", {}).get(dataset, {})
     return splits
 

@@ -154,7 +154,7 @@ def _import_bm25s() -> Any:
 
 
 class _TokenNumbers(LazySequence[list[int]]):
-    """Each passage's token numbers in one array, where bm25s has a list of numbers per passage.
+    """Each passage's token numbers, in one array instead of bm25s's list of numbers per passage.
 
     Attributes:
         vocabulary: Number of each token.

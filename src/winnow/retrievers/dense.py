@@ -130,7 +130,7 @@ class Dense:
         return index
 
     def _set_search_parameters(self, index: Any) -> None:
-        """Set the IVF and HNSW search parameters, also of indexes inside OPQ, PCA or RFlat."""
+        """Set the search parameters of IVF and HNSW indexes, even inside OPQ, PCA or RFlat."""
         import faiss
 
         inner: Any = index

@@ -64,7 +64,7 @@ class MapSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeighborMaps:
-    """Maps by an encoder: the nearest neighbors that are not relevant are seemingly relevant.
+    """Maps by an encoder: a question's nearest non-relevant neighbors are seemingly relevant.
 
     Relevant are the annotated gold passages or, without any, the retrieved passages with an answer
     (distant labels). For vectors of unit length, the order by inner product equals RAGE's by L2

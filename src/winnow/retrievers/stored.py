@@ -48,7 +48,7 @@ class StoredRankings:
 
 
 def _check_numbers(ranked: Collection[str], asked: Collection[str]) -> None:
-    """Raise InputError if ranking ids count rows from 0 and the ids of fewer questions from 1."""
+    """Raise InputError if ranking ids count from 0 and the ids of the fewer questions from 1."""
     count_from_0, count_from_1 = (
         set(ids) == set(map(str, range(first, len(ids) + first)))
         for ids, first in ((ranked, 0), (asked, 1))

@@ -351,7 +351,7 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
 
 
 def _open_tag(stop: Sequence[str], number: int) -> str:
-    """Return an open tag with a query if the first stop string closes one, such as "<search>1"."""
+    """Return an open tag with a query if `stop[0]` closes one: "<search>1" for "</search>"."""
     if not stop or not stop[0].startswith(("</", "<|end")):
         return ""
     begin = (

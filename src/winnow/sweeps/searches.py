@@ -119,7 +119,7 @@ class SearchRules:
         )
 
     def _widen(self, request: Request) -> Request:
-        """Double the passages of a request if it is a search whose results are placed."""
+        """Return a request for twice the passages if it is a search whose results are placed."""
         return (
             structs.replace(request, n=2 * request.n)
             if self.placed and _is_search(request)

@@ -99,7 +99,7 @@ def _remove_next_example(text: str) -> str:
 
 
 def extract_reasoned_answer(reply: str) -> str:
-    """Extract the answer of a chain of thought: the text after the last "Answer:" or the last line.
+    """Extract a chain of thought's answer: the text after the last "Answer:" or else the last line.
 
     An example that the model writes behind its own answer is left out. A rationale without
     "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best

@@ -153,7 +153,7 @@ def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
 
 
 def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
-    """Replace every answer in a text that has one by the rules of `has_answer`, longer ones first.
+    """Replace all answers in a text that has one by `has_answer`, preferring longer answers.
 
     A text whose occurrences depend on Unicode normalization is returned in NFC. Answers without any
     token are not looked for.

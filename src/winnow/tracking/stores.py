@@ -91,7 +91,7 @@ def open_ahead(uris: Iterable[str]) -> Iterator[None]:
 
 
 def is_logged(uri: str, digest: str) -> bool:
-    """Return whether a file store is as `mark_logged` left it for this digest, without MLflow."""
+    """Return whether a store is as `mark_logged` left it for a digest, without importing MLflow."""
     store = get_store_path(uri)
     try:
         return store is not None and _get_mark(store).read_text(encoding="utf-8") == _describe_mark(

@@ -81,7 +81,7 @@ def _run_forward(
 def _run_forward_with_caching(
     chunks: Sequence[Chunk], autocast: Autocast
 ) -> tuple[torch.Tensor, Callable[[], None]]:
-    """Return values without gradients, and the second pass to run after `loss.backward()`."""
+    """Run chunks without gradients; return values and the second pass (after `loss.backward()`)."""
     random_states: list[list[torch.Tensor]] = []
     values = []
     for chunk in chunks:

@@ -13,7 +13,7 @@ from winnow.modeling.text_interface import TextInterface
 from winnow.training.examples import Example
 
 _WIDTH_MULTIPLE = 32
-"""Multiple of tokens to which batches are padded, because oneDNN caches a kernel per width."""
+"""Batches are padded to a multiple of this many tokens, as oneDNN caches a kernel per width."""
 
 
 def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:

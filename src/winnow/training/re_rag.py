@@ -120,7 +120,7 @@ class ReRag(Method[Sequence[Group]]):
     def _encode_generator_inputs(
         self, batch: Sequence[Group], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenize each pair's generator input and target, or return two empty lists if frozen."""
+        """Tokenize inputs and targets per pair; return two empty lists for a frozen generator."""
         if self.generator is None:
             return [], []
         pairs = [

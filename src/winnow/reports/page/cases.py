@@ -165,7 +165,7 @@ def build_case(
 
 
 def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:
-    """Return each round's recorded steps as `_encode_call` does, without prompts and replies."""
+    """Encode the recorded steps of each round like `_encode_call`, without prompts or replies."""
     rounds: dict[int, list[dict[str, Any]]] = {}
     for step in steps.steps if steps else ():
         shown = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in step.passages)

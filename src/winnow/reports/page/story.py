@@ -293,7 +293,7 @@ def _describe_cost(
 def _describe_cheaper(
     family: Family, best: Best, baseline: BestComparison | None, cost: str, is_filtered: bool
 ) -> Iterator[Finding]:
-    """Name the cheapest setting not significantly worse than the best, if not the baseline."""
+    """Name the cheapest setting not significantly worse than the best unless it is the baseline."""
     own = _get_cost(family, best.index, cost)
     close = [
         (less, other)

@@ -1,4 +1,4 @@
-"""Tallies of what each passage contributed to an answer, so the page can recompute it without some.
+"""Tallies of what each passage adds to an answer, so the page can recompute it without a passage.
 
 Post-Fusion and marginalization prompt with each passage alone. Without a passage, their other
 replies stay the same, and the answer follows from the rest. Only where the passage that gave an

@@ -145,7 +145,7 @@ class Serper(JsonSearchApi):
 
 @dataclass(frozen=True)
 class GoogleCustomSearch(JsonSearchApi):
-    """Google's Custom Search JSON API; `parameters.cx` is the id of the search engine."""
+    """Google's Custom Search JSON API (at most ten results); `parameters.cx` is the engine's id."""
 
     revision: ClassVar[int] = 1
     key_header: ClassVar[str] = "X-Goog-Api-Key"
@@ -173,7 +173,7 @@ class GoogleCustomSearch(JsonSearchApi):
 
 
 def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[SearchResult]:
-    """Parse the results, dropping missing or repeated addresses and replacing lone surrogates."""
+    """Parse the results with an address (the first for each), and replace lone surrogates."""
     results = body.get(name, []) if isinstance(body, Mapping) else None
     is_error = isinstance(body, Mapping) and name not in body and {"error", "message"} & body.keys()
     if not isinstance(results, list) or is_error:
