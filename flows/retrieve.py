@@ -17,6 +17,7 @@ from flows.settings.components import Component
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.hits import (
+    hold_parts,
     list_parts,
     read_found_questions,
     read_unranked_questions,
@@ -55,14 +56,7 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
             artifact = project.resolve_retrieval(retriever)
             if artifact.folder in folders:
                 continue
-            is_new = not artifact.is_finished
-            if is_new:
-                write_rankings(
-                    project,
-                    artifact,
-                    _retrieve(project, retriever, artifact, questions, "rest"),
-                    questions,
-                )
+            is_new = _write_missing(project, retriever, artifact, questions)
             rankings = read_rankings(artifact.folder, questions)
             quality = [
                 {"retrieval": artifact.folder.name, **row}
@@ -83,6 +77,26 @@ def retrieve(jobs: Sequence[Settings]) -> Summary:
                     "and MAP refer."
                 )
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
+
+
+def _write_missing(
+    project: Project,
+    retriever: Component[protocols.Retriever],
+    artifact: Artifact,
+    questions: Sequence[Question],
+) -> bool:
+    """Write the rankings unless they are finished, and return whether this process wrote them.
+
+    Another process that writes them is waited for.
+    """
+    if artifact.is_finished:
+        return False
+    with hold_parts(artifact.folder / "shards"):
+        is_missing = not artifact.is_finished
+        if is_missing:
+            parts = _retrieve(project, retriever, artifact, questions, "rest")
+            write_rankings(project, artifact, parts, questions)
+    return is_missing
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:

@@ -1,8 +1,11 @@
 """Hits of retrieval in parts: files that several processes write and one turns into rankings."""
 
+import fcntl
 import itertools
+import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,25 @@ from winnow.errors import InputError
 from winnow.protocols import Searcher
 from winnow.records import Question
 
+_log = logging.getLogger(__name__)
 QUESTIONS_PER_PART = 500
 """Number of questions per part; an interrupted run continues after the last complete part."""
+
+
+@contextmanager
+def hold_parts(folder: Path) -> Iterator[None]:
+    """Keep other processes of this machine from writing the same rankings; wait for one that does.
+
+    The lock is a file among the parts, which are removed when the rankings are finished.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            _log.warning("Another process writes %s, which is waited for.", folder.parent)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def list_parts(folder: Path) -> list[Path]:

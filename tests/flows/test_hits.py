@@ -1,12 +1,15 @@
 """Parts of rankings that several processes write."""
 
+import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from flows.project.artifacts import Project
 from flows.settings.door import compose
-from flows.stages.hits import list_parts, write_parts, write_rankings
+from flows.stages.hits import hold_parts, list_parts, write_parts, write_rankings
 from winnow.errors import InputError
 from winnow.records import Hit, Question
 from winnow.testing import make_question
@@ -31,3 +34,33 @@ def test_rankings_that_lack_a_question_are_not_finished(
     with pytest.raises(InputError, match="the parts lack 1 of 3 questions, such as 'c'"):
         write_rankings(project, artifact, list_parts(parts), QUESTIONS)
     assert not artifact.is_finished
+
+
+def test_two_processes_that_write_the_same_rankings_wait_for_one_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second one goes on when the first is done, although its parts are gone."""
+    folder, events = tmp_path / "x/shards", list[str]()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write_first() -> None:
+        with hold_parts(folder):
+            begun.set()
+            assert go_on.wait(10)
+            events.append("first")
+            shutil.rmtree(folder)
+
+    def write_second() -> None:
+        with hold_parts(folder):
+            events.append("second")
+
+    threads = [threading.Thread(target=target) for target in (write_first, write_second)]
+    threads[0].start()
+    assert begun.wait(10)
+    threads[1].start()
+    while "is waited for" not in caplog.text:
+        time.sleep(0.01)
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert events == ["first", "second"]
