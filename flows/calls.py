@@ -155,7 +155,7 @@ def _iter_plans(
 
 STAGE = Stage(
     calls,
-    version=1,
+    version=2,
     reads=("sweep",),
     grid=True,
     seeds="each",

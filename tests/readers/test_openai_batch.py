@@ -12,7 +12,7 @@ from tests.readers.batch_cases import plan, reader, request, send, sweep
 from winnow.artifacts.owners import get_process_name, read_start_time
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
-from winnow.errors import BudgetError, ConfigError, ReaderError, StoppedError
+from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers import batch_state
@@ -383,19 +383,3 @@ def test_lines_without_usage_are_estimated(tmp_path: Path, monkeypatch: pytest.M
         )
         _, driver = sweep(engine, tmp_path, [plan("a" * 400)])
     assert driver.stats.usage["reader"] == Usage(108, 100)
-
-
-def test_a_stopped_reader_leaves_its_batch_to_the_next_run(tmp_path: Path) -> None:
-    """Which collects it without sending it again."""
-    server = ChatServer(num_polls=2)
-    with server.serve() as url:
-        first = reader(url, tmp_path)
-        first.submit([request("q")])
-        assert first.collect(0.0) == []
-        first.stop()
-        with pytest.raises(StoppedError):
-            first.collect(5.0)
-        first.close()
-        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("q")])
-    assert outcomes[0].result.text == "Q"
-    assert server.received["q"] == 1

@@ -14,7 +14,7 @@ from tests.plans import PROMPT
 from tests.readers.chat_cases import FAST, plan, request, sweep
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
-from winnow.errors import BudgetError, ConfigError, ReaderError, StoppedError
+from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Price
@@ -163,47 +163,6 @@ def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -
         )
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 3
-
-
-def test_a_stopped_reader_returns_the_replies_on_their_way_and_sends_nothing_more() -> None:
-    """Two of six calls were sent; the error comes behind their replies."""
-    server = ChatServer(latency=0.3)
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
-        reader.submit([request(f"q{n}") for n in range(6)])
-        while len(server.received) < 2:
-            time.sleep(0.01)
-        reader.stop()
-        texts = _collect_until_stopped(reader)
-        reader.close()
-    assert sorted(texts) == ["Q0", "Q1"]
-    assert len(server.received) == 2
-
-
-def test_a_refusal_after_a_stop_does_not_hide_it() -> None:
-    """The first error counts; the other reply is kept."""
-    server = ChatServer(
-        fault_rule=lambda prompt, _: "refuse" if prompt == "q1" else None,
-        extra_latency=lambda _: 0.3,
-    )
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
-        reader.submit([request(f"q{n}") for n in range(2)])
-        while len(server.received) < 2:
-            time.sleep(0.01)
-        reader.stop()
-        texts = _collect_until_stopped(reader)
-        reader.close()
-    assert texts == ["Q0"]
-
-
-def _collect_until_stopped(reader: OpenAIReader) -> list[str]:
-    """The texts of all replies before the error that says that the reader was stopped."""
-    texts = []
-    with pytest.raises(StoppedError):
-        for _ in range(20):
-            texts += [result.text for _, result in reader.collect(1.0)]  # type: ignore[union-attr]
-    return texts
 
 
 def test_a_refusal_shows_no_key_even_in_its_chain(
