@@ -78,3 +78,9 @@ def test_the_digest_covers_folders_inside_a_model(tmp_path: Path) -> None:
     (folder / "1_Dense").mkdir()
     (folder / "1_Dense" / "model.safetensors").write_bytes(b"weights")
     assert compute_weights_digest(str(folder)) != before
+
+
+def test_what_is_read_from_the_chat_template_is_read_once(tmp_path: Path) -> None:
+    """Every likelihood with its end asks for it."""
+    lm = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "m", ["some text"])), "float32", "cpu")
+    assert lm.text is lm.text

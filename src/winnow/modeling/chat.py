@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 TEMPLATE_DATE = datetime(2024, 7, 26, tzinfo=UTC)
 """Date that templates show as today's (Llama 3, gpt-oss): the default of Llama's template."""
+PLACE_OF_REPLY = "reply1x"
+"""Text that no template writes itself, in the place of a reply."""
 _DATE = re.compile(r"strftime_now\(\s*([\"'])(.*?)\1\s*\)")
 _MARK = re.compile("\ue000(\\d+)\ue001")
 """Place of a spelled-out control token, in characters of Unicode's private area."""
@@ -166,7 +168,7 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
         "chat_template": _get_template(tokenizer),
         **json.loads(options),
     }
-    reply = {"role": "assistant", "content": "reply1x"}
+    reply = {"role": "assistant", "content": PLACE_OF_REPLY}
     try:
         plain, prompt = (
             str(
@@ -180,7 +182,7 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
     except Exception:
         return False  # it needs other messages, so that this conversation says nothing of it
     added = whole[len(plain) :].strip() if whole.startswith(plain) else ""
-    return plain == prompt and bool(added) and not added.startswith("reply1x")
+    return plain == prompt and bool(added) and not added.startswith(PLACE_OF_REPLY)
 
 
 @lru_cache(maxsize=100)

@@ -70,9 +70,9 @@ class LanguageModel:
         start = [int(self.model.config.decoder_start_token_id)]
         return start if forced is None else [*start, int(forced)]
 
-    @property
+    @cached_property
     def text(self) -> TextInterface:
-        """Return the tokenizer and the limits of the model."""
+        """The tokenizer and the limits of the model."""
         return TextInterface(self.tokenizer, self.context_length, self.end_token_ids)
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winnow.errors import ConfigError, ModelError
-from winnow.modeling.chat import render_chat
+from winnow.modeling.chat import PLACE_OF_REPLY, render_chat
 from winnow.modeling.weights import load_tokenizer_or_config
 from winnow.requests import Message
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _FILE = "text_interface.json"
-_REPLY = "reply1x"
 _ATTRIBUTES = (
     "all_special_tokens",
     "chat_template",
@@ -55,9 +54,13 @@ class TextInterface:
         """
         ids: list[int] = []
         if self.tokenizer.chat_template is not None:
-            turns = [Message("user", "a"), Message("assistant", _REPLY), Message("user", "b")]
+            turns = [
+                Message("user", "a"),
+                Message("assistant", PLACE_OF_REPLY),
+                Message("user", "b"),
+            ]
             with suppress(ConfigError):  # a template that has other turns
-                rest = render_chat(self.tokenizer, turns).partition(_REPLY)[2].lstrip()
+                rest = render_chat(self.tokenizer, turns).partition(PLACE_OF_REPLY)[2].lstrip()
                 ids = self.tokenizer(rest, add_special_tokens=False)["input_ids"]
         is_end = bool(ids) and ids[0] in self.end_token_ids
         return ids[0] if is_end else int(self.tokenizer.eos_token_id)
