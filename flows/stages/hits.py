@@ -1,8 +1,6 @@
 """Hits of retrieval in parts: files that several processes write and one turns into rankings."""
 
-import fcntl
 import itertools
-import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +9,7 @@ from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.files import hold_lock
 from winnow.artifacts.rankings import UNRANKED
 from winnow.artifacts.tables import (
     build_hit_rows,
@@ -22,7 +21,6 @@ from winnow.errors import InputError
 from winnow.protocols import Searcher
 from winnow.records import Question
 
-_log = logging.getLogger(__name__)
 QUESTIONS_PER_PART = 500
 """Number of questions per part; an interrupted run continues after the last complete part."""
 
@@ -34,12 +32,8 @@ def hold_parts(folder: Path) -> Iterator[None]:
     The lock is a file among the parts, which are removed when the rankings are finished.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            _log.warning("Another process writes %s, which is waited for.", folder.parent)
-            fcntl.flock(file, fcntl.LOCK_EX)
+    notice = f"Another process writes {folder.parent}, which is waited for."
+    with hold_lock(folder / ".lock", notice):
         yield
 
 

@@ -8,14 +8,13 @@ these paths.
 """
 
 import errno
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from winnow.artifacts.files import atomic_write, is_temporary, prepare_temporary_path
+from winnow.artifacts.files import atomic_write, hold_lock, is_temporary, prepare_temporary_path
 from winnow.artifacts.provenance import MANIFEST, check_content, read_content_digest
 from winnow.assets import RECORD_NAME, is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
@@ -78,8 +77,7 @@ def restore_artifacts(ledger: str) -> None:
     """
     if not TRACKED.is_dir():
         return
-    with (TRACKED / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_lock(TRACKED / ".lock"):
         has_ledger = is_server(ledger) or Path(ledger.removeprefix("sqlite:///")).is_file()
         for source in _find_tracked_artifacts():
             folder = Path(*source.parts[2:])

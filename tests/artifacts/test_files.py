@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from winnow.artifacts import owners
-from winnow.artifacts.files import atomic_write, remove_leftovers
+from winnow.artifacts.files import atomic_write, hold_lock, remove_leftovers
 
 
 def test_temporary_files_of_ended_processes_are_removed(
@@ -63,3 +63,13 @@ def test_leftovers_of_a_training_are_removed_and_a_user_s_folder_is_not(tmp_path
         "model.bak",
         "model2.checkpoint",
     }
+
+
+def test_a_lock_is_free_again_after_an_error_and_says_nothing_if_nobody_holds_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it is held, another one of the same file would wait."""
+    with pytest.raises(ValueError, match="inside"), hold_lock(tmp_path / "lock", "waiting"):
+        raise ValueError("inside")
+    with hold_lock(tmp_path / "lock", "waiting"):
+        assert not caplog.text

@@ -16,15 +16,7 @@ from winnow.testing.chat_server import ChatServer
 def test_a_stopped_reader_returns_the_replies_on_their_way_and_sends_nothing_more() -> None:
     """Two of six calls were sent; the error comes behind their replies."""
     server = ChatServer(latency=0.3)
-    with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
-        reader.submit([request(f"q{n}") for n in range(6)])
-        while len(server.received) < 2:
-            time.sleep(0.01)
-        reader.stop()
-        texts = _collect_until_stopped(reader)
-        reader.close()
-    assert sorted(texts) == ["Q0", "Q1"]
+    assert sorted(_stop_after_two_calls(server, 6)) == ["Q0", "Q1"]
     assert len(server.received) == 2
 
 
@@ -34,23 +26,24 @@ def test_a_refusal_after_a_stop_does_not_hide_it() -> None:
         fault_rule=lambda prompt, _: "refuse" if prompt == "q1" else None,
         extra_latency=lambda _: 0.3,
     )
+    assert _stop_after_two_calls(server, 2) == ["Q0"]
+
+
+def _stop_after_two_calls(server: ChatServer, number: int) -> list[str]:
+    """Submit requests, stop the reader while the first two are in flight, and return the texts of
+    all replies before the error that says so.
+    """
+    texts = []
     with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=replace(FAST, max_concurrency=2))
-        reader.submit([request(f"q{n}") for n in range(2)])
+        reader.submit([request(f"q{n}") for n in range(number)])
         while len(server.received) < 2:
             time.sleep(0.01)
         reader.stop()
-        texts = _collect_until_stopped(reader)
+        with pytest.raises(StoppedError):
+            for _ in range(20):
+                texts += [one.text for _, one in reader.collect(1.0)]  # type: ignore[union-attr]
         reader.close()
-    assert texts == ["Q0"]
-
-
-def _collect_until_stopped(reader: OpenAIReader) -> list[str]:
-    """The texts of all replies before the error that says that the reader was stopped."""
-    texts = []
-    with pytest.raises(StoppedError):
-        for _ in range(20):
-            texts += [result.text for _, result in reader.collect(1.0)]  # type: ignore[union-attr]
     return texts
 
 

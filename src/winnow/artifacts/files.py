@@ -1,7 +1,9 @@
 """Atomic file writes, with a check for free disk space."""
 
 import errno
+import fcntl
 import glob
+import logging
 import os
 import re
 import shutil
@@ -13,6 +15,7 @@ from pathlib import Path
 from winnow.artifacts.owners import get_process_name, has_ended
 from winnow.errors import DiskFullError
 
+_log = logging.getLogger(__name__)
 _STALE_AFTER_SECONDS = 7 * 24 * 3600
 """Age at which a temporary file of another host is removed."""
 _LEFTOVER_SUFFIXES = (
@@ -25,6 +28,24 @@ _LEFTOVER_SUFFIXES = (
 )
 _TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
 """A dot, the final name, the writing process and the purpose; see `prepare_temporary_path`."""
+
+
+@contextmanager
+def hold_lock(path: Path, notice: str = "") -> Iterator[None]:
+    """Keep other processes of this machine from holding the lock of a file; wait for one that does.
+
+    Args:
+        path: File, which is created in an existing folder.
+        notice: Message that is logged before waiting.
+    """
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if notice:
+                _log.warning(notice)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

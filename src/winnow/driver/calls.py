@@ -69,12 +69,12 @@ class EngineQueue:
     """Time (`time.monotonic`) at which a server last returned results or became busy."""
     failed: bool = False
     """Whether the engine raised an error."""
-    is_remote: bool = field(init=False)
-    """Whether the engine waits for a server."""
+    remote: RemoteEngine | None = field(init=False)
+    """The engine if it waits for a server."""
 
     def __post_init__(self) -> None:
         """Ask once what the engine is."""
-        self.is_remote = isinstance(self.engine, RemoteEngine)
+        self.remote = self.engine if isinstance(self.engine, RemoteEngine) else None
 
     def add(self, call: Call) -> None:
         """Add a call to the queue and mark it as queued."""

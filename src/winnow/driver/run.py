@@ -23,7 +23,7 @@ from winnow.driver.stats import ProgressCallback, RunStats
 from winnow.errors import ConfigError
 from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
-from winnow.protocols import CallStore, Engine, Engines, RemoteEngine
+from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import T
 from winnow.requests import Generation, Result, Score, TooLong, Usage
 from winnow.steps import Outcome
@@ -154,19 +154,19 @@ class Driver:
         The servers are asked in turn, so that a slow one does not keep the results of the others.
         """
         for queue in self._queues:
-            if isinstance(queue.engine, RemoteEngine) and queue.in_flight and not queue.failed:
+            if queue.remote is not None and queue.in_flight and not queue.failed:
                 _log.warning(
                     "An error ends the run. Calls to %s that are in flight are awaited, because "
                     "they are paid for; Ctrl+C abandons them.",
                     queue.identity,
                 )
                 with suppress(Exception):  # the run ends with the first error
-                    queue.engine.stop()
+                    queue.remote.stop()
         last = time.monotonic()
         while queues := [
             queue
             for queue in self._queues
-            if queue.is_remote and queue.in_flight and not queue.failed
+            if queue.remote is not None and queue.in_flight and not queue.failed
         ]:
             for queue in queues:
                 wait_seconds = _WAIT_SECONDS if len(queues) == 1 else _POLL_SECONDS
@@ -229,7 +229,7 @@ class Driver:
             if not results:
                 return None
             now = time.monotonic()
-            began = queue.since if queue.is_remote else start
+            began = start if queue.remote is None else queue.since
             seconds_per_call, queue.since = (now - began) / len(results), now
             software = queue.engine.software
             keyed = [

@@ -1,12 +1,11 @@
 """State files of batches: what was sent in each, so that the next run continues a paid batch."""
 
 import dataclasses
-import fcntl
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
-from winnow.artifacts.files import write_texts
+from winnow.artifacts.files import hold_lock, write_texts
 from winnow.artifacts.owners import get_process_name, has_ended
 from winnow.errors import ReaderError
 from winnow.keys import find_control_tokens
@@ -116,7 +115,7 @@ class StateFiles:
         paths = list(self.folder.glob("*.json"))
         if not paths:
             return
-        with self._lock():
+        with hold_lock(self.folder / ".lock"):
             for path in paths:
                 batch, engine, owner = _parse(path)
                 if engine == self.engine and owner == get_process_name():
@@ -143,7 +142,7 @@ class StateFiles:
             return batch
         if not self._has_ended(owner, path):
             return None
-        with self._lock():
+        with hold_lock(self.folder / ".lock"):
             batch, _, owner = _parse(path)  # its process may have written the id before it ended
             if not self._has_ended(owner, path):
                 return None
@@ -156,13 +155,6 @@ class StateFiles:
             return True
         ended = has_ended(owner)
         return time.time() - path.stat().st_mtime > self.silence if ended is None else ended
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Keep other processes from taking a batch."""
-        with (self.folder / ".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
 
 def _parse(path: Path) -> tuple[SentBatch, str, str]:

@@ -20,14 +20,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import atomic_write, hold_lock
 from winnow.artifacts.owners import read_start_time
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ServerUnavailableError
@@ -209,7 +208,7 @@ class ServerUse:
         with self._lock:
             if self._users is None or not is_alive(self._state):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                with self._exclusively():
+                with hold_lock(self.folder / "start.lock"):
                     self._register()
                     self._state = self._read_state()
                     if not is_alive(self._state):
@@ -228,7 +227,7 @@ class ServerUse:
         self.count = 0
         if self._users is None:
             return
-        with self._exclusively():
+        with hold_lock(self.folder / "start.lock"):
             users, self._users = self._users, None
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -245,13 +244,6 @@ class ServerUse:
         """Return whether the server runs, and the end of its log."""
         state = "runs" if is_alive(self._state) else "has ended"
         return f" The server {state}; its log {self.log} ends with:\n{read_end(self.log)}"
-
-    @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """Keep other processes from starting or stopping the server."""
-        with (self.folder / "start.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _register(self) -> None:
         """Take the shared lock of the users."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import atomic_write, hold_lock
 from winnow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -133,8 +132,7 @@ def _create_store(path: Path) -> None:
     from mlflow import MlflowClient
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_lock(path.with_name(f"{path.name}.lock")):
         if path.exists():
             return
         logging.getLogger("mlflow.store.db.utils").setLevel(
