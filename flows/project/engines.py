@@ -111,7 +111,7 @@ def resolve_reader_spec(
             reader, resolve_reader_path(project, reader, prompt), price=price, check=check
         )
 
-    return EngineSpec(role, key, open_engine, price, reader.engine.get("budget"))
+    return EngineSpec(role, key, open_engine, price, reader.engine)
 
 
 def open_reader(
@@ -194,12 +194,13 @@ def open_engine_sets(
     alone, as each would otherwise send what the other one waits for.
 
     Raises:
-        ConfigError: If two roles share a model and have different budgets, since the model has only
-            one.
+        ConfigError: If two roles share a model and differ in its budget, or share an engine and
+            differ in another setting, since there is only one of each.
     """
     by_key: dict[str, Engine] = {}
     by_server: dict[tuple[type, str], Engine] = {}
     by_model: dict[str, EngineSpec] = {}
+    first_specs: dict[int, EngineSpec] = {}
     opened: dict[Hashable, dict[tuple[type, Role], Engine]] = {name: {} for name in sets}
     for name, spec in ((name, spec) for name, specs in sets.items() for spec in specs):
         if spec.key not in by_key:
@@ -209,15 +210,23 @@ def open_engine_sets(
                 engine = by_server.setdefault(server, engine)
             by_key[spec.key] = engine
         engine = by_key[spec.key]
-        first = by_model.setdefault(engine.identity, spec)
-        if spec.budget != first.budget:
-            raise ConfigError(
-                f"The roles {first.role} and {spec.role} use the same model, which has one budget, "
-                f"but their budgets are {first.budget} and {spec.budget}. Set "
-                f"{spec.role}.engine.budget and {first.role}.engine.budget alike."
-            )
+        _check_alike(by_model.setdefault(engine.identity, spec), spec, ["budget"])
+        first = first_specs.setdefault(id(engine), spec)
+        _check_alike(first, spec, sorted({*first.settings, *spec.settings}))
         opened[name] |= build_engine_map(engine, spec.role)
     return dict(opened)
+
+
+def _check_alike(first: EngineSpec, second: EngineSpec, names: Iterable[str]) -> None:
+    """Raise ConfigError if two roles, which share what these settings say, differ in them."""
+    for name in names:
+        values = [spec.settings.get(name) for spec in (first, second)]
+        if values[0] != values[1]:
+            raise ConfigError(
+                f"The roles {first.role} and {second.role} use the same model, which has one "
+                f"{name}, but {first.role}.engine.{name} is {values[0]} and "
+                f"{second.role}.engine.{name} is {values[1]}. Set both alike."
+            )
 
 
 def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:

@@ -127,6 +127,17 @@ def test_roles_that_share_a_model_share_its_budget() -> None:
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
 
 
+@pytest.mark.parametrize("name", ["reader", "other"])
+def test_roles_that_share_an_engine_have_the_same_settings(name: str) -> None:
+    """Those of the first role would count for the second one."""
+    words = ["reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m"]
+    project = Project(compose([*words, f"judge.name={name}", "judge.engine.dialect=vllm"]))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    message = r"one dialect, but reader\.engine\.dialect is openai and judge\.engine\.dialect is vllm"
+    with pytest.raises(ConfigError, match=message):
+        open_engines(specs, check=False)
+
+
 def test_metrics_with_one_heading_are_refused() -> None:
     """A table would show the second of them alone."""
     message = r"accuracy and choice have the same heading 'Acc'\. Set metric\.choice\.title"

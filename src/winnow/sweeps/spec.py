@@ -34,14 +34,14 @@ class EngineSpec:
         open: Function that opens the engine. Its argument is whether to check that the engine can
             be used; dry runs do not.
         price: Price of the model.
-        budget: Settings of the budget for the model, or None if it has none.
+        settings: Settings of the engine, also those that its key does not name.
     """
 
     role: Role
     key: str
     open: Callable[[bool], Engine] = field(compare=False)
     price: Price = Price()
-    budget: Mapping[str, Any] | None = field(default=None, compare=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def _refuse_role(role: Role) -> EngineSpec:
