@@ -86,20 +86,20 @@ def plan_downloads(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Su
     """
     cells = list_cells(jobs)
     assets = _list_assets(cells, groups)
-    missing = [asset for asset in assets if not is_present(asset)]
+    missing_assets = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
             "asset": asset.address,
             "folder": asset.path,
             "disk, at most": _format_gigabytes(asset.size),
             "checksum": "of the first download" if asset.is_unpinned else "known",
-            "": "missing" if asset in missing else "present already",
+            "": "missing" if asset in missing_assets else "present already",
         }
         for asset in assets
     ]
     others = list(_iter_hub_rows(cells))
     rows += [*(row for row, _ in others), *_list_missing_files(cells)]
-    num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others)
+    num_bytes = sum(asset.size for asset in missing_assets) + sum(size for _, size in others)
     free = shutil.disk_usage(".").free
     warning = "" if num_bytes <= free else " There is not enough disk space."
     return Summary(
@@ -122,23 +122,27 @@ def _iter_hub_rows(cells: Sequence[Settings]) -> Iterator[tuple[dict[str, str], 
             continue
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
         files = look_up_files(reference.name, reference.kind) or {}
-        loaded = {
+        file_sizes = {
             name: size
             for name, size in files.items()
             if reference.kind != "model" or name.endswith(".safetensors")
         }
         status = "fetched when it is first used"
-        if files and not loaded:
+        if files and not file_sizes:
             status = _PICKLED
         size = (
-            _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
+            _format_gigabytes(sum(file_sizes.values()))
+            if file_sizes
+            else "-"
+            if files
+            else "see the hub"
         )
         where = {
             "asset": f"hub: {reference.name}",
             "folder": "the hub's cache",
             "disk, at most": size,
         }
-        yield {**where, "checksum": checksum, "": status}, sum(loaded.values())
+        yield {**where, "checksum": checksum, "": status}, sum(file_sizes.values())
 
 
 def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
@@ -152,7 +156,7 @@ def _list_missing_files(cells: Sequence[Settings]) -> list[dict[str, str]]:
 
 def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:
     """Yield a row for each missing file, model and data set outside the assets and the hub."""
-    pinned = PinnedAssets.from_settings(settings.plain)
+    pinned_assets = PinnedAssets.from_settings(settings.plain)
     for name, node in iter_mappings(settings.plain):
         naming = [(key, "its content") for key in _list_input_files(node)]
         naming += [
@@ -163,7 +167,7 @@ def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:
             if (
                 isinstance(path, str)
                 and path
-                and not pinned.covers(path)
+                and not pinned_assets.covers(path)
                 and not Path(path).exists()
             ):
                 if checksum == "its weights" and parse_model_name(path) is not None:

@@ -42,17 +42,17 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     """Compare the verdicts with the labels, or write the answers to label if there is no file."""
     settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
-    chosen = settings.calibrate_judge
+    stage_settings = settings.calibrate_judge
     out = open_report_folder(settings)
-    file = Path(chosen.labels) if chosen.labels else out / _LABELS
+    file = Path(stage_settings.labels) if stage_settings.labels else out / _LABELS
     results = read_results(jobs, specs)
     if not file.is_file():
-        if chosen.labels:
+        if stage_settings.labels:
             raise ConfigError(
                 f"calibrate_judge.labels: there is no file {file}. Without this setting, answers "
                 "to label are written."
             )
-        rows = sample_answers(results, chosen.sample, chosen.seed)
+        rows = sample_answers(results, stage_settings.sample, stage_settings.seed)
         write_texts(out, {_LABELS: _format_lines(rows)})
         return Summary(
             f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait "
@@ -60,14 +60,14 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
             note=f"Set `label` in {file} to true or false, and run the command again.",
         )
     labels = read_labels(file)
-    table = build_calibration_rows(results, labels, chosen.seed)
+    table = build_calibration_rows(results, labels, stage_settings.seed)
     metric = results[0].metrics[0]
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
     write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
-    missing = list_missing(results, labels)
-    notes = describe_labels(results, labels, len(missing))
-    if missing:
-        write_texts(out, {_MORE: _format_lines(missing)})
+    unlabeled_rows = list_missing(results, labels)
+    notes = describe_labels(results, labels, len(unlabeled_rows))
+    if unlabeled_rows:
+        write_texts(out, {_MORE: _format_lines(unlabeled_rows)})
         notes.append(f"Label them in {out / _MORE}, and add the lines to {file}.")
     notes += [
         (

@@ -84,10 +84,10 @@ def resolve_calls_artifact(settings: Settings, specs: Sequence[CellSpec]) -> Art
     """Return the artifact with the exported calls of finished cells."""
     project = Project(settings)
     metrics = build_metrics(settings)
-    judged = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
+    metric_names = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
     inputs = {
         "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
-        "judged": {name: settings.metric[name] for name in judged},
+        "judged": {name: settings.metric[name] for name in metric_names},
         "judges": list(
             dict.fromkeys(
                 spec.resolve_engine(role).key
@@ -111,9 +111,9 @@ def collect_keys(
     keys: set[bytes] = set()
     num_incomplete = 0
     with progress("replaying", None) as advance:
-        for plan, identities, recorded in _iter_plans(settings, specs):
+        for plan, identities, recorded_steps in _iter_plans(settings, specs):
             try:
-                rounds = replay_plan(plan, identities, ledger, recorded).rounds
+                rounds = replay_plan(plan, identities, ledger, recorded_steps).rounds
                 keys.update(
                     call.key
                     for calls in rounds

@@ -21,10 +21,10 @@ def check(jobs: Sequence[Settings]) -> Summary:
     """Run every check; raise ConfigError after the last one if any failed."""
     rows = run_checks(jobs)
     summary = Summary("Checks", rows)
-    failed = [row for row in rows if row["result"] != "ok"]
-    if failed:
+    failures = [row for row in rows if row["result"] != "ok"]
+    if failures:
         summary.show()
-        raise ConfigError(f"{len(failed)} of {len(rows)} checks failed. Nothing was run.")
+        raise ConfigError(f"{len(failures)} of {len(rows)} checks failed. Nothing was run.")
     return summary
 
 

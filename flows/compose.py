@@ -52,24 +52,27 @@ def compose_params(overrides: Sequence[str]) -> str:
     Raises:
         ConfigError: If an override or a setting is wrong.
     """
-    composed = compose_config(complete_overrides(overrides))
-    open_settings(composed)  # which checks them
-    settings, copied = resolve_beside_grid(composed)
+    cfg = compose_config(complete_overrides(overrides))
+    open_settings(cfg)  # which checks them
+    settings, copied_names = resolve_beside_grid(cfg)
     check_values(settings)  # those of the grid are resolved here
     text = format_yaml(
         {**settings, **{name: settings.get(name) for name in _OPTIONAL}}
     )  # DVC watches settings that are there
-    return f"{_HEADER}{_DIGEST}{compute_key(parse_yaml(text))}\n{COPIED}{' '.join(copied)}\n{text}"
+    digest = compute_key(parse_yaml(text))
+    return f"{_HEADER}{_DIGEST}{digest}\n{COPIED}{' '.join(copied_names)}\n{text}"
 
 
 def list_written_stages(overrides: Sequence[str]) -> list[str]:
     """Return the names of the stages written to dvc.yaml, each after the stages that it reads."""
     settings = open_settings(compose_config(complete_overrides(overrides)))
-    needed = {name for name in _IF_NEEDED if name in list_needed("sweep", settings)}
+    needed_names = {name for name in _IF_NEEDED if name in list_needed("sweep", settings)}
     order = [
-        stage.name for stage in list_stages() if stage.name in needed or stage.name in _QUICK_START
+        stage.name
+        for stage in list_stages()
+        if stage.name in needed_names or stage.name in _QUICK_START
     ]
-    return order if needed else list(_QUICK_START)
+    return order if needed_names else list(_QUICK_START)
 
 
 def write_stages(text: str, names: Sequence[str] = _QUICK_START) -> str:
@@ -127,18 +130,21 @@ def check_unedited(old: str, new: str) -> None:
         digest = compute_key(parse_yaml(old))
     except ConfigError:  # such as the marks of a merge conflict; the file is written again
         return
-    recorded = next(
+    recorded_digest = next(
         (line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None
     )
-    if recorded in (None, digest):
+    if recorded_digest in (None, digest):
         return
-    present, composed = (flatten(parse_yaml(text)) for text in (old, new))
-    changed = [name for name in {**present, **composed} if present.get(name) != composed.get(name)]
-    name = next(iter(changed), "sweep.limit")
-    is_axis = f"grid.{name}" in composed
+    present, new_settings = (flatten(parse_yaml(text)) for text in (old, new))
+    changed_names = [
+        name for name in {**present, **new_settings} if present.get(name) != new_settings.get(name)
+    ]
+    name = next(iter(changed_names), "sweep.limit")
+    is_axis = f"grid.{name}" in new_settings
     example = f"grid.{name}=[{present.get(name)}]" if is_axis else f"{name}={present.get(name)}"
     raise ConfigError(
-        f"{PARAMS} was edited ({', '.join(changed[:5]) or 'its order'}), but it is made from conf/ "
+        f"{PARAMS} was edited ({', '.join(changed_names[:5]) or 'its order'}), but it is made from "
+        "conf/ "
         f"and {OVERRIDES}. Write the settings below `set` in {OVERRIDES}, with DVC as in `dvc exp "
         f"run -S '{OVERRIDES}:+set.{example}'`, and restore the file with `git checkout "
         f"{PARAMS}`."
@@ -188,8 +194,8 @@ def _quote(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(_quote(item) for item in value)}]"
     if isinstance(value, str):
-        escaped = value.replace("'", chr(92) + "'")
-        return f"'{escaped}'"
+        escaped_value = value.replace("'", chr(92) + "'")
+        return f"'{escaped_value}'"
     return str(value)
 
 

@@ -23,7 +23,7 @@ def main() -> None:
     if {"--help", "-h"} & set(sys.argv):
         print(__doc__ or "")
         return
-    started = time.monotonic()
+    start_time = time.monotonic()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
     try:
@@ -39,7 +39,7 @@ def main() -> None:
                     )
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _print_summary(time.monotonic() - started)
+    _print_summary(time.monotonic() - start_time)
 
 
 def _run_dvc(arguments: list[str], environment: dict[str, str]) -> int:

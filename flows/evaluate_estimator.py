@@ -126,20 +126,22 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
     """Read the scored questions of a split, with the exact match where the sweep answered them."""
     settings = project.settings
     questions = read_questions(project.questions_file, [split])[: settings.score.limit]
-    accepted = [question.answers for question in questions]
-    check_answers(accepted, settings.dataset.name, "the evaluation of estimators")
+    accepted_answers = [question.answers for question in questions]
+    check_answers(accepted_answers, settings.dataset.name, "the evaluation of estimators")
     relevance = resolve_relevance(project).require() / "relevance.parquet"
     rankings = read_rankings(resolve_rankings(project).require(), questions, relevance)
     exact_matches = _compute_exact_matches(project) if split == settings.sweep.split else {}
-    scored = []
+    scored_questions = []
     for question in questions:
         contexts = [
             c
             for c in build_ranked_contexts(rankings, question)
             if c.rank and c.log_odds is not None
         ]
-        scored.append(ScoredQuestion(question, contexts, exact_matches.get(question.question_id)))
-    return scored
+        scored_questions.append(
+            ScoredQuestion(question, contexts, exact_matches.get(question.question_id))
+        )
+    return scored_questions
 
 
 def _compute_exact_matches(project: Project) -> dict[str, float]:

@@ -117,7 +117,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     own = project.settings.evaluate_evaluator
     questions = read_questions(project.questions_file, [split])[: own.limit]
     rankings = read_rankings(resolve_rankings(project).require(), questions)
-    ranked = [
+    ranked_questions = [
         (q, [c for c in build_ranked_contexts(rankings, q)[: project.settings.k] if c.rank])
         for q in questions
     ]
@@ -126,12 +126,16 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     def iter_jobs() -> Iterator[Job[Evaluation]]:
         return (
             Job(q.question_id, evaluator.evaluate(q, [c.passage for c in contexts]))
-            for q, contexts in ranked
+            for q, contexts in ranked_questions
         )
 
     specs = [resolve_engine_spec(project, "estimator")]
     evaluations = collect_results(
-        project.settings, specs, iter_jobs(), len(ranked), f"evaluating contexts of {split}"
+        project.settings,
+        specs,
+        iter_jobs(),
+        len(ranked_questions),
+        f"evaluating contexts of {split}",
     )
     return [
         EvaluatedContexts(
@@ -140,7 +144,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
             evaluations[q.question_id].scores,
             evaluations[q.question_id].failed,
         )
-        for q, contexts in ranked
+        for q, contexts in ranked_questions
         if contexts
     ]
 

@@ -50,7 +50,7 @@ def export(jobs: Sequence[Settings]) -> Summary:
     """Write the rankings of each job's retriever and split, or the archive of all jobs' cells."""
     if jobs[0].export.format == "replay":
         return _export_sweep(jobs)
-    selected = {
+    distinct_jobs = {
         (settings.export.out, settings.export.split, resolve_rankings(Project(settings)).key): (
             settings
         )
@@ -60,11 +60,11 @@ def export(jobs: Sequence[Settings]) -> Summary:
         "export.out",
         [
             (out, split if one.export.format == "fid" else "")
-            for (out, split, _), one in selected.items()
+            for (out, split, _), one in distinct_jobs.items()
         ],
     )
     rows, notes = [], list[str]()
-    for settings in selected.values():
+    for settings in distinct_jobs.values():
         project, out, split = (
             Project(settings),
             Path(settings.export.out),
@@ -103,8 +103,10 @@ def export(jobs: Sequence[Settings]) -> Summary:
                     read_passages(project.corpus.require() / "passages.parquet"),
                     relevant,
                 )
-        judged = sum(bool(ids) for ids in relevant.values())
-        rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
+        num_judged = sum(bool(ids) for ids in relevant.values())
+        rows.append(
+            {"folder": out, "questions": len(questions), "with a relevant passage": num_judged}
+        )
     return Summary(f"Rankings as {jobs[0].export.format}", rows, "\n".join(notes))
 
 

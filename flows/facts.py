@@ -33,18 +33,20 @@ def facts(jobs: Sequence[Settings]) -> Summary:
     rows = []
     for settings in jobs:
         out = Path(settings.facts.out)
-        recorded = {
+        manifest_settings = {
             "world": asdict(settings.facts.world.build()),
             "size": asdict(settings.facts.size.build()),
         }
-        recorded["warm_up"] = {
+        manifest_settings["warm_up"] = {
             "clozes": settings.facts.clozes,
             **asdict(settings.facts.warm_up.build()),
         }
-        key = compute_key(recorded)
+        key = compute_key(manifest_settings)
         if not is_done(out, key):
             _remove_world(out)
-            write_manifest(out, key=key, settings=recorded, rows=_create_world(settings, out))
+            write_manifest(
+                out, key=key, settings=manifest_settings, rows=_create_world(settings, out)
+            )
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
         rows.append(
             {"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"}

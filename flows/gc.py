@@ -188,11 +188,11 @@ def find_use(settings: Settings) -> Use:
         config = manifests[key].get("settings", {}).get("config")
         if config is not None:
             try:
-                known = {
+                known_settings = {
                     name: value for name, value in config.items() if name in Settings.model_fields
                 }
                 _add_engines(
-                    use, Project(Settings.load({**settings.plain, **known}))
+                    use, Project(Settings.load({**settings.plain, **known_settings}))
                 )  # an earlier version's may lack some
             except WinnowError as error:
                 use.problems.setdefault(str(error).splitlines()[0], []).append(f"artifact {key}")
@@ -227,13 +227,13 @@ def _add_engines(use: Use, project: Project) -> None:
             use.engines.update(identify_engine_specs([spec]).values())
             weights = [str(reader.base), resolve_reader_path(project, reader, prompt)]
             for path in weights if is_trained(settings, reader) else ():
-                evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
-                use.engines.add(get_ledger_identity(evaluated))
+                engine = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
+                use.engines.add(get_ledger_identity(engine))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
     engines = {"search": settings.roles, "corpus": settings.retriever.engines}
     for role, is_used in (
-        *((role, role in used) for role, used in engines.items()),
+        *((role, role in configured_roles) for role, configured_roles in engines.items()),
         ("nli", settings.nli is not None),
     ):
         if is_used:

@@ -36,9 +36,9 @@ def index(jobs: Sequence[Settings]) -> Summary:
                 continue
             is_new = not artifact.is_finished
             if is_new:
-                built = retriever.build()
-                with _show_progress(f"indexing {artifact.folder.name}", built, passages):
-                    built.build(partial(read_passages, passages), artifact.folder)
+                built_retriever = retriever.build()
+                with _show_progress(f"indexing {artifact.folder.name}", built_retriever, passages):
+                    built_retriever.build(partial(read_passages, passages), artifact.folder)
                 artifact.finish(0)
             num_bytes = sum(
                 file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()

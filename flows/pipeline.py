@@ -49,16 +49,18 @@ _READ_BY_THE_SWEEP = (
 
 def pipeline(jobs: Sequence[Settings]) -> Summary:
     """Run each stage whose artifact is missing, then the goal, by default the page of the sweep."""
-    goal, prepared, groups = _choose_goal(jobs)
-    acquire(prepared, groups).show()
+    goal, prepared_settings, groups = _choose_goal(jobs)
+    acquire(prepared_settings, groups).show()
     stages_run = ["acquire"]
-    pinned = [reopen(job) for job in jobs]  # with the commits and checksums that `acquire` recorded
+    pinned_jobs = [
+        reopen(job) for job in jobs
+    ]  # with the commits and checksums that `acquire` recorded
     if not groups:
-        check_ahead(pinned)
-    _run_missing(goal, pinned, stages_run)
-    summary = _run(get_stage(goal), pinned, stages_run)
+        check_ahead(pinned_jobs)
+    _run_missing(goal, pinned_jobs, stages_run)
+    summary = _run(get_stage(goal), pinned_jobs, stages_run)
     if goal == "report" and jobs[0].tracking.traces:
-        _run(get_stage("traces"), pinned, stages_run)
+        _run(get_stage("traces"), pinned_jobs, stages_run)
     return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
 
 
@@ -73,12 +75,12 @@ def _choose_goal(jobs: Sequence[Settings]) -> tuple[str, list[Settings], tuple[s
         "pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)
     ).name
     without = (_LAST_WITHOUT_READER, *(one.name for one in list_ancestors(_LAST_WITHOUT_READER)))
-    prepared = list_prepared_settings(jobs)
+    prepared_settings = list_prepared_settings(jobs)
     if goal in without:
-        return goal, prepared, _GROUPS_WITHOUT_READER
-    for settings in prepared:
+        return goal, prepared_settings, _GROUPS_WITHOUT_READER
+    for settings in prepared_settings:
         check_training_split(settings, settings.reader)
-    return goal, prepared, ()
+    return goal, prepared_settings, ()
 
 
 def list_prepared_settings(
@@ -116,21 +118,21 @@ def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> 
         if stage.grid:
             _run(stage, jobs, stages_run)  # it skips finished cells
             continue
-        prepared = list_prepared_settings(jobs, partial(_needs, goal, stage.name))
+        prepared_settings = list_prepared_settings(jobs, partial(_needs, goal, stage.name))
         if not all(
             artifact.is_finished
-            for settings in prepared
+            for settings in prepared_settings
             for artifact in stage.resolve(Project(settings))
         ):
-            _run(stage, prepared, stages_run).show()
+            _run(stage, prepared_settings, stages_run).show()
 
 
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
     """Say what would be downloaded, which stages would run, and which calls the sweep would make if
     all before it are finished; nothing is run.
     """
-    goal, prepared, groups = _choose_goal(jobs)
-    plan_downloads(prepared, groups).show()
+    goal, prepared_settings, groups = _choose_goal(jobs)
+    plan_downloads(prepared_settings, groups).show()
     rows: list[dict[str, str]] = []
     stages = [*list_ancestors(goal), get_stage(goal)]
     for stage in (one for one in stages if not one.grid):

@@ -44,21 +44,22 @@ def questions(jobs: Sequence[Settings]) -> Summary:
 def _write_questions(project: Project) -> None:
     """Parse, split and label the questions, and write those that are kept."""
     settings, artifact = project.settings.dataset, project.questions
-    parsed = list(settings.parser.build())
-    if not parsed:
+    parsed_questions = list(settings.parser.build())
+    if not parsed_questions:
         raise InputError(
             f"dataset={settings.name}: {settings.parser.get('path')} contains no question. Correct "
             "dataset.parser.path."
         )
     selection: Iterable[Question] = (
-        replace(question, answerable=None) for question in settings.split.build().assign(parsed)
+        replace(question, answerable=None)
+        for question in settings.split.build().assign(parsed_questions)
     )
     if project.needs_labels:
         required = project.settings.answerable.required
-        labeled = _label_answerable(project, list(selection))
+        labeled_questions = _label_answerable(project, list(selection))
         selection = (
             question
-            for question in labeled
+            for question in labeled_questions
             if question.answerable or question.split not in required
         )
     artifact.finish(

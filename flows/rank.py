@@ -126,11 +126,11 @@ def _write(project: Project, artifact: Artifact) -> None:
         artifact.folder,
         {question.question_id: usage[question.question_id] for question in questions},
     )
-    stored = StoredRankings(
+    rankings = StoredRankings(
         hits, lambda missing, _: f"The plan ranked nothing for question {missing[0]!r}."
     )
     parts = artifact.folder / "shards"
-    for _ in write_parts(parts, "rest", stored, questions, project.settings.depth):
+    for _ in write_parts(parts, "rest", rankings, questions, project.settings.depth):
         pass
     write_rankings(project, artifact, list_parts(parts), questions)
 
@@ -152,10 +152,10 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
     rankings = read_rankings(project.rankings.require(), questions)
     plan = project.settings.retriever.plan.build()
     for question in questions:
-        retrieved = [
+        contexts = [
             context for context in build_ranked_contexts(rankings, question) if context.rank
         ]
-        yield Job(question.question_id, plan.plan(question, retrieved, project.settings.depth))
+        yield Job(question.question_id, plan.plan(question, contexts, project.settings.depth))
 
 
 def _compute_quality(
@@ -180,45 +180,47 @@ def _describe_comparison(
 ) -> str:
     """Describe the paired difference in top-k accuracy, and what the plan cost."""
     former = project.rankings.require()
-    answered = [n for n, question in enumerate(questions) if question.answers]
+    answered_indices = [n for n, question in enumerate(questions) if question.answers]
     ks = [k for k in KS if k <= project.settings.depth]
-    planned = read_rankings(artifact.folder, questions)
+    plan_rankings = read_rankings(artifact.folder, questions)
     hits = [
         [rankings.hits[q.question_id] for q in questions]
-        for rankings in (planned, read_rankings(former, questions))
+        for rankings in (plan_rankings, read_rankings(former, questions))
     ]
     after, before = (
         [
-            top_k_accuracy([[hit.has_answer for hit in ranking[n]] for n in answered], k)
-            for k in (ks if answered else ())
+            top_k_accuracy([[hit.has_answer for hit in ranking[n]] for n in answered_indices], k)
+            for k in (ks if answered_indices else ())
         ]
         for ranking in hits
     )
-    compared = [compare(*pair) for pair in zip(after, before, strict=True)]
-    adjusted = adjust_p_values([one.p_value for one in compared])
-    differences = "; ".join(map(_describe_difference, ks, compared, adjusted))
-    changed = sum(
+    comparisons = [compare(*pair) for pair in zip(after, before, strict=True)]
+    adjusted_p_values = adjust_p_values([one.p_value for one in comparisons])
+    differences = "; ".join(map(_describe_difference, ks, comparisons, adjusted_p_values))
+    num_changed = sum(
         [one.passage_id for one in a] != [one.passage_id for one in b]
         for a, b in zip(*hits, strict=True)
     )
     return (
-        f"{artifact.folder.name}: the plan changed the ranking of {changed} of {len(questions)} "
+        f"{artifact.folder.name}: the plan changed the ranking of {num_changed} of "
+        f"{len(questions)} "
         "questions. Top-k accuracy with the plan minus without it: "
-        f"{differences or 'undefined without accepted answers'}.\n{_describe_cost(planned)}"
+        f"{differences or 'undefined without accepted answers'}.\n{_describe_cost(plan_rankings)}"
     )
 
 
 def _describe_cost(rankings: Rankings) -> str:
     """Describe what the models of a plan used, one sentence for each role."""
     by_role: dict[Role, list[RoleUsage]] = {}
-    for used in itertools.chain(*rankings.usage.values()):
-        by_role.setdefault(used.role, []).append(used)
+    for role_usage in itertools.chain(*rankings.usage.values()):
+        by_role.setdefault(role_usage.role, []).append(role_usage)
     return " ".join(
-        f"The {role} was called {sum(one.calls for one in used)} times, read "
-        f"{sum(one.tokens_in for one in used)} tokens and wrote "
-        f"{sum(one.tokens_out for one in used)}; {sum(one.cut for one in used)} replies were cut "
-        f"and {sum(one.empty for one in used)} were empty."
-        for role, used in by_role.items()
+        f"The {role} was called {sum(one.calls for one in role_usage)} times, read "
+        f"{sum(one.tokens_in for one in role_usage)} tokens and wrote "
+        f"{sum(one.tokens_out for one in role_usage)}; {sum(one.cut for one in role_usage)} "
+        "replies were cut "
+        f"and {sum(one.empty for one in role_usage)} were empty."
+        for role, role_usage in by_role.items()
         if role in MODEL_ROLES
     )
 

@@ -118,12 +118,15 @@ def replay(file: Path, folder: Path, allowed: Sequence[str] = ()) -> Summary:
             )
         )
     summary = report_cells([settings], specs)
-    computed = [folder / "report" / table.name for table in tables]
+    computed_tables = [folder / "report" / table.name for table in tables]
     differences = [
-        text for table, own in zip(tables, computed, strict=True) if (text := _compare(table, own))
+        text
+        for table, own in zip(tables, computed_tables, strict=True)
+        if (text := _compare(table, own))
     ]
     is_exact = all(
-        table.read_bytes() == own.read_bytes() for table, own in zip(tables, computed, strict=True)
+        table.read_bytes() == own.read_bytes()
+        for table, own in zip(tables, computed_tables, strict=True)
     )
     code = (
         ""
@@ -171,41 +174,43 @@ def _iter_answers(cell: LoadedCell, ledger: CallStore) -> Iterator[tuple[str, st
     """Yield each question's id and how its answer differs from the stored one, or "" if equal."""
     spec = cell.spec
     identities = identify_engine_specs(spec.engines)
-    stored = {one.question_id: one for one in read_predictions(spec.predictions)}
-    steps = read_steps(spec.folder, cell.rankings.passages, set(stored))
+    stored_predictions = {one.question_id: one for one in read_predictions(spec.predictions)}
+    steps = read_steps(spec.folder, cell.rankings.passages, set(stored_predictions))
     for question in cell.questions:
         question_id = question.question_id
-        recorded = steps[question_id].steps if question_id in steps else ()
+        recorded_steps = steps[question_id].steps if question_id in steps else ()
         try:
-            replayed = replay_plan(cell.start(question).plan, identities, ledger, recorded)
+            plan_replay = replay_plan(cell.start(question).plan, identities, ledger, recorded_steps)
         except (
             LedgerError
         ) as error:  # a call is missing, or the request is another one than was recorded
             yield question_id, str(error).partition(". ")[0]
             continue
-        calls = [call for calls in replayed.rounds for call in calls]
-        dropped = sum(call.dropped for call in calls)
+        calls = [call for calls in plan_replay.rounds for call in calls]
+        num_dropped = sum(call.dropped for call in calls)
         outcome = Outcome(
             question_id,
-            replayed.result,
+            plan_replay.result,
             tuple(map(count_usage, calls)),
-            dropped,
-            tuple(replayed.steps),
+            num_dropped,
+            tuple(plan_replay.steps),
         )
-        built = build_prediction(
+        prediction = build_prediction(
             question, cell.placed.pop(question_id), outcome, cell.get_ranking_usage(question_id)
         )
         difference = (
-            _describe_difference(stored[question_id], built)
-            if question_id in stored
+            _describe_difference(stored_predictions[question_id], prediction)
+            if question_id in stored_predictions
             else "no answer is stored"
         )
-        has_other_steps = bool(recorded) and list(recorded) != replayed.steps
+        has_other_steps = bool(recorded_steps) and list(recorded_steps) != plan_replay.steps
         yield (
             question_id,
             difference or ("the recorded steps are others" if has_other_steps else ""),
         )
-    for question_id in stored.keys() - {question.question_id for question in cell.questions}:
+    for question_id in stored_predictions.keys() - {
+        question.question_id for question in cell.questions
+    }:
         yield question_id, "the cell does not have this question"
 
 
@@ -213,7 +218,7 @@ def _describe_difference(stored: Prediction, built: Prediction) -> str:
     """Return in which fields two predictions differ, except for call times, or "" if in none."""
     before, after = (
         {name: getattr(one, name) for name in _COMPARED}
-        | {"usage": [replace(used, seconds=0.0) for used in one.usage]}
+        | {"usage": [replace(role_usage, seconds=0.0) for role_usage in one.usage]}
         for one in (stored, built)
     )
     return "; ".join(
@@ -261,8 +266,8 @@ def _iter_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             continue
         old, new = before[start:end], after[own_start:own_end]
         pairs = zip(old[0], new[0], strict=False) if old and new else ()
-        shared = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
-        begin = max(0, shared - _CONTEXT)
+        prefix_length = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
+        begin = max(0, prefix_length - _CONTEXT)
         yield from (f"- {line[begin : begin + 3 * _CONTEXT]}" for line in old)
         yield from (f"+ {line[begin : begin + 3 * _CONTEXT]}" for line in new)
 

@@ -129,13 +129,17 @@ def _retrieve(
     """Retrieve for the questions that are in no part yet, and return all parts."""
     folder = artifact.folder / "shards"
     parts = list_parts(folder)
-    finished = read_found_questions(parts) | read_unranked_questions(parts)
-    missing = [question for question in questions if question.question_id not in finished]
-    if missing:
+    finished_ids = read_found_questions(parts) | read_unranked_questions(parts)
+    missing_questions = [
+        question for question in questions if question.question_id not in finished_ids
+    ]
+    if missing_questions:
         searcher = retriever.build().open(project.resolve_index(retriever).require())
         with progress("retrieving", len(questions)) as advance:
-            advance(len(questions) - len(missing))
-            for count in write_parts(folder, name, searcher, missing, project.settings.depth):
+            advance(len(questions) - len(missing_questions))
+            for count in write_parts(
+                folder, name, searcher, missing_questions, project.settings.depth
+            ):
                 advance(count)
     return list_parts(folder)
 
@@ -198,11 +202,11 @@ def _note_unranked(folder: Path, questions: Sequence[Question]) -> list[str]:
 def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
     """Return a note if some scores are missing, as can happen for rankings read from a file."""
     scores = [hit.score for hits in rankings.hits.values() for hit in hits]
-    missing = scores.count(None)
-    if not missing:
+    num_missing = scores.count(None)
+    if not num_missing:
         return []
     return [
-        f"{missing} of {len(scores)} contexts of {name} have no retriever score, so "
+        f"{num_missing} of {len(scores)} contexts of {name} have no retriever score, so "
         "weighting.by=retriever and strategies that need scores will reject them."
     ]
 
@@ -219,12 +223,13 @@ def compute_quality_rows(
     """
     hits, rows, depths = rankings.hits, [], [k for k in DEPTHS if k <= depth]
     for split in dict.fromkeys(question.split for question in questions):
-        selected = [question for question in questions if question.split == split]
+        split_questions = [question for question in questions if question.split == split]
         undefined = dict.fromkeys(RANK_MEASURES, build_undefined_interval())
-        answered = [question for question in selected if question.answers]
-        if answered:
+        answered_questions = [question for question in split_questions if question.answers]
+        if answered_questions:
             contains_answer = [
-                [hit.has_answer for hit in hits[question.question_id]] for question in answered
+                [hit.has_answer for hit in hits[question.question_id]]
+                for question in answered_questions
             ]
             accuracies = {
                 f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in depths
@@ -233,19 +238,19 @@ def compute_quality_rows(
                 {
                     "split": split,
                     "measure": "top-k accuracy",
-                    "questions": len(answered),
+                    "questions": len(answered_questions),
                     **accuracies,
                     **undefined,
                 }
             )
         gold_ids = {
             question.question_id: question.gold_passage_ids
-            for question in selected
+            for question in split_questions
             if question.gold_passage_ids
         }
         if gold_ids:
-            itself = {q.question_id for q in selected if not q.answers}
-            ranked = {
+            itself = {q.question_id for q in split_questions if not q.answers}
+            ranked_ids = {
                 question_id: [
                     hit.passage_id
                     for hit in hits[question_id]
@@ -255,7 +260,7 @@ def compute_quality_rows(
             }
             measures = {
                 name: compute_mean_interval(values)
-                for name, values in compute_ranking_measures(gold_ids, ranked, depths).items()
+                for name, values in compute_ranking_measures(gold_ids, ranked_ids, depths).items()
             }
             columns = {name.removeprefix("recall"): interval for name, interval in measures.items()}
             rows.append(

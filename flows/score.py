@@ -102,13 +102,13 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
-        scored = [
+        shard_questions = [
             [q for q in _read_questions(project) if shard.contains(q.question_id)]
             for project in projects
         ]
-        for project, questions in zip(projects, scored, strict=True):
+        for project, questions in zip(projects, shard_questions, strict=True):
             _estimate(project, questions, _read_contexts(project, questions))
-        return f"The contexts of {sum(map(len, scored))} questions were scored."
+        return f"The contexts of {sum(map(len, shard_questions))} questions were scored."
 
     return run_shard(
         jobs[0], shard, "score", [resolve_relevance(p).key for p in projects], make_calls
@@ -190,7 +190,10 @@ def _compare(
     rows = _build_comparison_rows(contains_answer, f"all {len(questions)}", ks)
     answerable = [n for n, question in enumerate(questions) if question.answerable]
     if 0 < len(answerable) < len(questions):
-        subset = {name: [ranked[n] for n in answerable] for name, ranked in contains_answer.items()}
+        subset = {
+            name: [answer_flags[n] for n in answerable]
+            for name, answer_flags in contains_answer.items()
+        }
         rows += _build_comparison_rows(subset, f"answerable {len(answerable)}", ks)
     return rows
 
@@ -207,7 +210,8 @@ def _build_comparison_rows(
         ks: Values of k.
     """
     accuracies = {
-        name: {k: top_k_accuracy(ranked, k) for k in ks} for name, ranked in contains_answer.items()
+        name: {k: top_k_accuracy(answer_flags, k) for k in ks}
+        for name, answer_flags in contains_answer.items()
     }
     rows: list[dict[str, Any]] = [
         {
@@ -218,10 +222,10 @@ def _build_comparison_rows(
         for name, by_k in accuracies.items()
     ]
     p_values = [compare(accuracies["estimator"][k], accuracies["retriever"][k]).p_value for k in ks]
-    for k, p_value, adjusted in zip(ks, p_values, adjust_p_values(p_values), strict=True):
+    for k, p_value, adjusted_p_value in zip(ks, p_values, adjust_p_values(p_values), strict=True):
         rows[0][f"p@{k} (Holm)"], rows[1][f"p@{k} (Holm)"] = (
             "",
-            f"{format_p(p_value)} ({format_p(adjusted)})",
+            f"{format_p(p_value)} ({format_p(adjusted_p_value)})",
         )
     return rows
 

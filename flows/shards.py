@@ -49,29 +49,33 @@ def shards(jobs: Sequence[Settings]) -> Summary:
     logs[0].parent.mkdir(parents=True, exist_ok=True)
     if not settings.shards.wait:
         return _submit(settings, commands, logs)
-    failed = RUNNERS[settings.shards.runner](settings, commands, logs)
-    if failed:
-        names, log = ", ".join(parts[index].name for index in failed), logs[failed[0]]
+    failed_indices = RUNNERS[settings.shards.runner](settings, commands, logs)
+    if failed_indices:
+        names, log = (
+            ", ".join(parts[index].name for index in failed_indices),
+            logs[failed_indices[0]],
+        )
         lines = (
             "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
             if log.is_file()
             else ""
         )
         raise WinnowError(
-            f"{len(failed)} of {len(parts)} shards failed ({names}). The log of the first, {log}, "
+            f"{len(failed_indices)} of {len(parts)} shards failed ({names}). The log of the first, "
+            f"{log}, "
             f"ends with:\n{lines}\nCorrect the cause and run the same command again; finished "
             "shards are kept."
         )
     if stage.shards == "parts" or is_server(str(settings.paths.ledger)):
-        merged = f"{len(parts)} shards."
+        merge_note = f"{len(parts)} shards."
     else:
         _check_finished(stage, jobs, parts)
-        merged = (
+        merge_note = (
             f"{len(parts)} shards, {merge_shards(settings, parts)} calls merged into "
             f"{settings.paths.ledger}."
         )
     summary = stage.run(jobs)
-    return Summary(summary.title, summary.rows, f"{merged}\n{summary.note}", summary.artifacts)
+    return Summary(summary.title, summary.rows, f"{merge_note}\n{summary.note}", summary.artifacts)
 
 
 def _submit(settings: Settings, commands: Sequence[list[str]], logs: Sequence[Path]) -> Summary:

@@ -57,22 +57,22 @@ def show(jobs: Sequence[Settings]) -> Summary:
     rows = []
     for cell in cells:
         question = _find_question(cell, str(settings.question))
-        placed = cell.place(question)
-        replayed = _replay_question(settings, cell, question, placed)
-        for line in _iter_lines(cell, question, placed, replayed):
+        placed_contexts = cell.place(question)
+        replay = _replay_question(settings, cell, question, placed_contexts)
+        for line in _iter_lines(cell, question, placed_contexts, replay):
             console.print(line)
-        rows.append(_build_row(settings, cell, question, placed, replayed))
+        rows.append(_build_row(settings, cell, question, placed_contexts, replay))
     return Summary(f"Question {settings.question}", rows)
 
 
 def _find_question(cell: LoadedCell, question_id: str) -> Question:
     questions = {question.question_id: question for question in cell.questions}
     if question_id not in questions:
-        known = list(questions)
+        known_ids = list(questions)
         raise ConfigError(
-            f"question={question_id!r} is not among the {len(known)} questions of "
-            f"{cell.spec.labels.strategy} ({', '.join(known[:3])}, ...)."
-            + suggest_name(question_id, known)
+            f"question={question_id!r} is not among the {len(known_ids)} questions of "
+            f"{cell.spec.labels.strategy} ({', '.join(known_ids[:3])}, ...)."
+            + suggest_name(question_id, known_ids)
         )
     return questions[question_id]
 
@@ -82,22 +82,22 @@ def _replay_question(
 ) -> Replay[Answer]:
     """Run the strategy on the question with the results of its calls from the ledger."""
     identities = identify_engine_specs(cell.spec.engines)
-    recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(
-        question.question_id
-    )
+    question_steps = read_steps(
+        cell.spec.folder, cell.rankings.passages, [question.question_id]
+    ).get(question.question_id)
     try:
         with open_ledger(settings) as ledger:
             return replay_plan(
                 cell.plan(question, placed.contexts),
                 identities,
                 ledger,
-                recorded.steps if recorded else (),
+                question_steps.steps if question_steps else (),
             )
     except LedgerError as error:
-        if recorded is None:
+        if question_steps is None:
             raise
         raise LedgerError(
-            f"{error}\nRecorded with the prediction:\n{_describe_steps(recorded)}"
+            f"{error}\nRecorded with the prediction:\n{_describe_steps(question_steps)}"
         ) from error
 
 
@@ -163,8 +163,8 @@ def _iter_context_lines(placed: PlacedContexts) -> Iterator[str]:
 
 def _iter_call_lines(title: str, call: Call) -> Iterator[str]:
     request = call.request
-    dropped = f", {call.dropped} passages dropped" if call.dropped else ""
-    yield f"{'-' * 100}\n{title}: {type(request).__name__}, role {request.role}{dropped}"
+    drop_note = f", {call.dropped} passages dropped" if call.dropped else ""
+    yield f"{'-' * 100}\n{title}: {type(request).__name__}, role {request.role}{drop_note}"
     match request:
         case Generate():
             yield from (
@@ -207,9 +207,9 @@ def _build_row(
     labels = cell.spec.labels
     answer, steps = replayed.result, replayed.steps
     prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
-    known = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
-    shown = build_shown(question, steps, answer.used, known)
-    sample = Sample(question, prediction, placed.contexts, shown=shown)
+    known_contexts = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
+    shown_contexts = build_shown(question, steps, answer.used, known_contexts)
+    sample = Sample(question, prediction, placed.contexts, shown=shown_contexts)
     metrics = [
         metric
         for metric in build_metrics(settings)

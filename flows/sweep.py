@@ -155,9 +155,12 @@ def _check_one_model(spec: CellSpec) -> None:
         if role == "reader"
     }
     if len(models) > 1:
-        listed = ", ".join(f"{model} ({count} replies)" for model, count in sorted(models.items()))
+        model_list = ", ".join(
+            f"{model} ({count} replies)" for model, count in sorted(models.items())
+        )
         raise ConfigError(
-            f"{spec.folder.name}: several models answered: {listed}. The cell is not finished, and "
+            f"{spec.folder.name}: several models answered: {model_list}. The cell is not finished, "
+            "and "
             "its calls are stored. Pin a snapshot with reader.base, or accept them with "
             "reader.engine.model_change=mark."
         )
@@ -167,8 +170,8 @@ def _describe_passages(results: Sequence[CellResult]) -> str:
     """Say how many passages did not fit into prompts and where fewer than k were retrieved, or
     return "" if nowhere.
     """
-    dropped = sum(sum(result.columns.truncated) for result in results)
-    notes = [f"{dropped} passages did not fit into prompts."] if dropped else []
+    num_dropped = sum(sum(result.columns.truncated) for result in results)
+    notes = [f"{num_dropped} passages did not fit into prompts."] if num_dropped else []
     return " ".join([*notes, *build_short_context_notes(results)])
 
 
@@ -179,17 +182,17 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
     check_common_settings(jobs)
     rows: list[dict[str, Any]] = []
     notes = [_FILTER_PENDING_NOTE] if any(map(is_filter_pending, list_cells(jobs))) else []
-    counted: set[bytes] = set()
+    counted_keys: set[bytes] = set()
     specs = resolve_cells(jobs)
     for cells in group_by_engines(load_cells(specs)):
         unfinished, engines = _select_unfinished(jobs[0], cells), cells[0].spec.engines
         counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
         build = partial(iter_jobs, unfinished)
-        rows += [counts | row for row in build_dry_run_rows(jobs[0], engines, build, counted)]
+        rows += [counts | row for row in build_dry_run_rows(jobs[0], engines, build, counted_keys)]
         if unfinished:
             notes += render_first_prompts(engines, iter_jobs(unfinished))
-    judged, pending = estimate_judging(jobs[0], specs, counted)
-    rows, notes = rows + judged, notes + pending
+    judging_rows, pending = estimate_judging(jobs[0], specs, counted_keys)
+    rows, notes = rows + judging_rows, notes + pending
     return Summary("Dry run: no call was made", rows, "\n".join(notes))
 
 

@@ -87,9 +87,9 @@ def _log_cell(
     def build(question_id: str) -> Trace | None:
         return build_trace(cell, samples[question_id], identities, ledger, steps.get(question_id))
 
-    started = float(read_manifest(spec.folder)["started"])
+    start_time = float(read_manifest(spec.folder)["started"])
     logged, num_kept = log_traces(
-        tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance
+        tracker, run.run_id, read_content_digest(spec.folder), start_time, ids, build, advance
     )
     return {
         "cell": spec.folder.name,

@@ -184,10 +184,10 @@ def _load_groups(
     for question in questions:
         if not project.settings.joint.data.pairs:  # which learn from labels
             require_targets(question)
-        retrieved = [
+        contexts = [
             context for context in build_ranked_contexts(rankings, question) if context.rank
         ]
-        groups.append(Group(question, tuple(retrieved[:max_contexts])))
+        groups.append(Group(question, tuple(contexts[:max_contexts])))
     return groups
 
 

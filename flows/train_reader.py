@@ -143,16 +143,21 @@ def _train_on_replies(
     settings = _build(training, "settings", SftSettings)
     kind: type[Any] = ExampleMix if training.teacher is None else SyntheticCitations
     mix = _build(training, "mix", kind)
-    ranked = _load_ranked_questions(project, training, training.split)
+    ranked_questions = _load_ranked_questions(project, training, training.split)
     if training.teacher is not None:
         mix = replace(
-            mix, replies=_ask_teacher(project, training, training.teacher, mix, ranked, prompt)
+            mix,
+            replies=_ask_teacher(
+                project, training, training.teacher, mix, ranked_questions, prompt
+            ),
         )
-    examples = mix.build_examples(ranked, prompt, training.seed)
+    examples = mix.build_examples(ranked_questions, prompt, training.seed)
     report = fine_tune(base, examples, settings, out, log, mix.new_tokens)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
-    citable = list_citable(ranked, mix.max_words) if isinstance(mix, CitationPrompts) else None
+    citable = (
+        list_citable(ranked_questions, mix.max_words) if isinstance(mix, CitationPrompts) else None
+    )
     number = _format_number(len(examples), "examples", citable)
     return len(examples), {**values, "text": f"{number}, {speed}, {report.skipped} pairs too long"}
 
@@ -210,12 +215,13 @@ def _train_on_rewards(
     decoding = training.decoding.build()
     metrics = [node.build() for node in training.metrics]
     task = RewardedTask(mix.build_strategy(prompt, decoding), training.reward.build(), metrics)
-    ranked, held_out = (
+    ranked_questions, held_out = (
         _load_ranked_questions(project, training, split)
         for split in (training.split, training.evaluation.split)
     )
     train, dev = (
-        _build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out)
+        _build_groups(questions, mix, training.seed, task)
+        for questions in (ranked_questions, held_out)
     )
     method = training.method.build(
         base=base, task=task, decoding=decoding, device=str(settings.device)
@@ -234,7 +240,7 @@ def _train_on_rewards(
         f"train_{name}": float(getattr(report, name))
         for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
     }
-    number = _format_number(len(train), "prompts", list_citable(ranked, mix.max_words))
+    number = _format_number(len(train), "prompts", list_citable(ranked_questions, mix.max_words))
     return len(train), {**values, "text": f"{number}, {report.steps} steps, {speed}"}
 
 
@@ -265,13 +271,13 @@ def _evaluate(
     project: Project, training: Training, base: str, trained: str, prompt: Prompt
 ) -> list[dict[str, Any]]:
     """Evaluate a reader before and after its training on held-out questions."""
-    ranked = _load_ranked_questions(project, training, training.evaluation.split)
+    ranked_questions = _load_ranked_questions(project, training, training.evaluation.split)
     mix, decoding = training.mix.build(), project.settings.decoding.build()
     limit = training.evaluation.limit
     strategy, cases, compute_metrics = (
-        evaluate_citations(ranked, mix, prompt, decoding, limit)
+        evaluate_citations(ranked_questions, mix, prompt, decoding, limit)
         if isinstance(mix, CitationPrompts)
-        else evaluate_answers(ranked, prompt, decoding, limit)
+        else evaluate_answers(ranked_questions, prompt, decoding, limit)
     )
     rows = []
     for model, path in (("base", base), ("tuned", trained)):

@@ -68,32 +68,36 @@ class WatchedCell:
 
     def look(self, ledger: CallStore) -> None:
         """Add the questions answered since the last look, whose calls are all in the ledger."""
-        missing = [
+        missing_questions = [
             question for question in self.cell.questions if question.question_id not in self.samples
         ]
-        if not missing:
+        if not missing_questions:
             return
         spec = self.cell.spec
-        stored = (
+        stored_predictions = (
             {one.question_id: one for one in read_predictions(spec.predictions)}
             if spec.is_finished
             else {}
         )
-        steps = read_steps(spec.folder, self.cell.rankings.passages, list(stored)) if stored else {}
+        steps = (
+            read_steps(spec.folder, self.cell.rankings.passages, list(stored_predictions))
+            if stored_predictions
+            else {}
+        )
         if self._identities is None:
             self._identities = identify_engine_specs(spec.engines)
-        for question in missing:
-            placed = self.cell.place(question)
+        for question in missing_questions:
+            placed_contexts = self.cell.place(question)
             try:
-                recorded = steps.get(question.question_id)
-                plan = self.cell.plan(question, placed.contexts)
+                question_steps = steps.get(question.question_id)
+                plan = self.cell.plan(question, placed_contexts.contexts)
                 replay = replay_plan(
-                    plan, self._identities, ledger, recorded.steps if recorded else ()
+                    plan, self._identities, ledger, question_steps.steps if question_steps else ()
                 )
             except LedgerError:
-                if question.question_id not in stored:
+                if question.question_id not in stored_predictions:
                     continue
-                prediction, self.has_all_calls = stored[question.question_id], False
+                prediction, self.has_all_calls = stored_predictions[question.question_id], False
             else:
                 self.num_requested += sum(map(len, replay.rounds))
                 self.calls |= {
@@ -101,11 +105,16 @@ class WatchedCell:
                 }
                 usage = tuple(count_usage(call) for calls in replay.rounds for call in calls)
                 outcome = Outcome(question.question_id, replay.result, usage)
-                replayed = build_prediction(
-                    question, placed, outcome, self.cell.get_ranking_usage(question.question_id)
+                replayed_prediction = build_prediction(
+                    question,
+                    placed_contexts,
+                    outcome,
+                    self.cell.get_ranking_usage(question.question_id),
                 )
-                prediction = stored.get(question.question_id, replayed)
-            self.samples[question.question_id] = Sample(question, prediction, placed.contexts)
+                prediction = stored_predictions.get(question.question_id, replayed_prediction)
+            self.samples[question.question_id] = Sample(
+                question, prediction, placed_contexts.contexts
+            )
 
     def build_row(self, seed: int) -> dict[str, Any]:
         """Return a table row with the labels, progress and metric over the answered questions."""
@@ -125,7 +134,7 @@ def watch(jobs: Sequence[Settings]) -> Summary:
     settings = jobs[0]
     metric = _choose_metric(build_metrics(settings))
     cells = [WatchedCell(cell, metric) for cell in load_cells(resolve_cells(jobs))]
-    total, started, first = sum(cell.num_questions for cell in cells), time.monotonic(), None
+    total, start_time, first = sum(cell.num_questions for cell in cells), time.monotonic(), None
     while True:
         with open_ledger(settings) as ledger:
             for cell in cells:
@@ -133,7 +142,7 @@ def watch(jobs: Sequence[Settings]) -> Summary:
         num_answered = sum(len(cell.samples) for cell in cells)
         first = num_answered if first is None else first
         note = _describe_progress(
-            num_answered, total, num_answered - first, time.monotonic() - started
+            num_answered, total, num_answered - first, time.monotonic() - start_time
         ) + _describe_usage(cells)
         summary = Summary(
             f"Sweep {settings.sweep.name}",
@@ -184,13 +193,13 @@ def _describe_progress(num_answered: int, total: int, new: int, seconds: float) 
 
 def _describe_usage(cells: Sequence[WatchedCell]) -> str:
     """Report how many calls the answered questions request, and what the unshared ones cost."""
-    requested = sum(watched.num_requested for watched in cells)
+    num_requests = sum(watched.num_requested for watched in cells)
     if not all(watched.has_all_calls for watched in cells):
         return (
             "\nThis ledger lacks calls of finished cells, so that it is not known how many were "
             "shared."
         )
-    if not requested:
+    if not num_requests:
         return ""
     tokens, dollars, request_keys = 0, 0.0, set[bytes]()
     for watched in cells:
@@ -200,10 +209,11 @@ def _describe_usage(cells: Sequence[WatchedCell]) -> str:
             if usage.role in prices:
                 dollars += prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
         request_keys |= watched.calls.keys()
-    shared = 100 * (1 - len(request_keys) / requested)
+    shared_percentage = 100 * (1 - len(request_keys) / num_requests)
     money = f", ${dollars:.2f}" if dollars else ""
     return (
-        f"\nThey request {requested:,} calls: {len(request_keys):,} made, {shared:.0f} % shared; "
+        f"\nThey request {num_requests:,} calls: {len(request_keys):,} made, "
+        f"{shared_percentage:.0f} % shared; "
         f"{tokens:,} tokens{money}."
     )
 

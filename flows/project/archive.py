@@ -77,12 +77,12 @@ def write_archive(
         "settings": _leave_out_places(settings.plain),
         "cells": [_describe_cell(spec, judges, place) for spec in specs],
     }
-    read = list(dict.fromkeys(folder for spec in specs for folder in _list_folders(spec)))
+    input_folders = list(dict.fromkeys(folder for spec in specs for folder in _list_folders(spec)))
     files = {f"{TABLES}/{one.name}": one for one in tables} | {CALLS: calls}
-    for folder in ArtifactIndex(list_roots(settings)).collect(read):
+    for folder in ArtifactIndex(list_roots(settings)).collect(input_folders):
         own = (
             [one for one in folder.rglob("*") if one.is_file()]
-            if folder in read
+            if folder in input_folders
             else [folder / MANIFEST]
         )
         files |= {place(one): one for one in own}

@@ -115,13 +115,13 @@ class Project:
             inputs: Settings and identities of other artifacts on which the content depends.
             root: Name in the settings `paths` of the parent folder.
         """
-        identified = {
+        identities = {
             label: self.pinned.identify_settings(value) for label, value in inputs.items()
         }
         settings = {
             "stage": stage,
             "name": name,
-            "inputs": identified,
+            "inputs": identities,
             "version": get_version(stage),
         }
         key = compute_key(settings)
@@ -142,17 +142,17 @@ class Project:
         """Return the index of the corpus for a retriever, by default for the configured one."""
         node = retriever or self.settings.retriever.engine
         name = node.target.rpartition(".")[2].lower()
-        built, _ = divide_search_settings(node)
+        index_settings, _ = divide_search_settings(node)
         return self.resolve_artifact(
-            "index", "index", name, {"corpus": self.corpus.identity, "retriever": built}
+            "index", "index", name, {"corpus": self.corpus.identity, "retriever": index_settings}
         )
 
     def _identify_search(self, retriever: Component[Retriever] | None) -> dict[str, Any]:
         """Return the inputs that name a search: its index and any search-only settings."""
-        _, searched = divide_search_settings(retriever or self.settings.retriever.engine)
+        _, search_settings = divide_search_settings(retriever or self.settings.retriever.engine)
         return {
             "index": self.resolve_index(retriever).identity,
-            **({"search": searched} if searched else {}),
+            **({"search": search_settings} if search_settings else {}),
         }
 
     @cached_property

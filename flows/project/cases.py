@@ -22,20 +22,20 @@ def build_cases(
     texts: Texts,
 ) -> dict[tuple[int, str], Case]:
     """Replay the chosen questions in every cell that answers them."""
-    loaded: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
+    cells_by_key: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
     cases: dict[tuple[int, str], Case] = {}
     with (
         open_ledger(settings) as ledger,
         progress("replaying calls", len(specs) * len(chosen)) as advance,
     ):
         for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
-            cell = loaded[spec.key]
+            cell = cells_by_key[spec.key]
             identities = identify_engine_specs(spec.engines)
             samples = {sample.question.question_id: sample for sample in result.samples}
             steps = read_steps(spec.folder, cell.rankings.passages, chosen)
             for question_id in chosen:
                 if question_id in samples:
-                    sample, recorded = samples[question_id], steps.get(question_id)
+                    sample, question_steps = samples[question_id], steps.get(question_id)
                     case = build_case(
                         cell,
                         sample.question,
@@ -43,7 +43,7 @@ def build_cases(
                         identities,
                         ledger,
                         texts,
-                        recorded,
+                        question_steps,
                     )
                     cases[index, question_id] = case
                 advance()
@@ -57,16 +57,16 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     notes = []
     for keeps in dict.fromkeys(spec.questions.keeps for spec in specs):
         own = [spec for spec in specs if spec.questions.keeps == keeps]
-        removed = set(_count_removed(own).values())
-        if any(spec.questions.closed_book is None for spec in own) or not any(removed):
+        removed_counts = set(_count_removed(own).values())
+        if any(spec.questions.closed_book is None for spec in own) or not any(removed_counts):
             continue
-        number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
-        shared = {
+        number = f"{max(removed_counts)} questions" if len(removed_counts) == 1 else "Questions"
+        reader_names = {
             str(reader["name"])
             for spec in own
             if (reader := spec.config["closed_book"].get("reader"))
         }
-        whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
+        whose = f"{' or '.join(sorted(reader_names))}'s" if reader_names else "the reader's"
         matches = "is no exact match" if keeps == "known" else "is an exact match"
         because = (
             ", so that its closed-book cell has "
@@ -74,23 +74,25 @@ def describe_selection(specs: Sequence[CellSpec]) -> list[str]:
         )
         notes.append(
             f"{number} to which {whose} answer without passages {matches} were left out "
-            f"(sweep.closed_book_filter){'' if shared else because}."
+            f"(sweep.closed_book_filter){'' if reader_names else because}."
         )
     return notes
 
 
 def describe_bias(specs: Sequence[CellSpec]) -> str:
     """Return how the filter biases cells without passages, or "" if it left no question out."""
-    removed = {selection: count for selection, count in _count_removed(specs).items() if count}
-    if not removed:
+    removed_counts = {
+        selection: count for selection, count in _count_removed(specs).items() if count
+    }
+    if not removed_counts:
         return ""
-    if len({keeps for _, keeps in removed}) > 1:
+    if len({keeps for _, keeps in removed_counts}) > 1:
         return (
             "low or high by selection, because questions were selected by their answers without "
             "passages"
         )
-    number = f" ({next(iter(removed.values()))})" if len(removed) == 1 else ""
-    if "known" in {keeps for _, keeps in removed}:
+    number = f" ({next(iter(removed_counts.values()))})" if len(removed_counts) == 1 else ""
+    if "known" in {keeps for _, keeps in removed_counts}:
         return (
             "high by selection, because questions that are answered wrong without passages were "
             f"left out{number}"
@@ -127,9 +129,9 @@ def describe_cases(
             f"{num_questions} questions: first those that only some cells answer right, then "
             "those that none does. report.questions sets the number."
         )
-    failed = sum(bool(case.note) for case in cases.values())
-    if failed:
+    num_failed = sum(bool(case.note) for case in cases.values())
+    if num_failed:
         notes.append(
-            f"The calls of {failed} of {len(cases)} answers cannot be shown; each says why."
+            f"The calls of {num_failed} of {len(cases)} answers cannot be shown; each says why."
         )
     return notes

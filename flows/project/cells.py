@@ -144,10 +144,11 @@ def resolve_closed_book_artifact(project: Project) -> Artifact:
 
 def require_finished(specs: Sequence[CellSpec]) -> None:
     """Raise MissingArtifactError if a cell is not finished."""
-    missing = [spec for spec in specs if not spec.is_finished]
-    if missing:
+    unfinished_specs = [spec for spec in specs if not spec.is_finished]
+    if unfinished_specs:
         raise MissingArtifactError(
-            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. "
+            f"{len(unfinished_specs)} of {len(specs)} cells are not finished, such as "
+            f"{unfinished_specs[0].folder}. "
             "Run `python -m flows.sweep` with the same settings first.",
             "sweep",
         )

@@ -81,10 +81,10 @@ FILTER = "the closed-book filter (or set sweep.closed_book_filter=false)"
 
 def check_answers(accepted: Sequence[Sequence[str]], dataset: str, of: str) -> None:
     """Raise ConfigError if questions have no accepted answer, on which something rests."""
-    unanswered = sum(not answers for answers in accepted)
-    if unanswered:
+    num_unanswered = sum(not answers for answers in accepted)
+    if num_unanswered:
         raise ConfigError(
-            f"{unanswered} of {len(accepted)} questions of dataset={dataset} have no accepted "
+            f"{num_unanswered} of {len(accepted)} questions of dataset={dataset} have no accepted "
             f"answer. Choose a data set with answers for {of}."
         )
 
@@ -246,7 +246,7 @@ def check_engines(cells: Sequence[Settings]) -> None:
 
 def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
     """Open and check each engine of the cells and their judges, without loading weights."""
-    opened = set[str]()
+    opened_keys = set[str]()
     for cell in cells:
         project = Project(cell)
         makers: list[Callable[[], list[EngineSpec]]] = [
@@ -264,8 +264,8 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
         for make in makers:
             with suppress(MissingArtifactError):  # a training has yet to make it
                 for spec in make():
-                    if spec.key not in opened:
-                        opened.add(spec.key)
+                    if spec.key not in opened_keys:
+                        opened_keys.add(spec.key)
                         yield spec.open(True)
 
 
@@ -291,14 +291,16 @@ def check_servers(cells: Sequence[Settings]) -> None:
 
 def check_memory(cells: Sequence[Settings]) -> None:
     """Check that the weights of all local CPU readers fit into the available memory together."""
-    needed: dict[str, int] = {}
+    weight_bytes: dict[str, int] = {}
     for engine in _iter_engines(cells):
         if isinstance(engine, LocalEngine) and pick_device(engine.device).type == "cpu":
-            needed[engine.path] = count_weight_bytes(engine.path)
+            weight_bytes[engine.path] = count_weight_bytes(engine.path)
         engine.close()
     available = psutil.virtual_memory().available
-    if sum(needed.values()) > available:
-        models = ", ".join(f"{path} ({size / 2**30:.1f} GiB)" for path, size in needed.items())
+    if sum(weight_bytes.values()) > available:
+        models = ", ".join(
+            f"{path} ({size / 2**30:.1f} GiB)" for path, size in weight_bytes.items()
+        )
         raise ConfigError(
             f"The weights of {models} do not fit into the {available / 2**30:.1f} GiB of memory "
             "that are left. Choose smaller models, or end other programs."

@@ -126,16 +126,16 @@ def open_reader(
         name: Name of the reader in its identity, by default the one in its settings.
         check: Whether to check now that everything the reader needs is present.
     """
-    priced = {"price": price} if "budget" in reader.engine else {}
-    engine = reader.engine.build(path=path, name=name or reader.name, **priced)
+    price_kwargs = {"price": price} if "budget" in reader.engine else {}
+    engine = reader.engine.build(path=path, name=name or reader.name, **price_kwargs)
     if not is_in_winnow(reader.engine.target):
         weights = compute_weights_digest(path) if path else ""
         declare_settings(
             engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights)
         )
     if isinstance(engine, PaidEngine):
-        paid = engine.spending
-        engine.spending = _spending(engine.identity, paid.budget, paid.price)
+        engine_spending = engine.spending
+        engine.spending = _spending(engine.identity, engine_spending.budget, engine_spending.price)
     if check:
         engine.check()
     return engine
@@ -201,7 +201,7 @@ def open_engine_sets(
     by_server: dict[tuple[type, str], Engine] = {}
     by_model: dict[str, EngineSpec] = {}
     first_specs: dict[int, EngineSpec] = {}
-    opened: dict[Hashable, dict[tuple[type, Role], Engine]] = {name: {} for name in sets}
+    engine_sets: dict[Hashable, dict[tuple[type, Role], Engine]] = {name: {} for name in sets}
     for name, spec in ((name, spec) for name, specs in sets.items() for spec in specs):
         if spec.key not in by_key:
             engine = spec.open(check)
@@ -213,8 +213,8 @@ def open_engine_sets(
         _check_alike(by_model.setdefault(engine.identity, spec), spec, ["budget"])
         first = first_specs.setdefault(id(engine), spec)
         _check_alike(first, spec, sorted({*first.settings, *spec.settings}))
-        opened[name] |= build_engine_map(engine, spec.role)
-    return dict(opened)
+        engine_sets[name] |= build_engine_map(engine, spec.role)
+    return dict(engine_sets)
 
 
 def _check_alike(first: EngineSpec, second: EngineSpec, names: Iterable[str]) -> None:

@@ -40,15 +40,15 @@ class ArtifactIndex:
     def collect(self, folders: Sequence[Path]) -> list[Path]:
         """Return these artifacts and all from which they were made, each once."""
         artifacts: dict[Path, None] = dict.fromkeys(folders)
-        waiting = list(folders)
-        while waiting:
+        stack = list(folders)
+        while stack:
             new = [
                 folder
-                for folder in self._iter_inputs(read_manifest(waiting.pop()))
+                for folder in self._iter_inputs(read_manifest(stack.pop()))
                 if folder not in artifacts
             ]
             artifacts |= dict.fromkeys(new)
-            waiting += new
+            stack += new
         return list(artifacts)
 
     def _iter_inputs(self, manifest: Mapping[str, Any]) -> Iterator[Path]:

@@ -52,7 +52,7 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
     searches = "search" in settings.strategy.engines
     mixes_gold = settings.retriever.engine.find_declaring("uses_gold") is not None
     is_damaged = searches and bool(settings.search.damage)
-    placed = placement.words + (
+    placement_words = placement.words + (
         f", distractors {settings.distractors.name}" if distractors.uses_gold else ""
     )
     are_placed = bool(settings.k) or (searches and settings.search.rules.build().placed)
@@ -74,7 +74,11 @@ def build_labels(settings: Settings, project: Project) -> CellLabels:
         uses_gold=(are_placed and (placement.uses_gold or distractors.uses_gold or mixes_gold))
         or is_damaged,
         moves_gold=bool(settings.k) and placement.moves_gold,
-        placed=placed if settings.k else "on passages of its own searches" if searches else "",
+        placed=placement_words
+        if settings.k
+        else "on passages of its own searches"
+        if searches
+        else "",
     )
 
 
@@ -101,8 +105,8 @@ def _name_placement(settings: Settings) -> str:
         elif own == rule:
             return option
     own = options[name]
-    changed = [f"{key}_{value}" for key, value in rule.items() if own.get(key) != value]
-    return "_".join([name, *changed])
+    differences = [f"{key}_{value}" for key, value in rule.items() if own.get(key) != value]
+    return "_".join([name, *differences])
 
 
 def _drop_seed(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,14 +116,14 @@ def _drop_seed(rule: Mapping[str, Any]) -> dict[str, Any]:
 def _name_selection(settings: Settings) -> tuple[str, str]:
     """Return the limit on the questions and the filter by which they are selected."""
     limit = "none" if settings.sweep.limit is None else str(settings.sweep.limit)
-    filtered = "known" if settings.sweep.closed_book_keeps == "known" else "closed book"
-    return limit, filtered if settings.sweep.closed_book_filter else "none"
+    filter_name = "known" if settings.sweep.closed_book_keeps == "known" else "closed book"
+    return limit, filter_name if settings.sweep.closed_book_filter else "none"
 
 
 def describe_settings(settings: Settings) -> dict[str, str]:
     """Return the settings that the tables show as text if cells differ in them."""
     decoding = settings.decoding.build()
-    sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
+    sampling = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
     by = (settings.rank_by, settings.weighting.build().by)
     ranking, weighting = (
         f"{one} {settings.estimator.name}" if one == "estimator" else one for one in by
@@ -137,6 +141,6 @@ def describe_settings(settings: Settings) -> dict[str, str]:
         "weighted by": weighting,
         "reader": settings.reader.name,
         "training": settings.training.name if settings.reader.tuned else "none",
-        "decoding": sampled,
+        "decoding": sampling,
         SAMPLES: str(decoding.samples),
     }

@@ -113,7 +113,7 @@ def read_results(
             columns = collect_in_processes(specs, [*metrics, *extra], advance)
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}
-    judged, judges = _judge(settings, specs, metrics, samples, stats or RunStats())
+    judged_rows, judges = _judge(settings, specs, metrics, samples, stats or RunStats())
     is_mixed = is_code_mixed([spec.folder for spec in specs])
     code_versions = (
         describe_code([read_manifest(spec.folder) for spec in specs])
@@ -125,7 +125,7 @@ def read_results(
             replace(spec.labels, code=code_version),
             samples[spec.key],
             metrics,
-            judged.get(spec.key, {}),
+            judged_rows.get(spec.key, {}),
             extra,
             breakdown.assign_groups(samples[spec.key]) if breakdown else (),
             has_steps(spec.folder),
@@ -236,17 +236,17 @@ def _judge(
     rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
     counts: dict[str, ModelCounts] = {}
     configs = {spec.key: spec.config for spec in specs}
-    for engines, judged in _group_by_judges(specs, metrics, samples):
+    for engines, cell_samples in _group_by_judges(specs, metrics, samples):
         models: Counter[tuple[Role, str]] = Counter()
-        rows |= _judge_cells(settings, engines, metrics, judged, models, stats)
+        rows |= _judge_cells(settings, engines, metrics, cell_samples, models, stats)
         _check_one_judge(settings, models)
-        first = configs[next(iter(judged))]
-        named = {
+        first = configs[next(iter(cell_samples))]
+        named_counts = {
             (role, _name_judge(first, role, model)): number
             for (role, model), number in models.items()
         }
-        shared = Counter(named)  # one object, which reports count once
-        counts |= {key: shared for key in judged}  # noqa: C420 (a shared object is meant)
+        shared_counts = Counter(named_counts)  # one object, which reports count once
+        counts |= {key: shared_counts for key in cell_samples}  # noqa: C420 (a shared object is meant)
     return rows, counts
 
 
@@ -279,13 +279,13 @@ def estimate_judging(
     names = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
     if not names:
         return [], []
-    finished = [spec for spec in specs if spec.is_finished]
+    finished_specs = [spec for spec in specs if spec.is_finished]
     reader = SampleReader(collect_inputs(metrics))
-    samples = {spec.key: reader.read(spec) for spec in finished}
+    samples = {spec.key: reader.read(spec) for spec in finished_specs}
     rows = []
-    for engines, judged in _group_by_judges(finished, metrics, samples):
-        counts = {"cells": len(judged), "finished": len(judged)}
-        build = partial(build_judge_jobs, metrics, judged)
+    for engines, cell_samples in _group_by_judges(finished_specs, metrics, samples):
+        counts = {"cells": len(cell_samples), "finished": len(cell_samples)}
+        build = partial(build_judge_jobs, metrics, cell_samples)
         rows += [counts | row for row in build_dry_run_rows(settings, engines, build, counted)]
     pending = len({spec.key for spec in specs}) - len(samples)
     note = (

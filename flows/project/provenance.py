@@ -82,14 +82,14 @@ def _describe_data(cell: Settings) -> str:
     limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
     reader = cell.closed_book.reader.name if cell.closed_book.reader else "the reader"
     which = "only" if cell.sweep.closed_book_keeps == "known" else "without"
-    filtered = (
+    filter_note = (
         f", {which} those that {reader} answers closed-book"
         if cell.sweep.closed_book_filter
         else ""
     )
     return (
         f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split "
-        f"{cell.sweep.split}{limit}{filtered}"
+        f"{cell.sweep.split}{limit}{filter_note}"
     )
 
 
@@ -167,9 +167,9 @@ def _describe_seeds(settings: Settings, specs: Sequence[CellSpec]) -> str:
         specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting")
     )
     seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
-    labeled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
-    if labeled:
-        seeds.append(f"training {', '.join(labeled)}")
+    training_seeds = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
+    if training_seeds:
+        seeds.append(f"training {', '.join(training_seeds)}")
     else:
         readers = _join(str(cell.training.seed) for cell in cells if is_trained(cell, cell.reader))
         estimators = _join(

@@ -80,8 +80,8 @@ def collect_results(
     """
     with open_ledger(settings) as ledger:
         outcomes = iter_outcomes(open_engines(specs), ledger, jobs, total, label)
-        counted = outcomes if models is None else count_models_of(outcomes, models)
-        return {outcome.tag: outcome.result for outcome in counted}
+        counted_outcomes = outcomes if models is None else count_models_of(outcomes, models)
+        return {outcome.tag: outcome.result for outcome in counted_outcomes}
 
 
 def count_models_of(

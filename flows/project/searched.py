@@ -82,8 +82,8 @@ def resolve_search_spec(project: Project) -> EngineSpec:
             f"search={search.name}: search.damage damages the corpus of the rankings, which is not "
             "searched here."
         )
-    identified = project.pinned.identify_settings(search.engine)
-    identity = name_web_search(search.name, identified["at"], compute_key(identified))
+    engine_settings = project.pinned.identify_settings(search.engine)
+    identity = name_web_search(search.name, engine_settings["at"], compute_key(engine_settings))
     return EngineSpec(
         "search", identity, lambda check: _open_web_search(search.engine, identity, check=check)
     )
@@ -104,10 +104,9 @@ def _resolve_local_spec(
     # Equal ids in two corpora are two passages; those of another corpus than that of the rankings
     # have its name before them.
     prefix = "" if corpus.key == project.corpus.key else f"{searched.settings.corpus.name}/"
-    identified = project.pinned.identify_settings(node)
-    identity = (
-        f"{name}@{compute_key(index.identity, identified, *filter(None, [searched_with, prefix]))}"
-    )
+    engine_settings = project.pinned.identify_settings(node)
+    others = filter(None, [searched_with, prefix])
+    identity = f"{name}@{compute_key(index.identity, engine_settings, *others)}"
 
     damage = project.settings.search.damage if role == "search" else NOTHING
     if damage and searched is not project:

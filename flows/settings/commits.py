@@ -53,17 +53,17 @@ def use_recorded_commits(plain: dict[str, Any]) -> dict[str, Any]:
     Names without a recorded commit are not changed; computing the key of an artifact that uses one
     raises a ConfigError.
     """
-    recorded = _read_lock()
-    if not recorded:
+    lock_entries = _read_lock()
+    if not lock_entries:
         return plain
-    pinned = copy.deepcopy(plain)
-    for asset in iter_asset_nodes(pinned):
+    pinned_settings = copy.deepcopy(plain)
+    for asset in iter_asset_nodes(pinned_settings):
         if asset.get("sha256") == RECORDED:
-            asset["sha256"] = recorded.get(str(asset["address"]), RECORDED)
-    for reference in list(find_references(pinned)):
-        if commit := recorded.get(str(reference.name)):
+            asset["sha256"] = lock_entries.get(str(asset["address"]), RECORDED)
+    for reference in list(find_references(pinned_settings)):
+        if commit := lock_entries.get(str(reference.name)):
             reference.node[reference.key] = str(HubName(reference.name.name, commit))
-    return pinned
+    return pinned_settings
 
 
 def record_checksum(address: str, sha256: str) -> None:
@@ -80,20 +80,20 @@ def record_commits(plain: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         AssetError: If the hub cannot be reached or does not have the repository.
     """
-    recorded = _read_lock()
+    lock_entries = _read_lock()
     names = {
         str(reference.name): reference
         for reference in find_references(plain)
         if not reference.name.is_pinned and reference.name.name != PLACEHOLDER
     }
-    added = {
+    new_commits = {
         text: _look_up_commit(reference)
         for text, reference in names.items()
-        if text not in recorded
+        if text not in lock_entries
     }
-    if added:
-        _record(added)
-    return added
+    if new_commits:
+        _record(new_commits)
+    return new_commits
 
 
 def _record(entries: dict[str, str]) -> None:
@@ -102,17 +102,17 @@ def _record(entries: dict[str, str]) -> None:
 
 
 def _read_lock() -> dict[str, str]:
-    recorded: dict[str, str] = json.loads(LOCK.read_text()) if LOCK.is_file() else {}
-    return recorded
+    lock_entries: dict[str, str] = json.loads(LOCK.read_text()) if LOCK.is_file() else {}
+    return lock_entries
 
 
 def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
     """Yield the settings that name hub repositories, except paths inside downloaded assets."""
-    pinned = PinnedAssets.from_settings(plain)
+    pinned_assets = PinnedAssets.from_settings(plain)
     for _, node in iter_mappings(plain):
         for key, kind in find_naming_settings(node):
             path = node.get(key)
-            if not isinstance(path, str) or pinned.covers(path):
+            if not isinstance(path, str) or pinned_assets.covers(path):
                 continue
             name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
             if name is not None:

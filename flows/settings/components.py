@@ -252,8 +252,10 @@ def _build_adapter(annotation: Any) -> TypeAdapter[Any]:
 
 def describe_expected(errors: Sequence[Any]) -> str:
     """Describe the values that are allowed, by the errors of one value."""
-    listed = [str(part["ctx"]["expected"]) for part in errors if part["type"] == "literal_error"]
-    words = [word for text in listed for word in re.findall(r"'([^']*)'", text)]
+    expected_texts = [
+        str(part["ctx"]["expected"]) for part in errors if part["type"] == "literal_error"
+    ]
+    words = [word for text in expected_texts for word in re.findall(r"'([^']*)'", text)]
     if words:
         return "one of " + ", ".join(words)
     messages = [

@@ -51,14 +51,14 @@ def compose_with_choices(
     Hydra composes the chosen options, once in a process. Values of single settings are then set as
     Hydra sets them, in a copy.
     """
-    parsed = parse_overrides(overrides)
+    parsed_overrides = parse_overrides(overrides)
     values = (
         []
-        if any(override.is_delete() for override in parsed)
-        else [one for one in parsed if _sets_value(one)]
+        if any(override.is_delete() for override in parsed_overrides)
+        else [one for one in parsed_overrides if _sets_value(one)]
     )
     pickled, choices = _compose_options(
-        tuple(str(one.input_line) for one in parsed if one not in values), config
+        tuple(str(one.input_line) for one in parsed_overrides if one not in values), config
     )
     cfg: Any = pickle.loads(pickled)  # noqa: S301 (bytes of that function alone)
     try:
@@ -97,7 +97,7 @@ def _parse_override(override: str) -> "Override":
     from hydra.errors import OverrideParseException
 
     try:
-        (parsed,) = OverridesParser.create().parse_overrides([override])
+        (parsed_override,) = OverridesParser.create().parse_overrides([override])
     except OverrideParseException as error:
         key, separator, value = str(error.override).partition("=")
         example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
@@ -105,7 +105,7 @@ def _parse_override(override: str) -> "Override":
             f"{error.override!r} is not a valid override; write key=value, and quote a value with "
             f"spaces, brackets or other signs, for example {example}."
         ) from error
-    return parsed
+    return parsed_override
 
 
 def _sets_value(override: "Override") -> bool:
@@ -126,8 +126,8 @@ def _compose_options(overrides: tuple[str, ...], config: str) -> tuple[bytes, Ma
     from hydra.core.global_hydra import GlobalHydra
 
     try:
-        running = GlobalHydra.instance().is_initialized()
-        with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
+        is_running = GlobalHydra.instance().is_initialized()
+        with nullcontext() if is_running else initialize_config_dir(str(CONF), version_base="1.3"):
             cfg = hydra_compose(config, overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
@@ -180,10 +180,10 @@ def _load_options(
     node = cfg.get(group)
     if not isinstance(node, DictConfig) or chosen not in list_options(group):
         return options
-    composed = OmegaConf.to_container(node, resolve=False)
+    composed_option = OmegaConf.to_container(node, resolve=False)
     if chosen in options:
-        options[chosen] = composed
-    elif options and composed != load_option(group, chosen):
+        options[chosen] = composed_option
+    elif options and composed_option != load_option(group, chosen):
         raise ConfigError(
             f"grid.{group}={list(options)}: settings of {group}={chosen} were changed, but no cell "
             f"has this option. Add {chosen} to the grid, or write these settings into a copy of "
@@ -270,10 +270,10 @@ def copy_unresolved(cfg: DictConfig) -> DictConfig:
 
     OmegaConf's own copy takes four times as long.
     """
-    copied: DictConfig = pickle.loads(pickle.dumps(cfg))  # noqa: S301 (bytes of this line alone)
-    OmegaConf.set_struct(copied, None)
-    OmegaConf.set_readonly(copied, None)
-    return copied
+    cfg_copy: DictConfig = pickle.loads(pickle.dumps(cfg))  # noqa: S301 (bytes of this line alone)
+    OmegaConf.set_struct(cfg_copy, None)
+    OmegaConf.set_readonly(cfg_copy, None)
+    return cfg_copy
 
 
 def list_groups() -> list[str]:
@@ -343,7 +343,7 @@ def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, DictConfig) and "_target_" in node:
             try:
                 component = import_component_class(str(node["_target_"]))
-                hidden = (
+                hidden_names = (
                     {field.name for field in fields(component) if not field.repr}
                     if is_dataclass(component)
                     else set()
@@ -351,7 +351,7 @@ def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
                 return parent, {
                     name: kind
                     for name, kind in read_annotations(component).items()
-                    if name not in hidden
+                    if name not in hidden_names
                 }
             except Exception:
                 break  # the check of settings reports a class that does not exist

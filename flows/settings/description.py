@@ -36,7 +36,9 @@ def _iter_lines(key: str, node: Any) -> Iterator[str]:
 
 def format_help(name: str, doc: str) -> str:
     """Return the text of `--help`: the module docstring, the usage, and the groups and options."""
-    listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
+    group_list = "\n".join(
+        f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups()
+    )
     plain = [
         key for key in map(str, compose_config([])) if key not in list_groups() and key != "hydra"
     ]
@@ -45,7 +47,7 @@ def format_help(name: str, doc: str) -> str:
         "[--params FILE] [--track FOLDER]\nWith -m, key=a,b,c runs one job per value. --params "
         "reads the settings from a file, as the stages of dvc.yaml do; --track links the "
         "finished artifacts into a folder for DVC.\n\nGroups and their options "
-        f"(conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n "
+        f"(conf/<group>/<option>.yaml):\n{group_list}\n\nOther settings (conf/config.yaml):\n "
         f" {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the "
         "stage. --help with group=option (retriever=dense) explains the settings of that choice."
     )

@@ -71,9 +71,9 @@ def list_cells(jobs: Iterable[Settings]) -> list[Settings]:
 
 def drop_equal(items: Iterable[T], read_plain: Callable[[T], dict[str, Any]]) -> Iterator[T]:
     """Yield the first of all items whose plain settings are equal."""
-    known = set[str]()
+    known_texts = set[str]()
     for item in items:
         text = json.dumps(read_plain(item), sort_keys=True, default=str)
-        if text not in known:
-            known.add(text)
+        if text not in known_texts:
+            known_texts.add(text)
             yield item

@@ -89,8 +89,8 @@ def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[An
 
 def _are_options(axis: str, values: DictConfig) -> bool:
     """Return whether a node maps option names to their settings, not settings to their values."""
-    named = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
-    return named and all(isinstance(option, DictConfig) for option in values.values())
+    has_option_names = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
+    return has_option_names and all(isinstance(option, DictConfig) for option in values.values())
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:
@@ -100,20 +100,20 @@ def _normalize_cell(cell: DictConfig) -> DictConfig:
     )
     if uses_passages and uses_reader:
         return cell
-    normalized = copy_unresolved(cell)
+    normalized_cell = copy_unresolved(cell)
     if not uses_passages:
-        normalized.k = 0
-        normalized.placement = {
+        normalized_cell.k = 0
+        normalized_cell.placement = {
             "name": "none",
             "rule": {"_target_": "winnow.contexts.placement.Placement"},
         }
-        normalized.distractors = load_option("distractors", "retrieved")
-        normalized.context = load_option("context", "none")
+        normalized_cell.distractors = load_option("distractors", "retrieved")
+        normalized_cell.context = load_option("context", "none")
     if not uses_reader and not cell.retriever.get(
         "engines"
     ):  # by default, the reader serves the plan of a retriever
-        normalized.training = load_option("training", "none")
-    return normalized
+        normalized_cell.training = load_option("training", "none")
+    return normalized_cell
 
 
 _SEED_KEYS = (
@@ -148,14 +148,14 @@ def expand_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
             "each seed once."
         )
     for seed in seeds:
-        copied = copy_unresolved(cfg)
-        copied.seeds = [seed]
+        seed_cfg = copy_unresolved(cfg)
+        seed_cfg.seeds = [seed]
         for key in _SEED_KEYS:
             group, _, rest = key.partition(".")
-            for axis in (group, *_list_grid_options(copied, group)):
-                if OmegaConf.select(copied, f"{axis}.{rest}") is not None:
-                    OmegaConf.update(copied, f"{axis}.{rest}", seed)
-        yield copied
+            for axis in (group, *_list_grid_options(seed_cfg, group)):
+                if OmegaConf.select(seed_cfg, f"{axis}.{rest}") is not None:
+                    OmegaConf.update(seed_cfg, f"{axis}.{rest}", seed)
+        yield seed_cfg
 
 
 def _list_grid_options(cfg: DictConfig, group: str) -> list[str]:

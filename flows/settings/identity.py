@@ -105,8 +105,8 @@ class PinnedAssets:
             return {name: self.identify_files(item) for name, item in path.items()}
         if not path:  # an optional file
             return path
-        if pinned := self.compute_digest(str(path)):
-            return pinned
+        if digest := self.compute_digest(str(path)):
+            return digest
         target = Path(path)
         if not target.exists() and glob.has_magic(str(path)):
             return [
@@ -153,7 +153,7 @@ class PinnedAssets:
                 if value is not None:
                     contents.setdefault(name, identify(value))
         plain |= {name: value for name, value in contents.items() if name in plain}
-        nested = {name: value for name, value in contents.items() if name not in plain}
+        nested_contents = {name: value for name, value in contents.items() if name not in plain}
         name = (
             target if is_in_winnow(target) else component.__qualname__
         )  # a module of one's own may move
@@ -161,7 +161,7 @@ class PinnedAssets:
         return {
             **code,
             **{name: self.identify_settings(value) for name, value in plain.items()},
-            **nested,
+            **nested_contents,
         }
 
 
@@ -169,27 +169,27 @@ def divide_search_settings(settings: Any) -> tuple[Any, dict[str, Any]]:
     """Divide a retriever's settings into index settings and, by dotted name, search-only ones."""
     if isinstance(settings, list):
         divided = [divide_search_settings(item) for item in settings]
-        searched = {
+        search_settings = {
             f"{n}.{name}": value
             for n, (_, inner) in enumerate(divided)
             for name, value in inner.items()
         }
-        return [built for built, _ in divided], searched
+        return [index_settings for index_settings, _ in divided], search_settings
     if not isinstance(settings, Mapping):
         return settings, {}
     target = settings.get("_target_")
     search_only = (
         markers.get_search_only_settings(import_component_class(str(target))) if target else ()
     )
-    built: dict[str, Any] = {}
-    searched = {}
+    index_settings: dict[str, Any] = {}
+    search_settings = {}
     for name, value in {str(name): value for name, value in settings.items()}.items():
         if name in search_only:
-            searched[name] = value
+            search_settings[name] = value
         else:
-            built[name], inner = divide_search_settings(value)
-            searched |= {f"{name}.{key}": inner_value for key, inner_value in inner.items()}
-    return built, searched
+            index_settings[name], inner = divide_search_settings(value)
+            search_settings |= {f"{name}.{key}": inner_value for key, inner_value in inner.items()}
+    return index_settings, search_settings
 
 
 def iter_asset_nodes(node: Any) -> Iterator[dict[str, Any]]:
@@ -204,7 +204,7 @@ def iter_asset_nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Add a class's default files and models to its settings, to identify them by content too."""
-    marked = {
+    marked_names = {
         *markers.get_dataset_name_settings(component),
         *markers.get_input_file_settings(component),
         *markers.get_model_path_settings(component),
@@ -212,7 +212,7 @@ def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any
     parameters = inspect.signature(component).parameters
     defaults = {
         name: parameters[name].default
-        for name in marked
+        for name in marked_names
         if name in parameters and name not in settings
     }
     values = {

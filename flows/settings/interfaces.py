@@ -47,8 +47,8 @@ def _explain_class(component: type, interface: type) -> str:
         return "" if issubclass(component, interface) else f"is not derived from {name}"
     if hasattr(component, "__getattr__"):
         return ""
-    missing = list_missing_members(interface, set(_iter_members(component)))
-    return f"lacks {', '.join(missing)}, which {name} asks for" if missing else ""
+    missing_members = list_missing_members(interface, set(_iter_members(component)))
+    return f"lacks {', '.join(missing_members)}, which {name} asks for" if missing_members else ""
 
 
 def _iter_members(component: type) -> Iterator[str]:
@@ -67,5 +67,5 @@ def get_item_interface(annotation: Any) -> Any:
     if origin in (Union, UnionType):
         items = [item for one in arguments if (item := get_item_interface(one)) is not Any]
         return items[0] if len(items) == 1 else Any
-    named = [one for one in arguments if one is not Ellipsis]
-    return named[-1] if named else Any
+    type_arguments = [one for one in arguments if one is not Ellipsis]
+    return type_arguments[-1] if type_arguments else Any

@@ -56,19 +56,19 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
             name.
     """
     overrides = [_quote_text(override) for override in overrides]
-    parsed = parse_overrides(overrides)
-    _check_options(parsed)
-    new_keys = find_new_keys(parsed)
-    completed = [
+    parsed_overrides = parse_overrides(overrides)
+    _check_options(parsed_overrides)
+    new_keys = find_new_keys(parsed_overrides)
+    completed_overrides = [
         f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text
-        for key, text in zip(parsed, overrides, strict=True)
+        for key, text in zip(parsed_overrides, overrides, strict=True)
     ]
     if grid:
-        parsed = parse_overrides(completed)
-        keys = list(_iter_changed_keys(parsed))
-        for composed_grid, choices in _iter_grids(parsed):
+        parsed_overrides = parse_overrides(completed_overrides)
+        keys = list(_iter_changed_keys(parsed_overrides))
+        for composed_grid, choices in _iter_grids(parsed_overrides):
             check_grid(keys, composed_grid, choices)
-    return completed
+    return completed_overrides
 
 
 _TEXTS = ("question", "artifact", "sweep.name", "report.out")
@@ -87,8 +87,8 @@ def _quote_text(override: str) -> str:
     )
     if key not in _TEXTS or not separator or not is_plain:
         return override
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{key}='{escaped}'"
+    escaped_value = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped_value}'"
 
 
 def check_grid(
@@ -115,21 +115,20 @@ def check_grid(
         if axis is None:
             continue
         if key != axis and is_group(axis):
-            chosen = (choices or {}).get(axis)
+            chosen_option = (choices or {}).get(axis)
             concerned = [
                 name
                 for name, option in grid[axis].items()
                 if _could_have(option, key.removeprefix(f"{axis}."))
             ]
             concerned = concerned or list(grid[axis])  # a group at a package, which no option has
-            if chosen in grid[axis] and set(concerned) <= {chosen}:
+            if chosen_option in grid[axis] and set(concerned) <= {chosen_option}:
                 continue
+            scope = f"{chosen_option} alone" if chosen_option in grid[axis] else "none of them"
             raise ConfigError(
                 f"{key}: the grid is over {axis} ({', '.join(map(str, grid[axis]))}), and this "
-                "override would hold for "
-                f"{'none of them' if chosen not in grid[axis] else f'{chosen} alone'}. Copy the "
-                f"YAML file in conf/{axis} to a new name, change the copy, and set "
-                f"'grid.{axis}=[name]'."
+                f"override would hold for {scope}. Copy the YAML file in conf/{axis} to a new "
+                f"name, change the copy, and set 'grid.{axis}=[name]'."
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
@@ -171,13 +170,13 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     lines = path.read_text(encoding="utf-8").splitlines()[:_HEADER_LINES]
-    copied = [
+    copied_names = [
         name
         for line in lines
         if line.startswith(COPIED)
         for name in line.removeprefix(COPIED).split()
     ]
-    changed: list[str] = []
+    changed_keys: list[str] = []
     for override in overrides:
         key, _, text = override.partition("=")
         if is_group(key):
@@ -186,7 +185,7 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
                 "option in overrides.yaml and run `python -m flows.compose`, or run without "
                 "--params."
             )
-        if any(overlap(key, name) for name in copied):
+        if any(overlap(key, name) for name in copied_names):
             raise ConfigError(
                 f"{override}: other settings refer to {key}, and {path} has copies of its value. "
                 "Set it in overrides.yaml and run `python -m flows.compose`, or run without "
@@ -195,18 +194,20 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
         if not has_key(cfg, key) and not is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(describe_unknown_key(key, [*list_keys(cfg), *near]))
-        parsed = (
+        parsed_value = (
             text
             if key in _TEXTS and not text.startswith(("'", '"', "null", "$"))
             else _parse_value(override, text)
         )
-        value = _fill_names(cfg, key, parsed, path)
+        value = _fill_names(cfg, key, parsed_value, path)
         OmegaConf.update(
             cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid"))
         )
-        changed += _list_leaf_keys(key, value)
+        changed_keys += _list_leaf_keys(key, value)
     if grid:
-        check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
+        check_grid(
+            [key for key in changed_keys if key.partition(".")[0] != "grid"], cfg.get("grid")
+        )
     return cfg
 
 
@@ -224,17 +225,18 @@ def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
     if group == key or not is_group(group) or not isinstance(value, list):
         return value
     options = OmegaConf.select(cfg, key)
-    known = (
+    known_options = (
         OmegaConf.to_container(options, resolve=False) if isinstance(options, DictConfig) else {}
     )
-    assert isinstance(known, dict)
-    if unknown := [str(name) for name in value if name not in known]:
+    assert isinstance(known_options, dict)
+    if unknown := [str(name) for name in value if name not in known_options]:
         raise ConfigError(
-            f"{key}={unknown}: {path} is composed already and has the settings of {list(known)} "
+            f"{key}={unknown}: {path} is composed already and has the settings of "
+            f"{list(known_options)} "
             "alone. Choose the options in overrides.yaml and run `python -m flows.compose`, or "
             "run without --params."
         )
-    return {name: known[name] for name in value}
+    return {name: known_options[name] for name in value}
 
 
 def _parse_value(override: str, text: str) -> Any:
@@ -255,9 +257,9 @@ def _check_options(parsed: Iterable["Override"]) -> None:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
             continue
-        known = list_options(group)
+        known_names = list_options(group)
         for name in map(str, list_option_names(override)):
-            if name not in known:
+            if name not in known_names:
                 raise ConfigError(f"{group}={name}: {describe_missing_option(group, name)}")
 
 

@@ -46,13 +46,13 @@ def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
     plain: dict[str, Any] = resolve_settings(beside)
     for path, text in values.items():
         _set_item(plain, path, text)
-    copied = {
+    copied_names = {
         target
         for path, text in references.items()
         if path not in values
         for target in _list_targets(path, text)
     }
-    return plain, sorted(target for target in copied if target.partition(".")[0] in plain)
+    return plain, sorted(target for target in copied_names if target.partition(".")[0] in plain)
 
 
 def _set_item(node: Any, path: Sequence[Any], value: Any) -> None:

@@ -55,10 +55,10 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _check_completeness(self) -> Self:
-        needed = ["split", "seed", "settings", "evaluation"] if self.mix else []
-        needed += ["reward", "decoding"] if self.method else []
-        if missing := [name for name in needed if name not in self.model_fields_set]:
-            raise ValueError(f"also {', '.join(missing)}, which a training needs")
+        required_names = ["split", "seed", "settings", "evaluation"] if self.mix else []
+        required_names += ["reward", "decoding"] if self.method else []
+        if missing_names := [name for name in required_names if name not in self.model_fields_set]:
+            raise ValueError(f"also {', '.join(missing_names)}, which a training needs")
         return self
 
 

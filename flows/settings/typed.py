@@ -206,11 +206,12 @@ class Settings(Section):
 def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
     """Return the message for the first wrong setting: its name, its value and what is expected."""
     errors = [(_find_field(part["loc"]), part) for part in error.errors()]
-    if missing := [
+    if missing_names := [
         names[0] for names, part in errors if part["type"] == "missing" and len(names) == 1
     ]:
         return (
-            f"The settings lack {', '.join(missing)}. Remove the override that leaves them out, "
+            f"The settings lack {', '.join(missing_names)}. Remove the override that leaves them "
+            "out, "
             "choose an option of each (`--help` lists them), or write params.yaml again with "
             "`python -m flows.compose`."
         )
@@ -223,9 +224,10 @@ def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
     for name in names[1:-1]:
         value = value[name] if value is not None else None
     if first["type"] == "missing":
-        chosen = value.get("name", "unnamed") if value else "unnamed"
+        option_name = value.get("name", "unnamed") if value else "unnamed"
         return (
-            f"conf/{names[0]}/ ({chosen}): the YAML lacks {names[-1]}. Add it, as in the other "
+            f"conf/{names[0]}/ ({option_name}): the YAML lacks {names[-1]}. Add it, as in the "
+            "other "
             "files there."
         )
     if first["type"] == "extra_forbidden":

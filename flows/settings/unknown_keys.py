@@ -56,18 +56,18 @@ def find_new_keys(parsed: Sequence["Override"]) -> set[str]:
         return set()
     _refuse_mistyped(keys)
     cfg = compose_config(choices)
-    known = set(list_keys(cfg))
-    new_keys = keys.keys() - known
+    known_keys = set(list_keys(cfg))
+    new_keys = keys.keys() - known_keys
     if any(override.is_sweep_override() and is_group(override.key_or_group) for override in parsed):
         new_keys |= {
             key for key in keys if not keys[key] and is_component_setting(cfg, key)
         }  # another option may lack it
-    for key in sorted(new_keys - known):
+    for key in sorted(new_keys - known_keys):
         if keys[key] or not is_addable(cfg, key):
             near = list_component_settings(cfg, key)
-            raise ConfigError(describe_unknown_key(key, known | {*list_groups(), *near}))
+            raise ConfigError(describe_unknown_key(key, known_keys | {*list_groups(), *near}))
     named_whole = (
-        key for key in keys if key.startswith("grid.") and key in known
+        key for key in keys if key.startswith("grid.") and key in known_keys
     )  # by an axis "reader.base" of the grid
     return new_keys | {key for key in named_whole if not has_key(cfg, key)}
 
@@ -76,7 +76,7 @@ def _refuse_mistyped(keys: Iterable[str]) -> None:
     """Raise ConfigError for a key close to a known one, before composing anything to list keys."""
     for key in keys:
         section, *names = key.split(".")
-        known, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
+        known_names, fields = {*Settings.model_fields, *list_groups()}, Settings.model_fields
         if (
             names and section in fields
         ):  # a setting of a section, of which the class knows all names
@@ -86,10 +86,10 @@ def _refuse_mistyped(keys: Iterable[str]) -> None:
                 if isinstance(annotation, type) and issubclass(annotation, Section)
                 else {}
             )
-            known, names = {f"{section}.{name}" for name in fields}, names[1:]
+            known_names, names = {f"{section}.{name}" for name in fields}, names[1:]
         name = key.removesuffix("".join(f".{inner}" for inner in names))
-        if name not in known and suggest_name(name, known, _SURELY_MISTYPED):
-            raise ConfigError(describe_unknown_key(name, known))
+        if name not in known_names and suggest_name(name, known_names, _SURELY_MISTYPED):
+            raise ConfigError(describe_unknown_key(name, known_names))
 
 
 def is_addable(cfg: Any, key: str) -> bool:

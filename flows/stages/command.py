@@ -65,8 +65,10 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
     """Run a stage with the words of its command line, and print its summary."""
     check_secrets((word.partition("=")[0], word) for word in words)
     if {"--help", "-h"} & set(words):
-        chosen = [word for word in words if "=" in word and word.partition("=")[0] in list_groups()]
-        print(format_choices(chosen) or format_help(stage.name, stage.description))
+        choices = [
+            word for word in words if "=" in word and word.partition("=")[0] in list_groups()
+        ]
+        print(format_choices(choices) or format_help(stage.name, stage.description))
         return
     line = CommandLine.parse(recall_sweep(words) if stage.last_sweep == "used" else words)
     if line.target:
@@ -78,10 +80,10 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
     if line.params:
         run_jobs([load_params(Path(line.params), line.rest, grid=stage.grid)])
         return
-    completed = complete_words(line.rest, grid=stage.grid)
-    composed = compose_jobs(completed)
+    completed_words = complete_words(line.rest, grid=stage.grid)
+    composed = compose_jobs(completed_words)
     if composed is None:
-        composed = run_hydra(completed, run_jobs)
+        composed = run_hydra(completed_words, run_jobs)
     if composed:
         run_jobs(composed)
 
@@ -98,13 +100,13 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
     forget_options()
-    composed = compose_jobs(complete_words(overrides, grid=stage.grid))
-    if composed is None:
+    composed_jobs = compose_jobs(complete_words(overrides, grid=stage.grid))
+    if composed_jobs is None:
         raise ConfigError(
             f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, and launchers other "
             "than runner=shared need the command line."
         )
-    return _run_jobs(stage, CommandLine(overrides, "", "", overrides), composed)
+    return _run_jobs(stage, CommandLine(overrides, "", "", overrides), composed_jobs)
 
 
 def _run_jobs(stage: Stage, line: CommandLine, composed: Sequence[Composed]) -> Summary:

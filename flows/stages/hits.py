@@ -174,18 +174,18 @@ def _write_texts(
 ) -> dict[str, str]:
     """Write the retrieved and gold passages so later stages need no corpus; return texts by id."""
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
-    ranked = set[str]()
+    ranked_ids = set[str]()
     for part in parts:
-        ranked.update(
+        ranked_ids.update(
             parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist()
         )
-    needed = ranked | gold
+    needed_ids = ranked_ids | gold
     corpus = project.corpus.require() / "passages.parquet"
-    passages = [passage for passage in read_passages(corpus) if passage.passage_id in needed]
-    unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
+    passages = [passage for passage in read_passages(corpus) if passage.passage_id in needed_ids]
+    unknown = sorted(ranked_ids.difference(passage.passage_id for passage in passages))
     if unknown:
         raise InputError(
-            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus "
+            f"{len(unknown)} of {len(ranked_ids)} passages of the rankings are not in the corpus "
             f"{project.settings.corpus.name}, such as {unknown[0]!r}. The file of rankings "
             "(retriever.engine.path) and the corpus have other ids: choose that which was "
             "searched, or correct its column of ids (corpus.parser)."

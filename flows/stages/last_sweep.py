@@ -38,18 +38,19 @@ def recall_sweep(words: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: If no sweep of this name was run here, but others were.
     """
-    named = _NAMED.fullmatch(words[0]) if len(words) == 1 else None
+    name_match = _NAMED.fullmatch(words[0]) if len(words) == 1 else None
     sweeps = _read()
-    if (words and not named) or not sweeps:
+    if (words and not name_match) or not sweeps:
         return list(words)
-    if named and named[1] not in sweeps:
+    if name_match and name_match[1] not in sweeps:
         raise ConfigError(
-            f"There was no sweep of the name {named[1]} here, but there were {', '.join(sweeps)}. "
+            f"There was no sweep of the name {name_match[1]} here, but there were "
+            f"{', '.join(sweeps)}. "
             "Give all its settings."
         )
-    recalled = sweeps[named[1]] if named else list(sweeps.values())[-1]
+    recalled = sweeps[name_match[1]] if name_match else list(sweeps.values())[-1]
     print(
-        f"Settings of the {'sweep of this name' if named else 'last sweep'}: "
+        f"Settings of the {'sweep of this name' if name_match else 'last sweep'}: "
         f"{' '.join(recalled) or '(none)'}"
     )
     return list(recalled)

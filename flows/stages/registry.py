@@ -128,11 +128,11 @@ class Stage:
 
     def list_needs(self, cell: Settings) -> set[str]:
         """Return the names of the stages whose artifacts it reads for the settings of one cell."""
-        needed = set(self.reads if self.needs is None else self.needs(cell))
-        assert needed <= set(self.reads), (
-            f"{self.name} needs {needed}, which are not among its `reads`."
+        needed_names = set(self.reads if self.needs is None else self.needs(cell))
+        assert needed_names <= set(self.reads), (
+            f"{self.name} needs {needed_names}, which are not among its `reads`."
         )
-        return needed
+        return needed_names
 
 
 @cache
@@ -181,8 +181,8 @@ def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) ->
 
 def list_ancestors(name: str) -> list[Stage]:
     """Return the stages that a stage reads, also indirectly, each after those that it reads."""
-    wanted = _follow(name, lambda stage: stage.reads)
-    return [stage for stage in list_stages() if stage.name in wanted]
+    ancestor_names = _follow(name, lambda stage: stage.reads)
+    return [stage for stage in list_stages() if stage.name in ancestor_names]
 
 
 def list_needed(name: str, cell: Settings) -> set[str]:
@@ -202,9 +202,9 @@ def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]
 
 def iter_artifacts(project: Project) -> Iterator[Artifact]:
     """Yield the artifacts of all stages for these settings, even if a sweep does not read them."""
-    needed = {"sweep", *list_needed("sweep", project.settings)}
+    needed_names = {"sweep", *list_needed("sweep", project.settings)}
     for stage in list_stages():
-        if stage.name in needed:
+        if stage.name in needed_names:
             yield from stage.resolve(project)
         else:
             with suppress(ConfigError):  # settings of what is not needed may not fit together

@@ -25,11 +25,13 @@ def open_report_folder(settings: Settings) -> Path:
     file = out / _OWNER
     former = json.loads(file.read_text()) if file.is_file() else owner
     if former != owner:
-        moved = _find_free_name(out.with_name(f"{out.name}-{former['dataset'].replace('/', '_')}"))
-        out.rename(moved)
+        destination = _find_free_name(
+            out.with_name(f"{out.name}-{former['dataset'].replace('/', '_')}")
+        )
+        out.rename(destination)
         print(
             f"{out} had the report of another sweep ({', '.join(former.values())}), which is now "
-            f"in {moved}."
+            f"in {destination}."
         )
     write_texts(out, {_OWNER: json.dumps(owner, indent=1) + "\n"})
     return out

@@ -37,7 +37,7 @@ def _run_here(settings: Settings, commands: Sequence[list[str]], logs: Sequence[
 
     threads = str(max(1, cpu_count() // len(commands)))
     gpus = list(settings.shards.gpus)
-    running: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
     try:
         for index, (words, log) in enumerate(zip(commands, logs, strict=True)):
             environment = {
@@ -48,19 +48,19 @@ def _run_here(settings: Settings, commands: Sequence[list[str]], logs: Sequence[
                 environment["CUDA_VISIBLE_DEVICES"] = str(gpus[index % len(gpus)])
             command = _build_command(settings, words)
             with log.open("wb") as file:
-                running.append(
+                processes.append(
                     subprocess.Popen(
                         command, env=environment, stdout=file, stderr=subprocess.STDOUT
                     )
                 )
-        _wait(len(commands), lambda: sum(process.poll() is not None for process in running))
+        _wait(len(commands), lambda: sum(process.poll() is not None for process in processes))
     except BaseException:
-        for process in running:
+        for process in processes:
             process.terminate()
-        for process in running:
+        for process in processes:
             process.wait()
         raise
-    return [index for index, process in enumerate(running) if process.returncode]
+    return [index for index, process in enumerate(processes) if process.returncode]
 
 
 def _run_by_submitit(
@@ -161,10 +161,10 @@ def _run_by_prefect(
 
         def count_ended() -> int:
             nonlocal is_told
-            waiting = 0
+            num_waiting = 0
             for index in [index for index in runs if index not in ended]:
                 state = client.read_flow_run(runs[index]).state
-                waiting += state is None or state.is_scheduled()
+                num_waiting += state is None or state.is_scheduled()
                 if state is not None and state.is_crashed() and starts[index] < _STARTS:
                     runs[index], starts[index] = (
                         _start_flow_run(stage, commands[index]),
@@ -172,9 +172,9 @@ def _run_by_prefect(
                     )
                 elif state is not None and state.is_final():
                     ended[index] = state
-            if waiting and not is_told and time.monotonic() > deadline:
+            if num_waiting and not is_told and time.monotonic() > deadline:
                 print(
-                    f"{waiting} shards wait for a worker. Start one by `prefect worker start "
+                    f"{num_waiting} shards wait for a worker. Start one by `prefect worker start "
                     "--pool winnow`."
                 )
                 is_told = True
@@ -189,10 +189,10 @@ def _run_by_prefect(
                 with suppress(Exception):  # the first error counts
                     client.set_flow_run_state(runs[index], Cancelling())
             raise
-    failed = [index for index, state in sorted(ended.items()) if not state.is_completed()]
-    for index in failed:
+    failed_indices = [index for index, state in sorted(ended.items()) if not state.is_completed()]
+    for index in failed_indices:
         logs[index].write_text(f"{ended[index].type.value}: {ended[index].message}\n")
-    return failed
+    return failed_indices
 
 
 def _start_flow_run(stage: str, words: Sequence[str]) -> Any:

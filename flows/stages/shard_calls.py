@@ -88,37 +88,39 @@ def use_finished_shards(
     """
     if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
         return
-    finished = find_finished(
+    finished_shards = find_finished(
         settings, stage, compute_digest([artifact.key for artifact in artifacts])
     )
-    if not finished:
+    if not finished_shards:
         return
-    merge_shards(settings, finished)
-    counts = collections.Counter(shard.count for shard in finished)
+    merge_shards(settings, finished_shards)
+    counts = collections.Counter(shard.count for shard in finished_shards)
     if any(number == count for count, number in counts.items()):
         return
     count = counts.most_common(1)[0][0]
-    missing = [
+    missing_shards = [
         f"{number}/{count}"
         for number in range(1, count + 1)
-        if Shard(number, count) not in finished
+        if Shard(number, count) not in finished_shards
     ]
     print(
-        f"These shards were not finished: {', '.join(missing)}. Their calls are made here; to run "
-        f"them elsewhere, stop, and run `python -m flows.{stage} ... shard={missing[0]}` there."
+        f"These shards were not finished: {', '.join(missing_shards)}. Their calls are made here; "
+        "to run "
+        f"them elsewhere, stop, and run `python -m flows.{stage} ... shard={missing_shards[0]}` "
+        "there."
     )
 
 
 def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
     """Merge the shards' ledgers into the settings' ledger, and return the number of added calls."""
-    added = 0
+    num_added = 0
     with open_store(str(settings.paths.ledger)) as ledger:
         for shard in shards:
             merge = merge_ledger(ledger, shard.find_ledger(get_folder(settings)))
-            added += merge.added
+            num_added += merge.added
             if merge.conflicts:
                 print(merge.describe())
-    return added
+    return num_added
 
 
 def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:

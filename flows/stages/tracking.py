@@ -61,9 +61,10 @@ def get_place(spec: CellSpec) -> tuple[str, str]:
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
     """Save a view of the experiment's cells with the first metric, %Unk, strategy, k and gold."""
     metrics = results[0].metrics
-    shown = [metric for metric in metrics if metric is metrics[0] or metric.name == "unk"]
+    shown_metrics = [metric for metric in metrics if metric is metrics[0] or metric.name == "unk"]
     columns = [
-        f"{metric.name}_percent" if metric.unit == "percent" else metric.name for metric in shown
+        f"{metric.name}_percent" if metric.unit == "percent" else metric.name
+        for metric in shown_metrics
     ]
     tracker.save_view(
         VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'"
@@ -141,14 +142,17 @@ def log_cell(
     metrics = compute_key(values)
     spec, labels = cell.spec, cell.spec.labels
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
-    known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
+    existing_run = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
     manifest, predictions = read_manifest(spec.folder), read_content_digest(spec.folder)
-    if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (
+    if existing_run is not None and (
+        existing_run.get_tag("metrics"),
+        existing_run.get_tag("predictions"),
+    ) == (
         metrics,
         predictions,
     ):
         return
-    run = known
+    run = existing_run
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
         names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}

@@ -41,8 +41,8 @@ def complete_words(words: Sequence[str], *, grid: bool) -> list[str]:
     """Return words with checked and completed overrides, and Hydra's flags and values unchanged."""
     classified = _classify(words)
     overrides = [word for word, is_override in classified if is_override]
-    completed = iter(complete_overrides(overrides, grid=grid))
-    return [next(completed) if is_override else word for word, is_override in classified]
+    completed_overrides = iter(complete_overrides(overrides, grid=grid))
+    return [next(completed_overrides) if is_override else word for word, is_override in classified]
 
 
 def _classify(words: Sequence[str]) -> list[tuple[str, bool]]:

@@ -63,15 +63,15 @@ class _Handler(SimpleHTTPRequestHandler):
         super().__init__(*args, **options)
 
     def do_GET(self) -> None:
-        matched = re.fullmatch(r"/(cell|run)/([0-9a-f]+)", self.path)
+        match = re.fullmatch(r"/(cell|run)/([0-9a-f]+)", self.path)
         if self.headers.get("Host", "").rpartition(":")[0] not in (
             "127.0.0.1",
             "localhost",
         ):  # a name that a site made point here
             self.send_error(HTTPStatus.FORBIDDEN, "Open this server by 127.0.0.1")
-        elif not matched:
+        elif not match:
             super().do_GET()
-        elif address := self.find[matched[1]](matched[2]):
+        elif address := self.find[match[1]](match[2]):
             self.send_response(HTTPStatus.FOUND)
             self.send_header("Location", address)
             self.end_headers()
@@ -80,7 +80,7 @@ class _Handler(SimpleHTTPRequestHandler):
                 "cell": "No page has this cell: run `python -m flows.report`",
                 "run": "MLflow has no run of this cell",
             }
-            self.send_error(HTTPStatus.NOT_FOUND, what[matched[1]])
+            self.send_error(HTTPStatus.NOT_FOUND, what[match[1]])
 
     def list_directory(self, path: Any) -> None:
         """Refuse a folder without a page."""

@@ -75,7 +75,7 @@ def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Pa
     sweeps = []
     for page in sorted(pages, key=lambda page: -page.stat().st_mtime):
         owner = json.loads((page.parent / "sweep.json").read_text(encoding="utf-8"))
-        written = time.strftime("%Y-%m-%d %H:%M", time.localtime(page.stat().st_mtime))
+        timestamp = time.strftime("%Y-%m-%d %H:%M", time.localtime(page.stat().st_mtime))
         name = f"{owner['sweep']} ({page.parent.relative_to(reports)})"
         of = f"{owner['dataset']}, {owner['corpus']}"
         sweeps.append(
@@ -83,7 +83,7 @@ def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Pa
                 "address": page.relative_to(reports).as_posix(),
                 "name": name,
                 "of": of,
-                "written": written,
+                "written": timestamp,
             }
         )
     text = Environment(autoescape=True, trim_blocks=True).from_string(_TEMPLATE)

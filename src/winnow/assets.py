@@ -203,16 +203,16 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
         source: Expected origin of the files, as in `Asset.source`.
         subpath: File or folder of the asset to which the check is limited.
     """
-    recorded = _read_recorded_files(folder, source)
-    expected = {name for name in recorded if PurePosixPath(name).is_relative_to(subpath)}
-    checked = folder / subpath
+    records = _read_recorded_files(folder, source)
+    expected_names = {name for name in records if PurePosixPath(name).is_relative_to(subpath)}
+    path = folder / subpath
     present = (
-        {str(file.relative_to(folder)) for file in checked.rglob("*") if file.is_file()}
-        if checked.is_dir()
+        {str(file.relative_to(folder)) for file in path.rglob("*") if file.is_file()}
+        if path.is_dir()
         else {subpath}
     )
-    unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
-    return bool(expected) and unchanged and present - {RECORD_NAME} == expected
+    unchanged = all(is_unchanged(folder / name, records[name]) for name in expected_names)
+    return bool(expected_names) and unchanged and present - {RECORD_NAME} == expected_names
 
 
 def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:

@@ -189,11 +189,14 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
 
 def _check_ledger(ledger: SqliteStore) -> str:
     """Return a message that a ledger is intact; raise LedgerError if it has damaged calls."""
-    damaged, set_aside = tools.find_damaged_calls(ledger), tools.count_set_aside_calls(ledger)
-    if damaged:
-        keys = ", ".join([key.hex()[:12] for key in damaged[:5]] + ["..."] * (len(damaged) > 5))
+    damaged_keys, set_aside = tools.find_damaged_calls(ledger), tools.count_set_aside_calls(ledger)
+    if damaged_keys:
+        keys = ", ".join(
+            [key.hex()[:12] for key in damaged_keys[:5]] + ["..."] * (len(damaged_keys) > 5)
+        )
         raise LedgerError(
-            f"{len(damaged)} of {len(ledger)} calls in {ledger.path} are damaged ({keys}). A run "
+            f"{len(damaged_keys)} of {len(ledger)} calls in {ledger.path} are damaged ({keys}). A "
+            "run "
             "makes them again when it needs them; `winnow ledger repair` sets all of them aside "
             "now."
         )

@@ -85,12 +85,12 @@ def _encode_messages(messages: Sequence[Message]) -> str:
         f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}"
         for message in messages
     ]
-    called = [
+    call_texts = [
         _encode_calls(number, message)
         for number, message in enumerate(messages)
         if message.tool_calls or message.call_id
     ]
-    return _encode_number(len(messages)) + "".join(texts) + "".join(called)
+    return _encode_number(len(messages)) + "".join(texts) + "".join(call_texts)
 
 
 def _encode_calls(number: int, message: Message) -> str:

@@ -210,11 +210,11 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
     Raises:
         ConfigError: If the engine lacks a member of `Engine`. The message names it.
     """
-    known = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
-    if missing := list_missing_members(Engine, known):
+    member_names = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
+    if missing_members := list_missing_members(Engine, member_names):
         raise ConfigError(
             f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks "
-            f"{', '.join(missing)}. See winnow.protocols.Engine; a member that is spelled "
+            f"{', '.join(missing_members)}. See winnow.protocols.Engine; a member that is spelled "
             "otherwise has no effect."
         )
     return {

@@ -150,8 +150,8 @@ def _has_control_tokens(request: Request, reply: str) -> bool:
 
 def describe_stop(steps: Sequence[Step], result: object) -> str:
     """Return why a plan ended: `Answer.stop` if given, or else how its last requests ended."""
-    named = result.stop if isinstance(result, Answer) else ""
-    if named or not steps:
-        return named or NO_REQUEST
+    reason = result.stop if isinstance(result, Answer) else ""
+    if reason or not steps:
+        return reason or NO_REQUEST
     last = [step for step in steps if step.round == steps[-1].round]
     return ", ".join(dict.fromkeys(step.finish or step.kind for step in last))

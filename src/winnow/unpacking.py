@@ -56,13 +56,13 @@ def unpack(file: Path, name: str, selection: Selection, folder: Path) -> None:
             entries = [
                 entry for entry in archive.infolist() if not stat.S_ISLNK(entry.external_attr >> 16)
             ]
-            opened = ((entry.filename, partial(archive.open, entry)) for entry in entries)
-            _copy_members(opened, selection, folder)
+            zip_members = ((entry.filename, partial(archive.open, entry)) for entry in entries)
+            _copy_members(zip_members, selection, folder)
     elif tarfile.is_tarfile(file):
         with tarfile.open(file) as tar:
             files = [member for member in tar.getmembers() if member.isreg()]
-            extracted = ((member.name, partial(tar.extractfile, member)) for member in files)
-            _copy_members(extracted, selection, folder)
+            tar_members = ((member.name, partial(tar.extractfile, member)) for member in files)
+            _copy_members(tar_members, selection, folder)
     else:
         shutil.copy(file, folder / name)
 

@@ -133,7 +133,9 @@ def test_roles_that_share_an_engine_have_the_same_settings(name: str) -> None:
     words = ["reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m"]
     project = Project(compose([*words, f"judge.name={name}", "judge.engine.dialect=vllm"]))
     specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
-    message = r"one dialect, but reader\.engine\.dialect is openai and judge\.engine\.dialect is vllm"
+    message = (
+        r"one dialect, but reader\.engine\.dialect is openai and judge\.engine\.dialect is vllm"
+    )
     with pytest.raises(ConfigError, match=message):
         open_engines(specs, check=False)
 

@@ -83,13 +83,13 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
 
 def iter_files(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, also of folders behind symbolic links, each folder once."""
-    seen = set()
+    seen_paths = set()
     for root, names, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(root)
-        if real in seen:
+        if real in seen_paths:
             names.clear()
             continue
-        seen.add(real)
+        seen_paths.add(real)
         yield from (Path(root, name) for name in files if Path(root, name).is_file())
 
 

@@ -134,11 +134,11 @@ def load_steps_frame(folder: Path) -> "pd.DataFrame":
     check_content(folder)
     rows = parquet.read_table(folder / PASSAGES_FILE).to_pylist()
     ids = sorted({row["passage_id"] for row in rows if row["text"] is None})
-    ranked = _read_passages(folder, read_manifest(folder)["settings"]["inputs"], ids)
+    passages_by_id = _read_passages(folder, read_manifest(folder)["settings"]["inputs"], ids)
     passages = [
         {
             "passage_id": row["passage_id"],
-            **_get_text(row, ranked),
+            **_get_text(row, passages_by_id),
             "sources": row["sources"],
             "origin": row["origin"],
         }
@@ -198,9 +198,9 @@ def _load_predictions(folder: Path) -> "pd.DataFrame":
     passages = _read_passages(
         folder, inputs, sorted({passage for row in frame["passage_ids"] for passage in row})
     )
-    changed = _read_changed(folder)
+    changed_passages = _read_changed(folder)
     frame["contexts"] = [
-        [changed.get((question_id, passage)) or passages[passage] for passage in row]
+        [changed_passages.get((question_id, passage)) or passages[passage] for passage in row]
         for question_id, row in zip(frame["question_id"], frame["passage_ids"], strict=True)
     ]
     return frame
@@ -216,13 +216,13 @@ def _read_changed(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
         for row in parquet.read_table(folder / PASSAGES_FILE).to_pylist()
         if row["text"] is not None
     }
-    changed: dict[tuple[str, str], dict[str, str]] = {}
+    changed_passages: dict[tuple[str, str], dict[str, str]] = {}
     for row in parquet.read_table(folder / STEPS_FILE).to_pylist() if by_number else ():
         for number in (number for step in row["steps"] for number in step["passages"]):
             if number in by_number:
                 passage = by_number[number]
-                changed.setdefault((row["question_id"], passage["passage_id"]), passage)
-    return changed
+                changed_passages.setdefault((row["question_id"], passage["passage_id"]), passage)
+    return changed_passages
 
 
 def _read_passages(

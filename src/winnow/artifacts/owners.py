@@ -26,10 +26,10 @@ def has_ended(owner: str) -> bool | None:
         owner: Name of the process (see `get_process_name`).
     """
     process, _, host = owner.partition("@")
-    pid, _, started = process.partition("-")
+    pid, _, start_time = process.partition("-")
     if host != socket.gethostname() or not pid.isdigit():
         return None
-    return read_start_time(int(pid)) != started
+    return read_start_time(int(pid)) != start_time
 
 
 def read_start_time(pid: int) -> str:

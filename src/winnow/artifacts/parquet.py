@@ -263,10 +263,10 @@ def check_unique(path: Path, contract: Contract) -> None:
         ArtifactError: If an id is a duplicate. The message names the first one.
     """
     keys = pq.read_table(path, columns=list(contract.unique_columns))
-    counted = keys.group_by(list(contract.unique_columns)).aggregate([([], "count_all")])
-    if counted.num_rows == keys.num_rows:
+    key_counts = keys.group_by(list(contract.unique_columns)).aggregate([([], "count_all")])
+    if key_counts.num_rows == keys.num_rows:
         return
-    duplicate = counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()[0]
+    duplicate = key_counts.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()[0]
     duplicate_key = {column: duplicate[column] for column in contract.unique_columns}
     name = ", ".join(f"{column}={value!r}" for column, value in duplicate_key.items())
     rows = [index for index, row in enumerate(keys.to_pylist()) if row == duplicate_key]
@@ -282,10 +282,11 @@ def _check_columns(path: Path, contract: Contract) -> None:
         raise MissingArtifactError(
             f"There is no {contract.name} artifact at {path}. Run the stage that writes it first."
         )
-    missing = set(contract.schema.names) - set(pq.read_schema(path).names)
-    if missing:
+    missing_columns = set(contract.schema.names) - set(pq.read_schema(path).names)
+    if missing_columns:
         raise ArtifactError(
-            f"{path} lacks the columns {sorted(missing)}, which a {contract.name} artifact must "
+            f"{path} lacks the columns {sorted(missing_columns)}, which a {contract.name} artifact "
+            "must "
             "have. Rebuild the artifact."
         )
 

@@ -97,10 +97,8 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
         manifests: Manifests of the artifacts (see `read_manifest`).
     """
     all_versions = [manifest["versions"] for manifest in manifests]
-    names = dict.fromkeys(name for installed in all_versions for name in installed)
-    varying = [
-        name for name in names if len({installed.get(name) for installed in all_versions}) > 1
-    ]
+    names = dict.fromkeys(name for versions in all_versions for name in versions)
+    varying = [name for name in names if len({versions.get(name) for versions in all_versions}) > 1]
     return [
         ", ".join(
             [
@@ -129,9 +127,9 @@ def is_code_mixed(folders: Sequence[Path]) -> bool:
     }
     digests: dict[str, str] = {}
     for file in files:
-        recorded: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
-        if not recorded or any(
-            digests.setdefault(name, digest) != digest for name, digest in recorded.items()
+        recorded_digests: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
+        if not recorded_digests or any(
+            digests.setdefault(name, digest) != digest for name, digest in recorded_digests.items()
         ):
             return True
     return False
@@ -205,9 +203,13 @@ def find_changed_modules(
     file = _find_code_file(folder, key)
     if not key or not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
         return []
-    recorded: dict[str, str] = json.loads(file.read_text())
-    current = (compute or compute_module_digests)(tuple(recorded))
-    return sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name))
+    recorded_digests: dict[str, str] = json.loads(file.read_text())
+    current = (compute or compute_module_digests)(tuple(recorded_digests))
+    return sorted(
+        name
+        for name in {*recorded_digests, *current}
+        if recorded_digests.get(name) != current.get(name)
+    )
 
 
 def check_content(folder: Path) -> None:
@@ -268,12 +270,12 @@ def is_unchanged(file: Path, record: FileRecord) -> bool:
 
 def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
     stated = {str(Path(name).parent) for name in files if Path(name).name == CONTENT_DIGEST}
-    counted = {
+    file_digests = {
         name: record["sha256"]
         for name, record in files.items()
         if Path(name).name == CONTENT_DIGEST or stated.isdisjoint(map(str, Path(name).parents))
     }
-    return compute_key(counted)
+    return compute_key(file_digests)
 
 
 def compute_key(*parts: Any) -> str:
@@ -303,13 +305,13 @@ _PACKAGES = (
 
 def get_installed_versions() -> dict[str, str]:
     """Return the installed versions of the packages that can affect results."""
-    installed = {}
+    versions = {}
     for name in _PACKAGES:
         try:
-            installed[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return installed
+    return versions
 
 
 @cache
@@ -327,13 +329,13 @@ def get_git_revision() -> str:
     revision = _run_git("rev-parse", "--short=12", "HEAD")
     if not revision:
         return "unknown"
-    changed = _run_git("diff", "HEAD", "--", *_CODE_FOLDERS)
+    diff = _run_git("diff", "HEAD", "--", *_CODE_FOLDERS)
     untracked = _run_git(
         "ls-files", "--others", "--exclude-standard", "--", *_CODE_FOLDERS
     ).splitlines()
-    if not changed and not untracked:
+    if not diff and not untracked:
         return revision
-    digest = hashlib.sha256(changed.encode())
+    digest = hashlib.sha256(diff.encode())
     for name in untracked:
         digest.update(f"{name}:{compute_file_digest(_get_root() / name)}".encode())
     return f"{revision}+{digest.hexdigest()[:8]}"

@@ -137,12 +137,12 @@ def read_rankings(
     unranked = read_unranked(folder)
     hits = GroupedRows(table, "question_id", ids, _build_hits, unranked)
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
-    used = pc.unique(
+    passage_ids = pc.unique(
         pa.chunked_array(
             [*table["passage_id"].chunks, pa.array(sorted(gold), pa.string())], pa.string()
         )
     )
-    passages = read_passages_by_id(folder / "passages.parquet", used)
+    passages = read_passages_by_id(folder / "passages.parquet", passage_ids)
     _check(folder, questions, table, hits, passages)
     log_odds = _read_log_odds(relevance, ids, unranked) if relevance else {}
     return Rankings(
@@ -153,7 +153,8 @@ def read_rankings(
 def write_usage(folder: Path, usage: Mapping[str, Sequence[RoleUsage]]) -> None:
     """Write what models used for the ranking of each question, by question id."""
     rows = (
-        {"question_id": id_, "usage": [asdict(one) for one in used]} for id_, used in usage.items()
+        {"question_id": id_, "usage": [asdict(one) for one in role_usages]}
+        for id_, role_usages in usage.items()
     )
     parquet.write(folder / _USAGE, contracts.RANKING_USAGE, rows)
 
@@ -163,7 +164,7 @@ def _read_usage(folder: Path, ids: Sequence[str]) -> dict[str, tuple[RoleUsage, 
     if not (folder / _USAGE).is_file():
         return {}
     rows = parquet.read(folder / _USAGE, contracts.RANKING_USAGE, filters=_select(ids)).to_pylist()
-    return {row["question_id"]: tuple(RoleUsage(**used) for used in row["usage"]) for row in rows}
+    return {row["question_id"]: tuple(RoleUsage(**entry) for entry in row["usage"]) for row in rows}
 
 
 def read_unranked(folder: Path) -> set[str]:
@@ -201,12 +202,12 @@ def _check(
             "for a retriever with a plan, raise rank.limit (null means all) or name the split in "
             "rank.splits, and run `python -m flows.rank`."
         )
-    known = (
+    known_ids = (
         passages.ids
         if isinstance(passages, MappedPassages)
         else pa.chunked_array([pa.array(passages, pa.string())])
     )
-    index = find_first_missing(table["passage_id"], known)
+    index = find_first_missing(table["passage_id"], known_ids)
     if index is not None:
         row = table.slice(index, 1).to_pylist()[0]
         raise ArtifactError(
@@ -218,7 +219,7 @@ def _check(
         (passage_id, question) for question in questions for passage_id in question.gold_passage_ids
     ]
     index = find_first_missing(
-        pa.chunked_array([pa.array([entry[0] for entry in gold], pa.string())]), known
+        pa.chunked_array([pa.array([entry[0] for entry in gold], pa.string())]), known_ids
     )
     if index is not None:
         passage_id, question = gold[index]
@@ -242,10 +243,10 @@ def _read_log_odds(
         lambda columns: dict(zip(columns["passage_id"], columns["log_odds"], strict=True)),
         unranked,
     )
-    missing = next((question_id for question_id in ids if question_id not in log_odds), None)
-    if missing is not None:
+    missing_id = next((question_id for question_id in ids if question_id not in log_odds), None)
+    if missing_id is not None:
         raise ArtifactError(
-            f"{path} contains no log-odds for question {missing!r}. Run `python -m flows.score` "
+            f"{path} contains no log-odds for question {missing_id!r}. Run `python -m flows.score` "
             "with the same settings, and score.limit large enough for the questions of the "
             "sweep."
         )

@@ -56,12 +56,12 @@ class StepsWriter:
 
     def add(self, question_id: str, outcome: Outcome[Any]) -> None:
         """Add the steps of one question."""
-        searched: set[str] = set()
+        searched_ids: set[str] = set()
         rows = []
         for step in outcome.steps:
             if step.kind == "search":
-                searched.update(passage.passage_id for passage in step.passages)
-            numbers = [self._find_number(passage, searched) for passage in step.passages]
+                searched_ids.update(passage.passage_id for passage in step.passages)
+            numbers = [self._find_number(passage, searched_ids) for passage in step.passages]
             rows.append(
                 {
                     "round": step.round,
@@ -74,8 +74,8 @@ class StepsWriter:
                     "calls": step.calls,
                 }
             )
-        used = outcome.result.used if isinstance(outcome.result, Answer) else ()
-        numbers = [self._find_number(passage, searched) for passage in used]
+        used_passages = outcome.result.used if isinstance(outcome.result, Answer) else ()
+        numbers = [self._find_number(passage, searched_ids) for passage in used_passages]
         self._rows.add(
             {"question_id": question_id, "stop": outcome.stop, "used": numbers, "steps": rows}
         )
@@ -130,7 +130,7 @@ def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
     def renumber(lists: pa.ListArray) -> pa.ListArray:
         return pa.ListArray.from_arrays(lists.offsets, numbers.take(lists.values), type=lists.type)
 
-    used, steps = table["used"].combine_chunks(), table["steps"].combine_chunks()
+    used_numbers, steps = table["used"].combine_chunks(), table["steps"].combine_chunks()
     fields = [*steps.type.value_type]
     columns = [steps.values.field(field.name) for field in fields]
     columns = [
@@ -142,7 +142,7 @@ def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
     return pa.table(
         {
             **dict(zip(table.column_names, table.columns, strict=True)),
-            "used": renumber(used),
+            "used": renumber(used_numbers),
             "steps": steps,
         },
         schema=table.schema,
@@ -264,8 +264,8 @@ def count_control_tokens(folder: Path) -> tuple[int, int]:
     table = pa.table({name: steps.field(name) for name in ("role", "kind", "finish", "calls")})
     is_reply = (pc.field("kind") == "generate") & (pc.field("finish") != TOO_LONG)
     replies = table.filter((pc.field("role") == READER) & is_reply)
-    marked = replies.filter(pc.ends_with(replies["finish"], WITH_CONTROL_TOKENS))
-    return (sum(marked["calls"].to_pylist()), sum(replies["calls"].to_pylist()))
+    marked_replies = replies.filter(pc.ends_with(replies["finish"], WITH_CONTROL_TOKENS))
+    return (sum(marked_replies["calls"].to_pylist()), sum(replies["calls"].to_pylist()))
 
 
 def has_steps(folder: Path) -> bool:

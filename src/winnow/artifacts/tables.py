@@ -56,11 +56,11 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
         ArtifactError: If the file does not contain one of the splits.
     """
     rows = parquet.read(path, contracts.QUESTIONS).to_pylist()
-    known = sorted({row["split"] for row in rows})
-    unknown = set(splits) - set(known)
+    known_splits = sorted({row["split"] for row in rows})
+    unknown = set(splits) - set(known_splits)
     if unknown:
         raise ArtifactError(
-            f"{path} has no split {sorted(unknown)}; it has {known}. Choose one of these."
+            f"{path} has no split {sorted(unknown)}; it has {known_splits}. Choose one of these."
         )
     return [
         Question(

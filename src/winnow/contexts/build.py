@@ -64,9 +64,9 @@ def build_contexts(
             first, sorted by their log-odds, and keeps the order of the others.
     """
     if rank_by == "estimator":
-        scored = [hit for hit in hits if hit.passage_id in log_odds]
-        unscored = [hit for hit in hits if hit.passage_id not in log_odds]
-        hits = [*sorted(scored, key=lambda hit: -log_odds[hit.passage_id]), *unscored]
+        scored_hits = [hit for hit in hits if hit.passage_id in log_odds]
+        unscored_hits = [hit for hit in hits if hit.passage_id not in log_odds]
+        hits = [*sorted(scored_hits, key=lambda hit: -log_odds[hit.passage_id]), *unscored_hits]
     contexts = [
         Context(
             passages[hit.passage_id],

@@ -74,14 +74,14 @@ class Counterfactual:
         changes = (
             (context, self._change(question, context)) for context in contexts if context.is_gold
         )
-        gold, changed = next(
+        gold, replacement = next(
             ((one, change) for one, change in changes if change is not None), (None, None)
         )
-        if changed is None:
+        if replacement is None:
             return self._placement.place(question, contexts, k)
         titles = has_answers([one.passage.title for one in contexts], question.answers)
         originals = [
-            changed if one is gold else one
+            replacement if one is gold else one
             for one, in_title in zip(contexts, titles, strict=True)
             if one is gold or not (one.is_gold or one.has_answer or in_title)
         ]

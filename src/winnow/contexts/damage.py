@@ -57,25 +57,25 @@ class Damage:
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts (fewer if the ranking is shorter), and replace relevant ones."""
-        ranked = [context for context in contexts if context.rank > 0]
-        spare = [context for context in ranked[k:] if not is_relevant(context)]
+        ranking = [context for context in contexts if context.rank > 0]
+        spare = [context for context in ranking[k:] if not is_relevant(context)]
         draws = {
             position: (
                 random.Random(
                     f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}"
                 ).random()
             )
-            for position, context in enumerate(ranked[:k])
+            for position, context in enumerate(ranking[:k])
             if is_relevant(context)
         }
-        replaced = sorted(
+        positions = sorted(
             position
             for position in sorted(draws, key=draws.__getitem__)[: len(spare)]
             if draws[position] < self.share
         )
-        placed = ranked[:k]
-        for position, context in zip(replaced, spare, strict=False):
-            placed[position] = context
+        placed_contexts = ranking[:k]
+        for position, context in zip(positions, spare, strict=False):
+            placed_contexts[position] = context
         return PlacedContexts(
-            tuple(placed), 0, determine_provenance(question, contexts)
+            tuple(placed_contexts), 0, determine_provenance(question, contexts)
         ).with_gold_position()

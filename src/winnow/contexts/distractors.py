@@ -100,10 +100,10 @@ class Distractors:
             if context.is_gold:
                 selection.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
-                cut = replace(
+                excerpt = replace(
                     distractor.passage, text=cut_words(distractor.passage.text, self.words)
                 )
-                selection.append(replace(distractor, passage=cut, rank=context.rank))
+                selection.append(replace(distractor, passage=excerpt, rank=context.rank))
         num_needed = min(k, sum(not context.is_gold for context in contexts))
         num_distractors = sum(not context.is_gold for context in selection)
         if num_distractors < num_needed:
@@ -139,8 +139,8 @@ class Distractors:
         )
         places = set(order[: round(self.share * others)])
         of_kind, draws = iter(selection), iter(self._draw(question, contexts, k, pool))
-        chosen = [next(of_kind, None) if place in places else None for place in range(k)]
-        return [context for one in chosen if (context := one or next(draws, None)) is not None]
+        slots = [next(of_kind, None) if place in places else None for place in range(k)]
+        return [context for one in slots if (context := one or next(draws, None)) is not None]
 
     def _draw(
         self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]

@@ -166,26 +166,28 @@ class Placement:
             raise ConfigError(
                 f"placement.rule.order={self.order} is beyond k={k}; use a position from 1 to k."
             )
-        ranked = [context for context in contexts if context.rank > 0]
-        gold_context = _find_gold(ranked) or _find_gold(contexts)
+        ranking = [context for context in contexts if context.rank > 0]
+        gold_context = _find_gold(ranking) or _find_gold(contexts)
         provenance = determine_provenance(question, contexts)
         if self.gold == "insert_all":
-            placed = self._place_all(question, contexts, k)
-            return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
+            placed_contexts = self._place_all(question, contexts, k)
+            return PlacedContexts(tuple(placed_contexts), 0, provenance).with_gold_position()
         if self.gold == "remove":
-            ranked = [context for context in ranked if not context.is_gold]
+            ranking = [context for context in ranking if not context.is_gold]
         elif not self._arrangement.by_rank:
-            ranked = [
-                context for context in ranked if context is gold_context or not context.is_gold
+            ranking = [
+                context for context in ranking if context is gold_context or not context.is_gold
             ]
-        top = ranked[:k]
+        top = ranking[:k]
         if k and self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
             others = top[: k - 1]
             index = self._draw_index(question, "insert", len(others))
             top = [*others[:index], gold_context, *others[index:]]
-        moved = [context for context in top if context is _find_gold(top)]
-        placed = self._arrangement.arrange(top, moved, partial(self._draw, question))
-        return PlacedContexts(tuple(placed), 0, provenance).with_gold_position()
+        moved_contexts = [context for context in top if context is _find_gold(top)]
+        placed_contexts = self._arrangement.arrange(
+            top, moved_contexts, partial(self._draw, question)
+        )
+        return PlacedContexts(tuple(placed_contexts), 0, provenance).with_gold_position()
 
     def _place_all(self, question: Question, contexts: Contexts, k: int) -> Contexts:
         """Select all gold passages and the best-ranked other contexts, and put them in order."""
@@ -196,17 +198,21 @@ class Placement:
                 f"{len(gold)} gold passages, and k={k}. Raise k."
             )
         others = [context for context in contexts if context.rank > 0 and not context.is_gold]
-        selected = [*gold, *others[: k - len(gold)]]
+        selection = [*gold, *others[: k - len(gold)]]
         if self._arrangement.by_rank:
-            selected = self._sort(question, selected)
-        return self._arrangement.arrange(selected, gold, partial(self._draw, question))
+            selection = self._sort(question, selection)
+        return self._arrangement.arrange(selection, gold, partial(self._draw, question))
 
     def _sort(self, question: Question, contexts: Contexts) -> list[Context]:
         """Put contexts in the retrieved order; others are at random positions."""
-        placed = sorted((one for one in contexts if one.rank > 0), key=lambda one: one.rank)
+        placed_contexts = sorted(
+            (one for one in contexts if one.rank > 0), key=lambda one: one.rank
+        )
         for number, context in enumerate(one for one in contexts if one.rank == 0):
-            placed.insert(self._draw_index(question, f"insert {number}", len(placed)), context)
-        return placed
+            placed_contexts.insert(
+                self._draw_index(question, f"insert {number}", len(placed_contexts)), context
+            )
+        return placed_contexts
 
     def _draw_index(self, question: Question, purpose: str, num_others: int) -> int:
         """Draw a position among other contexts."""

@@ -36,17 +36,17 @@ def build_shown(
     prompts = [step for step in steps if step.is_prompt]
     if not prompts and not used:
         return None
-    written = [step for step in prompts if step.kind == "generate"]
-    shown = dict.fromkeys(passage for prompt in prompts for passage in prompt.passages)
-    named = tuple(passage for passage in used if passage in shown or not prompts)
-    last = named or (written or prompts)[-1].passages
-    passages = list(dict.fromkeys([*shown, *last]))
+    generation_prompts = [step for step in prompts if step.kind == "generate"]
+    shown_passages = dict.fromkeys(passage for prompt in prompts for passage in prompt.passages)
+    named_passages = tuple(passage for passage in used if passage in shown_passages or not prompts)
+    last = named_passages or (generation_prompts or prompts)[-1].passages
+    passages = list(dict.fromkeys([*shown_passages, *last]))
     contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
     rounds: dict[int, dict[Passage, None]] = {}
     for prompt in prompts:
         rounds.setdefault(prompt.round, {}).update(dict.fromkeys(prompt.passages))
     return Shown(
-        tuple(contexts[passage] for passage in shown),
+        tuple(contexts[passage] for passage in shown_passages),
         tuple(contexts[passage] for passage in last),
         tuple(tuple(contexts[passage] for passage in one) for one in rounds.values()),
         tuple(
@@ -60,7 +60,7 @@ def _build_contexts(
 ) -> list[Context]:
     """Return a context of each passage."""
     new = [passage for passage in passages if not _is_known(passage, known)]
-    answered = (
+    answer_flags = (
         dict(
             zip(new, has_answers([passage.text for passage in new], question.answers), strict=True)
         )
@@ -69,8 +69,8 @@ def _build_contexts(
     )
     return [
         (
-            _build_context(question, passage, known, has_answer=answered[passage])
-            if passage in answered
+            _build_context(question, passage, known, has_answer=answer_flags[passage])
+            if passage in answer_flags
             else known[passage.passage_id]
         )
         for passage in passages
@@ -86,8 +86,8 @@ def _build_context(
 ) -> Context:
     """Return the context of a text that was neither placed nor retrieved as it is."""
     origins = [known[name] for name in (passage.passage_id, *passage.sources) if name in known]
-    annotated = not {passage.passage_id, *passage.sources}.isdisjoint(question.gold_passage_ids)
-    is_gold = annotated or any(origin.is_gold for origin in origins)
+    is_annotated = not {passage.passage_id, *passage.sources}.isdisjoint(question.gold_passage_ids)
+    is_gold = is_annotated or any(origin.is_gold for origin in origins)
     if origins:
         return replace(origins[0], passage=passage, has_answer=has_answer, is_gold=is_gold)
     return Context(passage, 0, None, has_answer, is_gold)

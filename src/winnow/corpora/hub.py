@@ -42,10 +42,10 @@ class HubCorpus:
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
             place = Place(source, row_number, "row")
-            missing = {self.id_column, self.title_column, self.text_column} - row.keys()
-            if missing:
+            missing_columns = {self.id_column, self.title_column, self.text_column} - row.keys()
+            if missing_columns:
                 raise InputError(
-                    f"{place}: there is no column {', '.join(sorted(missing))}; "
+                    f"{place}: there is no column {', '.join(sorted(missing_columns))}; "
                     f"the row has {sorted(row)}. Correct the column names in corpus.parser."
                 )
             passage_id, text = (

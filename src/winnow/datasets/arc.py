@@ -36,11 +36,11 @@ class Arc:
             try:
                 stem, choices = _read_choices(row)
             except (KeyError, TypeError, ValueError) as error:
-                expected = (
+                expectation = (
                     f"a question with choices, each with text and label ({type(error).__name__}: "
                     f"{error})"
                 )
-                raise InputError.at(place, received=str(row), expected=expected) from error
+                raise InputError.at(place, received=str(row), expected=expectation) from error
             file_key = str(row["answerKey"]).strip()
             labels = [label for label, _ in choices]
             if (
@@ -48,11 +48,11 @@ class Arc:
                 or len(set(labels)) < len(labels)
                 or not 1 < len(choices) <= len(LETTERS)
             ):
-                expected = (
+                expectation = (
                     f"an answerKey that is one of 2 to {len(LETTERS)} distinct labels, which are "
                     f"{labels}"
                 )
-                raise InputError.at(place, received=repr(file_key), expected=expected)
+                raise InputError.at(place, received=repr(file_key), expected=expectation)
             texts = [require_text(text, place, "choice") for _, text in choices]
             by_letter = dict(zip(LETTERS, texts, strict=False))
             question = require_text(stem, place, "question")

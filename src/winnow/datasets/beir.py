@@ -42,18 +42,18 @@ class BeirQueries:
         """
         relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)
-        missing = set(relevant_ids)
+        missing_ids = set(relevant_ids)
         for place, query_id, query in self._read_queries(path):
             if query_id in relevant_ids:
-                missing.discard(query_id)
+                missing_ids.discard(query_id)
                 text = require_text(query, place, "query")
                 yield Question(query_id, text, (), tuple(relevant_ids[query_id]))
-        if missing:
+        if missing_ids:
             message = (
-                f"{path} lacks {len(missing)} of the {len(relevant_ids)} queries with relevant "
-                f"documents in {self.qrels}, such as {min(missing)!r}."
+                f"{path} lacks {len(missing_ids)} of the {len(relevant_ids)} queries with relevant "
+                f"documents in {self.qrels}, such as {min(missing_ids)!r}."
             )
-            if len(missing) == len(relevant_ids):
+            if len(missing_ids) == len(relevant_ids):
                 raise InputError(
                     f"{message} Set dataset.parser.qrels to the judgments of these queries."
                 )
@@ -87,15 +87,17 @@ class BeirQueries:
             if not is_judgment and line.startswith("#"):
                 continue
             if not is_judgment or score is None:
-                expected = "query, document, score (or TREC's four columns)"
-                raise InputError.at(place, received=line, expected=expected)
+                expectation = "query, document, score (or TREC's four columns)"
+                raise InputError.at(place, received=line, expected=expectation)
             is_relevant = int(score[1]) > 0
             if (
                 judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant)
                 != is_relevant
             ):
-                expected = f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
-                raise InputError.at(place, received=line, expected=expected)
+                expectation = (
+                    f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
+                )
+                raise InputError.at(place, received=line, expected=expectation)
         relevant = {
             query: [name for name, is_relevant in own.items() if is_relevant]
             for query, own in judgments.items()

@@ -42,8 +42,8 @@ class Biography:
         places: dict[str, Place] = {}
         for place, topic in self._read_topics(path):
             if topic in places:
-                expected = f"a person who is not already in line {places[topic].number}"
-                raise InputError.at(place, received=topic, expected=expected)
+                expectation = f"a person who is not already in line {places[topic].number}"
+                raise InputError.at(place, received=topic, expected=expectation)
             places[topic] = place
             yield Question(
                 topic, self.template.format(topic=topic), (), meta=json.dumps({"topic": topic})

@@ -46,8 +46,8 @@ class PopQa:
             if not columns:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
-                    expected = "a header with id, question, possible_answers"
-                    raise InputError.at(place, received="\t".join(row), expected=expected)
+                    expectation = "a header with id, question, possible_answers"
+                    raise InputError.at(place, received="\t".join(row), expected=expectation)
                 continue
             fields = dict(zip(columns, row, strict=True))
             if self.views_below is not None and self._read_views(fields, place) >= self.views_below:
@@ -70,8 +70,8 @@ class PopQa:
         try:
             return float(fields["s_pop"])
         except (KeyError, ValueError):
-            expected = (
+            expectation = (
                 "the monthly views of the subject as s_pop, by which dataset.parser.views_below "
                 "selects"
             )
-            raise InputError.at(place, received=str(dict(fields)), expected=expected) from None
+            raise InputError.at(place, received=str(dict(fields)), expected=expectation) from None

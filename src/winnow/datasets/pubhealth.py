@@ -38,8 +38,8 @@ class PubHealth:
             if label in _OTHER_LABELS:
                 continue
             if label not in LABELS:
-                expected = f"a label among {', '.join((*LABELS, *_OTHER_LABELS))}"
-                raise InputError.at(place, received=repr(label), expected=expected)
+                expectation = f"a label among {', '.join((*LABELS, *_OTHER_LABELS))}"
+                raise InputError.at(place, received=repr(label), expected=expectation)
             claim_id = require_text(row.get("claim_id", row.get("id", place.number)), place, "id")
             claim = require_text(row.get("claim", row.get("question")), place, "claim")
             yield Question(claim_id, claim, (LABELS[label],), meta=json.dumps({"label": label}))

@@ -57,14 +57,14 @@ class Split:
             for question in self._shuffle(questions) if self.shuffle else questions:
                 yield replace(question, split=self.all) if self.all else question
             return
-        shuffled = self._shuffle(questions)
-        if len(shuffled) <= self.test + self.dev:
+        shuffled_questions = self._shuffle(questions)
+        if len(shuffled_questions) <= self.test + self.dev:
             raise ConfigError(
                 f"dataset.split: test={self.test} and dev={self.dev} leave no training question, "
-                f"because the data set has only {len(shuffled)} questions. Lower "
+                f"because the data set has only {len(shuffled_questions)} questions. Lower "
                 "dataset.split.test or dataset.split.dev."
             )
-        for index, question in enumerate(shuffled):
+        for index, question in enumerate(shuffled_questions):
             split = (
                 "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
             )
@@ -83,6 +83,6 @@ class Split:
 
     def _shuffle(self, questions: Iterable[Question]) -> list[Question]:
         """Return the questions in random order, which depends only on the seed and their ids."""
-        shuffled = sorted(questions, key=lambda question: question.question_id)
-        random.Random(self.seed).shuffle(shuffled)
-        return shuffled
+        shuffled_questions = sorted(questions, key=lambda question: question.question_id)
+        random.Random(self.seed).shuffle(shuffled_questions)
+        return shuffled_questions

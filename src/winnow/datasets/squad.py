@@ -45,11 +45,11 @@ class Squad:
                 ]
                 meta = json.dumps({"title": article.get("title", "")})
             except (KeyError, TypeError, AttributeError) as error:
-                expected = (
+                expectation = (
                     "an article with paragraphs, qas, id, question and answers "
                     f"({type(error).__name__}: {error})"
                 )
-                raise InputError.at(place, received=str(article), expected=expected) from error
+                raise InputError.at(place, received=str(article), expected=expectation) from error
             for question_id, question, answers in fields:
                 text = require_text(question, place, "question")
                 yield Question(

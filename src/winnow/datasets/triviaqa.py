@@ -42,8 +42,8 @@ class TriviaQa:
                 )
             answer = row["Answer"]
             if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
-                expected = "an Answer with Value and a list of Aliases"
-                raise InputError.at(place, received=str(answer), expected=expected)
+                expectation = "an Answer with Value and a list of Aliases"
+                raise InputError.at(place, received=str(answer), expected=expectation)
             answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
             text = require_text(row["Question"], place, "question")
             parsed_answers = parse_answers(answers, place)

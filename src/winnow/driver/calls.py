@@ -178,7 +178,7 @@ def list_texts(request: Request) -> list[str]:
 
 def describe_missing_engine(request: Request, engines: Engines) -> str:
     """Build the error message for a request that no engine of the run serves."""
-    known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
+    served_kinds = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
     hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
     if isinstance(request, Likelihood):
         hint = (
@@ -190,5 +190,5 @@ def describe_missing_engine(request: Request, engines: Engines) -> str:
         hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."
     return (
         f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run "
-        f"serves only {known}. {hint}"
+        f"serves only {served_kinds}. {hint}"
     )

@@ -112,16 +112,16 @@ class ActivePlan:
         return tuple(
             RoleUsage(
                 role,
-                used.calls,
-                used.tokens_in,
-                used.tokens_out,
-                used.seconds,
-                used.cut,
-                used.empty,
-                used.tokens_reasoning,
-                used.replies,
+                usage.calls,
+                usage.tokens_in,
+                usage.tokens_out,
+                usage.seconds,
+                usage.cut,
+                usage.empty,
+                usage.tokens_reasoning,
+                usage.replies,
             )
-            for role, used in self.counts.items()
+            for role, usage in self.counts.items()
         )
 
 

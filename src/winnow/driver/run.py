@@ -123,13 +123,13 @@ class Driver:
             for waiter in waiters:
                 queue = self._queues.find(waiter.active.engines, waiter.request)
                 keyed.append((queue, compute_request_key(queue.identity, waiter.request), waiter))
-            stored = self.ledger.get(
+            stored_results = self.ledger.get(
                 list({key for _, key, _ in keyed} - self._open_calls.by_key.keys())
             )
             for queue, key, waiter in keyed:
-                if key in stored:
+                if key in stored_results:
                     self.stats.ledger_hits += 1
-                    self._plans.deliver(waiter, stored[key])
+                    self._plans.deliver(waiter, stored_results[key])
                 elif key in self._open_calls.by_key:
                     self.stats.merged += 1
                     self._open_calls.by_key[key].waiters.append(waiter)
@@ -210,14 +210,14 @@ class Driver:
 
     def _collect(self, queue: EngineQueue, timeout: float) -> bool:
         """Store an engine's results and deliver the requested ones; return whether it had any."""
-        finished = self._store(queue, timeout)
-        for call, result in finished or ():
+        finished_calls = self._store(queue, timeout)
+        for call, result in finished_calls or ():
             if isinstance(result, TooLong):
                 for waiter in call.waiters:
                     self._plans.drop_passage(waiter, result.reason)
             else:
                 self._deliver_to_all(call, result)
-        return finished is not None
+        return finished_calls is not None
 
     def _store(
         self, queue: EngineQueue, timeout: float
@@ -251,20 +251,20 @@ class Driver:
                 True  # to collect again would tell the engine that these results are stored
             )
             raise
-        finished: list[tuple[Call, Result | TooLong]] = []
+        finished_calls: list[tuple[Call, Result | TooLong]] = []
         for key, _, result in keyed:
             call = self._open_calls.close(key)
             if call is None:
                 continue
             call.queue.in_flight -= call.state is CallState.SUBMITTED
             call.state = CallState.DONE
-            finished.append((call, result))
+            finished_calls.append((call, result))
             if not isinstance(result, TooLong):
                 self._count_call(call, result)
-        too_long = [call.key for call, result in finished if isinstance(result, TooLong)]
+        too_long = [call.key for call, result in finished_calls if isinstance(result, TooLong)]
         if too_long:
             self.ledger.release(too_long)
-        return finished
+        return finished_calls
 
     def _count_call(self, call: Call, result: Result) -> None:
         """Count a call that this process made."""
@@ -275,15 +275,17 @@ class Driver:
 
     def _poll_elsewhere(self) -> None:
         """Deliver the results of calls by other processes, and queue the calls they gave up."""
-        waiting = [call for call in self._calls_elsewhere if call.state is CallState.ELSEWHERE]
-        stored = self.ledger.get([call.key for call in waiting])
-        for call in waiting:
-            if call.key in stored:
+        pending_calls = [
+            call for call in self._calls_elsewhere if call.state is CallState.ELSEWHERE
+        ]
+        stored_results = self.ledger.get([call.key for call in pending_calls])
+        for call in pending_calls:
+            if call.key in stored_results:
                 call.state = CallState.DONE
                 self._open_calls.close(call.key)
                 self.stats.external += 1
-                self._deliver_to_all(call, stored[call.key])
-        unfinished = [call for call in waiting if call.state is CallState.ELSEWHERE]
+                self._deliver_to_all(call, stored_results[call.key])
+        unfinished = [call for call in pending_calls if call.state is CallState.ELSEWHERE]
         claimed = self.ledger.claim([call.key for call in unfinished]) if unfinished else set()
         self._calls_elsewhere = [call for call in unfinished if call.key not in claimed]
         for call in unfinished:

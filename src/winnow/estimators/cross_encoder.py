@@ -148,10 +148,10 @@ class CrossEncoder(PairEstimator):
         if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
             model_inputs["token_type_ids"] = passage_mask
         output = self.lm.model(**model_inputs)
-        encoded: torch.Tensor = (
+        encoding: torch.Tensor = (
             output.logits if self.head == "classes" else output.last_hidden_state
         )
-        return encoded
+        return encoding
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
         """Compute the log-odds from the encoder's output. The probability of other tokens is 0."""
@@ -209,18 +209,18 @@ class CrossEncoder(PairEstimator):
         positions = (
             indices - passage_BT * question_length
         ) * mask_BT  # positions start at 0 again in the passage
-        hidden = model.embeddings(input_ids=ids_BT, position_ids=positions)
+        hidden_states = model.embeddings(input_ids=ids_BT, position_ids=positions)
         joint = mask_BT.bool()[:, None, None, :]
         separate = joint & (passage_BT[:, None, :, None] == passage_BT[:, None, None, :])
         lowest = torch.finfo(torch.bfloat16).min
         masks = [  # additive masks, because eager attention accepts no others
-            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, lowest)
+            torch.zeros_like(visible, dtype=hidden_states.dtype).masked_fill(~visible, lowest)
             for visible in (separate, joint)
         ]
         for index, layer in enumerate(model.encoder.layer):
-            hidden = layer(hidden, masks[index >= self.separate_layers])
-        encoded: torch.Tensor = hidden
-        return encoded
+            hidden_states = layer(hidden_states, masks[index >= self.separate_layers])
+        encoding: torch.Tensor = hidden_states
+        return encoding
 
 
 def _compute_masked_mean(hidden_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:

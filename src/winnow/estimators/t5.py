@@ -58,10 +58,10 @@ class T5Estimator(WordEstimator):
         ids, mask = inputs
         model: Any = self.lm.model
         if first_step.has_t5_decoder(model):
-            encoded: torch.Tensor = model.encoder(
+            encoding: torch.Tensor = model.encoder(
                 input_ids=ids, attention_mask=mask
             ).last_hidden_state
-            return encoded
+            return encoding
         start = torch.full(
             (ids.shape[0], 1), model.config.decoder_start_token_id, device=ids.device
         )
@@ -77,7 +77,7 @@ class T5Estimator(WordEstimator):
         model: Any = self.lm.model
         if not first_step.has_t5_decoder(model):
             return self.score_logits(encoded)
-        hidden = first_step.compute_first_hidden(
+        hidden_states = first_step.compute_first_hidden(
             model, encoded.to(model.shared.weight.dtype), inputs[1]
         )
-        return self.score_logits(model.lm_head(hidden))
+        return self.score_logits(model.lm_head(hidden_states))

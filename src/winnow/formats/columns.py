@@ -99,13 +99,13 @@ def read_columns(parser: Any, setting: str) -> Iterator[ColumnRow]:
             raise ConfigError(
                 f"{setting}.{name} must be the name of a column; received {column!r}."
             )
-    needed = columns | {
+    required_columns = columns | {
         f"{name}[{number}]": column
-        for name, listed in lists.items()
-        for number, column in enumerate(listed)
+        for name, column_names in lists.items()
+        for number, column in enumerate(column_names)
     }
     for place, row in read_json_lines(path, {}):
-        for name, column in needed.items():
+        for name, column in required_columns.items():
             if column not in row:
                 raise InputError(
                     f"{place} has no column {column!r}. Its columns are "
@@ -113,7 +113,9 @@ def read_columns(parser: Any, setting: str) -> Iterator[ColumnRow]:
                     "correct the line."
                 )
         values: dict[str, Any] = {name: row[column] for name, column in columns.items()}
-        values |= {name: {one: row[one] for one in listed} for name, listed in lists.items()}
+        values |= {
+            name: {one: row[one] for one in column_names} for name, column_names in lists.items()
+        }
         yield ColumnRow(place, columns, values)
 
 

@@ -81,12 +81,12 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
         rows = ((Place(path, number, "record"), row) for number, row in enumerate(content, start=1))
     num_rows = num_incomplete = 0
     for place, row in rows:
-        parsed = _parse_row(place, row, split)
+        fid_row = _parse_row(place, row, split)
         num_rows, num_incomplete = (
             num_rows + 1,
-            num_incomplete + (f'"{MISSING}"' in parsed.question.meta),
+            num_incomplete + (f'"{MISSING}"' in fid_row.question.meta),
         )
-        yield parsed
+        yield fid_row
     if num_incomplete:
         _log.warning(
             "%s: the passages of %d of %d questions lack some that support the answer. Recall is "
@@ -119,27 +119,27 @@ def _parse_row(place: Place, row: Any, split: str) -> FidRow:
     gold_ids = []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
-            expected = f"context {index} as an object with title and text"
-            raise InputError.at(place, received=str(entry), expected=expected)
+            expectation = f"context {index} as an object with title and text"
+            raise InputError.at(place, received=str(entry), expected=expectation)
         text = require_text(entry.get("text", ""), place, f"text of context {index}")
         own_id = next(
             (entry[name] for name in _ID_FIELDS if entry.get(name) not in (None, "")),
             f"{question_id}-{index}",
         )
         passage_id = require_text(own_id, place, f"id of context {index}")
-        if any(passage_id == known.passage_id for known, _ in contexts):
-            expected = (
+        if any(passage_id == other.passage_id for other, _ in contexts):
+            expectation = (
                 f"distinct contexts; the id {passage_id!r} occurs twice, the second time as "
                 f"context {index}"
             )
-            raise InputError.at(place, received=str(entry), expected=expected)
+            raise InputError.at(place, received=str(entry), expected=expectation)
         passage = Passage(passage_id, read_title(entry.get("title"), place), text)
         contexts.append((passage, _parse_score(entry.get("score"), place, index)))
         try:
             is_gold = parse_flag(entry.get("is_gold") or False, "is_gold")
         except ValueError as error:
-            expected = f"true or false as is_gold of context {index} ({error})"
-            raise InputError.at(place, received=str(entry), expected=expected) from None
+            expectation = f"true or false as is_gold of context {index} ({error})"
+            raise InputError.at(place, received=str(entry), expected=expectation) from None
         gold_ids += [passage.passage_id] if is_gold else []
     meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
     gold_passage_ids = tuple(dict.fromkeys(gold_ids))
@@ -162,10 +162,10 @@ def _convert(place: Place, row: Any) -> Any:
     try:
         return convert_multihop_row(row) or convert_alce_row(row) or row
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        expected = (
+        expectation = (
             f"a row of HotpotQA, 2WikiMultihopQA, MuSiQue or ALCE ({type(error).__name__}: {error})"
         )
-        raise InputError.at(place, received=str(row), expected=expected) from None
+        raise InputError.at(place, received=str(row), expected=expectation) from None
 
 
 def _parse_score(value: Any, place: Place, index: int) -> float | None:
@@ -177,8 +177,8 @@ def _parse_score(value: Any, place: Place, index: int) -> float | None:
     except (TypeError, ValueError):
         score = math.nan
     if math.isnan(score):
-        expected = f"a number as the score of context {index}, or none"
-        raise InputError.at(place, received=repr(value), expected=expected)
+        expectation = f"a number as the score of context {index}, or none"
+        raise InputError.at(place, received=repr(value), expected=expectation)
     return score
 
 

@@ -104,8 +104,8 @@ def parse_answers(values: object, place: Place) -> tuple[str, ...]:
             empty.
     """
     if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
-        expected = "a list of answers, each a string or a number"
-        raise InputError.at(place, received=repr(values), expected=expected)
+        expectation = "a list of answers, each a string or a number"
+        raise InputError.at(place, received=repr(values), expected=expectation)
     answers = dict.fromkeys(text for value in values if (text := _format(value)))
     if not answers:
         raise InputError.at(
@@ -163,8 +163,8 @@ def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
     Raises:
         InputError: If an id is empty, or neither a string nor a number.
     """
-    expected = f"an id or a list of ids as {field_name}"
-    values = [] if value is None else parse_list(value, place, expected=expected)
+    expectation = f"an id or a list of ids as {field_name}"
+    values = [] if value is None else parse_list(value, place, expected=expectation)
     return tuple(dict.fromkeys(require_text(item, place, field_name) for item in values))
 
 

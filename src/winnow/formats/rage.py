@@ -56,9 +56,9 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[Place, dict
         raise InputError(
             f"{file} is not a Parquet file or is damaged ({' '.join(str(error).split())[:200]})."
         ) from error
-    missing = [name for name in columns if name not in names]
-    if missing:
-        raise InputError(f"{file} lacks the columns {missing}; it has {names}.")
+    missing_columns = [name for name in columns if name not in names]
+    if missing_columns:
+        raise InputError(f"{file} lacks the columns {missing_columns}; it has {names}.")
     batches = iter_batches(file, _ROWS_AT_ONCE, columns)
     rows = (row for batch in batches for row in batch.to_pylist())
     for number, row in enumerate(rows, start=1):

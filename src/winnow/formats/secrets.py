@@ -24,24 +24,24 @@ def mask_secret(text: str, secret: str) -> str:
     """
     if not secret:
         return text
-    encoded = base64.b64encode(secret.encode()).decode()
+    base64_form = base64.b64encode(secret.encode()).decode()
     for form in (
         secret,
         quote(secret, safe=""),
-        encoded.rstrip("=")[:-1] if len(secret) >= _MIN_PIECE else encoded,
+        base64_form.rstrip("=")[:-1] if len(secret) >= _MIN_PIECE else base64_form,
     ):
         text = text.replace(form, MASK)
     body = _PREFIX.sub("", secret, count=1)
     pieces = {body[start : start + _MIN_PIECE] for start in range(len(body) - _MIN_PIECE + 1)}
-    masked, position = [], 0
+    parts, position = [], 0
     while position < len(text):
         end = position
         while text[end : end + _MIN_PIECE] in pieces:
             end += 1
         if end > position:
-            masked.append(MASK)
+            parts.append(MASK)
             position = end + _MIN_PIECE - 1
         else:
-            masked.append(text[position])
+            parts.append(text[position])
             position += 1
-    return "".join(masked)
+    return "".join(parts)

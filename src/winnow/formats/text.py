@@ -103,15 +103,17 @@ def read_json_lines(
         InputError: If a line is not a JSON object with these fields.
     """
     for place, line in iter_lines(path):
-        expected = "a JSON object" + (f" with {', '.join(fields)}" if fields else "")
+        expectation = "a JSON object" + (f" with {', '.join(fields)}" if fields else "")
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise InputError.at(place, received=line, expected=f"{expected} ({error})") from error
+            raise InputError.at(
+                place, received=line, expected=f"{expectation} ({error})"
+            ) from error
         if not isinstance(row, dict) or any(
             not isinstance(row.get(name), kind) for name, kind in fields.items()
         ):
-            raise InputError.at(place, received=line, expected=expected)
+            raise InputError.at(place, received=line, expected=expectation)
         yield place, row
 
 
@@ -144,8 +146,8 @@ def read_tsv(
         row = _split_quoted(line, num_columns) if quoted and '"' in line else line.split("\t")
         num_columns = num_columns or len(row)
         if len(row) != num_columns:
-            expected = f"{num_columns} tab-separated fields, received {len(row)}"
-            raise InputError.at(place, received=line, expected=expected)
+            expectation = f"{num_columns} tab-separated fields, received {len(row)}"
+            raise InputError.at(place, received=line, expected=expectation)
         yield place, row
 
 

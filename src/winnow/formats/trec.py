@@ -33,13 +33,13 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
         fields = line.split("\t") if line.count("\t") == _NUM_COLUMNS - 1 else line.split()
         entry = _parse_entry(fields[3], fields[4]) if len(fields) == _NUM_COLUMNS else None
         if entry is None:
-            expected = 'question, "Q0", passage, rank, score and tag'
-            raise InputError.at(place, received=line, expected=expected)
+            expectation = 'question, "Q0", passage, rank, score and tag'
+            raise InputError.at(place, received=line, expected=expectation)
         question_id, passage_id = fields[0], fields[2]
         hits = rows.setdefault(question_id, {})
         if passage_id in hits:
-            expected = f"each passage once per question; {passage_id!r} is there twice"
-            raise InputError.at(place, received=line, expected=expected)
+            expectation = f"each passage once per question; {passage_id!r} is there twice"
+            raise InputError.at(place, received=line, expected=expectation)
         hits[passage_id] = entry
     return {
         question_id: [
@@ -71,10 +71,10 @@ def _read_trec_runs(files: Sequence[Path]) -> dict[str, list[Hit]]:
 def _parse_entry(rank: str, score: str) -> tuple[float, int] | None:
     """Return a score and a rank, or None if one of them is not a finite number."""
     try:
-        parsed = float(score), int(rank)
+        entry = float(score), int(rank)
     except ValueError:
         return None
-    return parsed if math.isfinite(parsed[0]) else None
+    return entry if math.isfinite(entry[0]) else None
 
 
 def write_trec_run(
@@ -107,11 +107,11 @@ def write_trec_run(
 
 def _choose_scores(hits: Sequence[Hit]) -> list[float]:
     scores = [hit.score for hit in hits]
-    known = [score for score in scores if score is not None]
-    is_falling = len(known) == len(scores) and all(
-        first >= second for first, second in pairwise(known)
+    known_scores = [score for score in scores if score is not None]
+    is_falling = len(known_scores) == len(scores) and all(
+        first >= second for first, second in pairwise(known_scores)
     )
-    return known if is_falling else [1 / rank for rank in range(1, len(scores) + 1)]
+    return known_scores if is_falling else [1 / rank for rank in range(1, len(scores) + 1)]
 
 
 def write_qrels(path: Path, relevant: Mapping[str, Sequence[str]]) -> int:

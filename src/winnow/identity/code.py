@@ -43,14 +43,14 @@ def get_revision(component: type) -> int | str:
         ConfigError: If the class is in no source file, for example because it was defined in a
             notebook, or if its revision is not a whole number.
     """
-    declared = component.__dict__.get("revision")
-    if declared is not None and is_in_winnow(component.__module__):
-        if not isinstance(declared, int):
+    revision = component.__dict__.get("revision")
+    if revision is not None and is_in_winnow(component.__module__):
+        if not isinstance(revision, int):
             raise ConfigError(
                 f"{component.__module__}.{component.__qualname__}: revision must be a whole "
-                f"number, as in `revision: ClassVar[int] = 1`; received {declared!r}."
+                f"number, as in `revision: ClassVar[int] = 1`; received {revision!r}."
             )
-        return declared
+        return revision
     digest = hashlib.sha256()
     for base in component.__mro__:
         base_revision = base.__dict__.get("revision")
@@ -100,13 +100,13 @@ def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
     formatting. A module whose file was edited since this process started is no longer the one that
     runs; it has `EDITED` in place of a digest.
     """
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     digests: dict[str, str] = {}
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        path = None if name in seen else find_source(name)
-        seen.add(name)
+    stack = list(names)
+    while stack:
+        name = stack.pop()
+        path = None if name in seen_names else find_source(name)
+        seen_names.add(name)
         if path is None:
             continue
         code = read_loaded(path, name, compiles=True)
@@ -114,7 +114,7 @@ def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
             digests[name] = EDITED
         elif name.partition(".")[0] in ("winnow", "flows"):
             digests[name] = hashlib.sha256(repr((code.digest, code.runs)).encode()).hexdigest()[:6]
-        waiting += [one.module for run in code.runs for one in run]
+        stack += [one.module for run in code.runs for one in run]
     return digests
 
 
@@ -162,7 +162,7 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
             for one in imports
             if one.bound or not is_empty(one.module)
         ]
-        bound = [one[0] for one in run if one[0]]
-        runs.append(sorted(run) if len(set(bound)) == len(bound) else run)
+        bound_names = [one[0] for one in run if one[0]]
+        runs.append(sorted(run) if len(set(bound_names)) == len(bound_names) else run)
     digests[name] = hashlib.sha256(repr((code.digest, runs)).encode()).hexdigest()
     return digests[name]

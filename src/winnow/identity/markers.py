@@ -202,13 +202,13 @@ def _is_marker(item: Any) -> bool:
 
 def _check_declarations(component: type) -> None:
     """Raise ConfigError for a class attribute that resembles a declaration or is a former one."""
-    known = _DECLARATIONS | _FORMER_ATTRIBUTES
+    known_names = _DECLARATIONS | _FORMER_ATTRIBUTES
     parameters = inspect.signature(component).parameters
     for base in component.__mro__:
         for name in vars(base):
             if name in _DECLARATIONS or name.startswith("_") or base.__module__ == "builtins":
                 continue
-            near = next(iter(get_close_matches(name, known, 1, 0.85)), None)
+            near = next(iter(get_close_matches(name, known_names, 1, 0.85)), None)
             if name in parameters or near is None:
                 continue
             advice = (
@@ -278,10 +278,12 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
             the same key.
     """
     resolve = getattr(component, "resolve_settings", None)
-    resolved = dict(settings) if resolve is None else dict(resolve(settings))
+    resolved_settings = dict(settings) if resolve is None else dict(resolve(settings))
     speed_only = get_speed_only_settings(component)
     unresolved = [
-        name for name, value in resolved.items() if value == "auto" and name not in speed_only
+        name
+        for name, value in resolved_settings.items()
+        if value == "auto" and name not in speed_only
     ]
     if unresolved:
         raise ConfigError(
@@ -289,7 +291,7 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
             "Define the class method resolve_settings(settings), which returns the settings with "
             "what it stands for."
         )
-    return resolved
+    return resolved_settings
 
 
 def describe_parameters(component: type) -> list[tuple[str, str, str]]:

@@ -37,20 +37,20 @@ def is_in_standard_library(name: str) -> bool:
 
 def _find_spec(name: str) -> ModuleSpec | None:
     """Return a module's spec, or None. Only the packages around it are imported to find it."""
-    loaded = sys.modules.get(name)
+    module = sys.modules.get(name)
     parent = name.rpartition(".")[0]
     try:
-        if loaded is None and is_in_winnow(parent) and not _is_package(parent):
+        if module is None and is_in_winnow(parent) and not _is_package(parent):
             return None
-        return getattr(loaded, "__spec__", None) or importlib.util.find_spec(name)
+        return getattr(module, "__spec__", None) or importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return None
 
 
 def _is_package(name: str) -> bool:
     """Return whether a module can have others within it."""
-    if (loaded := sys.modules.get(name)) is not None:
-        return hasattr(loaded, "__path__")
+    if (module := sys.modules.get(name)) is not None:
+        return hasattr(module, "__path__")
     spec = _find_spec(name)
     return spec is not None and spec.submodule_search_locations is not None
 

@@ -66,11 +66,11 @@ def parse_text(path: Path, *, compiles: bool) -> ParsedText:
     cache_file = bytecode.with_suffix(f".{'code' if compiles else 'tree'}.json")
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _read_parsed(cache_file, key)
-    parsed = _parse(text, compiles=compiles)
+    parsed_text = _parse(text, compiles=compiles)
     if not sys.dont_write_bytecode:
         with suppress(OSError):  # where Python cannot keep its bytecode either
-            _keep(cache_file, key, parsed)
-    return parsed
+            _keep(cache_file, key, parsed_text)
+    return parsed_text
 
 
 @cache
@@ -87,7 +87,9 @@ def _read_parsed(file: Path, key: str) -> ParsedText:
         digest,
         tuple(
             tuple(
-                ImportStatement(module, level, tuple((name, bound) for name, bound in names))
+                ImportStatement(
+                    module, level, tuple((name, bound_name) for name, bound_name in names)
+                )
                 for module, level, names in run
             )
             for run in runs
@@ -160,10 +162,12 @@ def _mark_imports(node: ast.AST, runs: list[tuple[ImportStatement, ...]], place:
             for inner in statements:
                 _mark_imports(inner, runs, place)
             continue
-        changed = _mark_statements(statements, runs, place)
+        new_statements = _mark_statements(statements, runs, place)
         is_needed = name == "body" and not isinstance(node, ast.Module)
         setattr(
-            node, name, changed or ([ast.copy_location(ast.Pass(), place)] if is_needed else [])
+            node,
+            name,
+            new_statements or ([ast.copy_location(ast.Pass(), place)] if is_needed else []),
         )
 
 
@@ -171,7 +175,7 @@ def _mark_statements(
     statements: Sequence[ast.stmt], runs: list[tuple[ImportStatement, ...]], place: ast.AST
 ) -> list[ast.stmt]:
     """Return the statements of a list as `_mark_imports` changes them."""
-    changed: list[ast.stmt] = []
+    new_statements: list[ast.stmt] = []
     run: list[ImportStatement] = []
     for statement in [*statements, None]:
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -182,7 +186,7 @@ def _mark_statements(
             assignment = ast.Assign([mark], number)
             for new in (mark, number, assignment):
                 ast.copy_location(new, place)
-            changed.append(assignment)
+            new_statements.append(assignment)
             runs.append(tuple(run))
             run = []
         if statement is None or _is_text(statement):
@@ -191,11 +195,11 @@ def _mark_statements(
             "TYPE_CHECKING",
             "typing.TYPE_CHECKING",
         ):
-            changed += _mark_statements(statement.orelse, runs, place)
+            new_statements += _mark_statements(statement.orelse, runs, place)
             continue
         _mark_imports(statement, runs, place)
-        changed.append(statement)
-    return changed
+        new_statements.append(statement)
+    return new_statements
 
 
 def _name(node: ast.AST) -> str:

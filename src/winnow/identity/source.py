@@ -69,36 +69,36 @@ def read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fals
         compiles: Whether the digest is of the compiled code; see `parse_text`.
     """
     file = Path(path)
-    parsed = parse_text(file, compiles=compiles)
+    parsed_text = parse_text(file, compiles=compiles)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     runs = (
         tuple(one for statement in run for one in _iter_imports(statement, package))
-        for run in parsed.runs
+        for run in parsed_text.runs
     )
-    return Code(parsed.digest, tuple(runs), parsed.revisions)
+    return Code(parsed_text.digest, tuple(runs), parsed_text.revisions)
 
 
 def _iter_imports(statement: ImportStatement, package: str) -> Iterator[Import]:
     """Yield the names or modules that an import binds, and the parent packages that it runs."""
     if statement.module is None:
-        for name, bound in statement.names:
-            yield Import(bound, name)
+        for name, bound_name in statement.names:
+            yield Import(bound_name, name)
             yield from _iter_parents(name)
         return
     parts = package.split(".")
     parents = parts[: len(parts) - statement.level + 1] if statement.level else []
     base = ".".join([*parents, *([statement.module] if statement.module else [])])
     yield from _iter_parents(base)
-    for name, bound in statement.names:
+    for name, bound_name in statement.names:
         inner = f"{base}.{name}"
         if name == "*":
             yield Import("*", base)
             yield from (Import("", submodule) for submodule in _list_submodules(base))
         elif find_source(inner) is not None:
-            yield Import(bound, inner)
+            yield Import(bound_name, inner)
             yield Import("", base)
         else:
-            yield Import(bound, base, name)
+            yield Import(bound_name, base, name)
 
 
 def _list_submodules(package: str) -> list[str]:
@@ -124,15 +124,15 @@ specification of the import, which another one (`importlib.reload`) replaces.
 def read_loaded(path: Path, name: str, *, compiles: bool = False) -> Code:
     """Parse a source file once per import, because later edits do not change what runs."""
     module = sys.modules.get(name)
-    known: dict[bool, Code] = {}
+    cache: dict[bool, Code] = {}
     if module is not None:
-        spec, known = _LOADED.get(module, (module.__spec__, known))
+        spec, cache = _LOADED.get(module, (module.__spec__, cache))
         if spec is not module.__spec__:
-            known = {}
-        _LOADED[module] = module.__spec__, known
-    if compiles not in known:
-        known[compiles] = read_code(str(path), path.stat().st_mtime_ns, name, compiles=compiles)
-    return known[compiles]
+            cache = {}
+        _LOADED[module] = module.__spec__, cache
+    if compiles not in cache:
+        cache[compiles] = read_code(str(path), path.stat().st_mtime_ns, name, compiles=compiles)
+    return cache[compiles]
 
 
 def _iter_parents(module: str) -> Iterator[Import]:

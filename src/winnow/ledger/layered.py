@@ -57,9 +57,9 @@ class LayeredStore(WrappedStore):
         """Return the stored results by key, from the first ledger that has them."""
         results = self.ledger.get(keys)
         for connection in self._connections:
-            missing = [key for key in keys if key not in results]
-            for start in range(0, len(missing), _KEYS_PER_QUERY):
-                results |= _read_results(connection, missing[start : start + _KEYS_PER_QUERY])
+            missing_keys = [key for key in keys if key not in results]
+            for start in range(0, len(missing_keys), _KEYS_PER_QUERY):
+                results |= _read_results(connection, missing_keys[start : start + _KEYS_PER_QUERY])
         return results
 
     def compute_mean_seconds(self, engine: str) -> float | None:
@@ -95,5 +95,5 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
 def _read_results(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Result]:
     placeholders = ",".join("?" * len(keys))
     query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
-    read = {row[0]: read_result(*row) for row in connection.execute(query, keys)}
-    return {key: result for key, result in read.items() if result is not None}
+    results = {row[0]: read_result(*row) for row in connection.execute(query, keys)}
+    return {key: result for key, result in results.items() if result is not None}

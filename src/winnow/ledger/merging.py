@@ -69,7 +69,7 @@ class Merge:
         """Return the number of added calls, and any conflicts with the result that is kept."""
         if not self.conflicts:
             return f"{self.added} calls added"
-        listed = [
+        lines = [
             f"  {conflict.key.hex()[:12]}  {conflict.kind}  {conflict.engine}: "
             f"{'the other ledger' if conflict.kept_other else 'this ledger'}'s result is kept"
             for conflict in self.conflicts[:_MOST_LISTED]
@@ -83,7 +83,7 @@ class Merge:
             f"{self.added} calls added. {len(self.conflicts)} calls have other results in the two "
             "ledgers. The result that was stored first is kept, or the one with text:"
         )
-        return "\n".join([head, *listed, *more])
+        return "\n".join([head, *lines, *more])
 
 
 def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
@@ -118,11 +118,11 @@ def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merg
 
 def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
     """Yield the rows that are not damaged. `order` is an optional ORDER BY clause."""
-    for key, kind, engine, value, seconds, created, crc in db.execute(
+    for key, kind, engine, value, seconds, storage_time, crc in db.execute(
         f"SELECT {COLUMNS_AS_BYTES} FROM calls {order}"  # noqa: S608 (constants)
     ):
         if read_result(key, value, seconds, crc) is not None:
-            yield key, str(kind), str(engine), value.decode(), seconds, created, crc
+            yield key, str(kind), str(engine), value.decode(), seconds, storage_time, crc
 
 
 def iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[Any]]:
@@ -130,9 +130,9 @@ def iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[A
     if isinstance(ledger, SqliteStore):
         yield from _iter_intact_rows(ledger.connection, "ORDER BY key")
         return
-    for key, kind, engine, value, seconds, created, crc in ledger.iter_rows():
+    for key, kind, engine, value, seconds, storage_time, crc in ledger.iter_rows():
         if read_result(key, value.encode(), seconds, crc) is not None:
-            yield key, kind, engine, value, seconds, created, crc
+            yield key, kind, engine, value, seconds, storage_time, crc
 
 
 def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> Merge:
@@ -185,17 +185,17 @@ def _add_batch(
     best = dict(own)
     new: dict[bytes, Sequence[Any]] = {}
     for row in batch:
-        key, kind, engine, value, _, created, _ = row
+        key, kind, engine, value, _, storage_time, _ = row
         if key not in best:
-            new[key], best[key] = row, (value, created)
+            new[key], best[key] = row, (value, storage_time)
             continue
-        kept_value, kept_created = best[key]
+        kept_value, kept_time = best[key]
         if _is_other_result(kept_value, value):
-            rank = (_rank_kind(value), created, value)
-            is_better = rank < (_rank_kind(kept_value), kept_created, kept_value)
+            rank = (_rank_kind(value), storage_time, value)
+            is_better = rank < (_rank_kind(kept_value), kept_time, kept_value)
             merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_better))
             if is_better:
-                new[key], best[key] = row, (value, created)
+                new[key], best[key] = row, (value, storage_time)
     delete([key for key in new if key in own])
     insert(list(new.values()))
     merge.added += sum(key not in own for key in new)
@@ -225,16 +225,16 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
         try:
             key, value = bytes.fromhex(call["key"]), call["value"]
             decode_result(value.encode())
-            created = min(float(call["created"]), time.time())
+            storage_time = min(float(call["created"]), time.time())
             yield (
                 key,
                 call["kind"],
                 call["engine"],
                 value,
                 float(call["seconds"]),
-                created,
+                storage_time,
                 compute_checksum(key, value.encode()),
             )
         except (KeyError, TypeError, ValueError) as error:
-            expected = f"an exported call ({error})"
-            raise InputError.at(place, received=json.dumps(call), expected=expected) from error
+            expectation = f"an exported call ({error})"
+            raise InputError.at(place, received=json.dumps(call), expected=expectation) from error

@@ -159,14 +159,14 @@ class PostgresStore:
         results = {
             key: read_result(key, value.encode(), seconds, crc) for key, value, seconds, crc in rows
         }
-        damaged = [key for key, result in results.items() if result is None]
-        if damaged:
+        damaged_keys = [key for key, result in results.items() if result is None]
+        if damaged_keys:
             _log.warning(
                 "The ledger %s: %d damaged calls were deleted; they will be rerun.",
                 self.url,
-                len(damaged),
+                len(damaged_keys),
             )
-            self.delete(damaged)
+            self.delete(damaged_keys)
         return {key: result for key, result in results.items() if result is not None}
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
@@ -179,17 +179,19 @@ class PostgresStore:
         Raises:
             LedgerError: If a result contains NaN. The other results are stored first.
         """
-        encoded, errors = encode_rows(engine, rows)
-        encoded.sort()
+        encoded_rows, errors = encode_rows(engine, rows)
+        encoded_rows.sort()
 
         def store(db: Connection[Any]) -> None:
             with db.cursor() as cursor:
                 cursor.executemany(
                     f"INSERT INTO calls VALUES (%s, %s, %s, %s, %s, {_NOW}, %s) ON CONFLICT DO "  # noqa: S608 (constants)
                     "NOTHING",
-                    encoded,
+                    encoded_rows,
                 )
-            db.execute("DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded],))
+            db.execute(
+                "DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded_rows],)
+            )
 
         self._repeat(store)
         if errors:
@@ -222,13 +224,13 @@ class PostgresStore:
         claimed = self._repeat(insert)
         # Another process may have stored a call, and released its claim, after the statement above
         # looked for stored calls.
-        stored = {
+        stored_keys = {
             key
             for (key,) in self._fetch("SELECT key FROM calls WHERE key = ANY(%s)", (list(claimed),))
         }
-        if stored:
-            self.release(list(stored))
-        return claimed - stored
+        if stored_keys:
+            self.release(list(stored_keys))
+        return claimed - stored_keys
 
     def release(self, keys: Sequence[bytes]) -> None:
         """Release this owner's claims on calls that will not be made."""
@@ -281,8 +283,8 @@ class PostgresStore:
             "SELECT key, value, seconds, crc, created FROM calls WHERE key = ANY(%s)", [list(keys)]
         )
         return {
-            bytes(key): (value, created)
-            for key, value, seconds, crc, created in rows
+            bytes(key): (value, storage_time)
+            for key, value, seconds, crc, storage_time in rows
             if read_result(bytes(key), value.encode(), seconds, crc) is not None
         }
 

@@ -108,9 +108,11 @@ def _has_known_tables(db: sqlite3.Connection) -> bool:
     """Return whether a file has at least a ledger's tables with its columns, or no tables yet."""
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
-        expected = _read_definitions(new)
+        expected_definitions = _read_definitions(new)
     definitions = _read_definitions(db)
-    have_expected_columns = all(definitions.get(name, sql) == sql for name, sql in expected.items())
+    have_expected_columns = all(
+        definitions.get(name, sql) == sql for name, sql in expected_definitions.items()
+    )
     return have_expected_columns and ({"calls", "claims"} <= definitions.keys() or not definitions)
 
 
@@ -181,15 +183,17 @@ def _iter_readable_calls(path: Path) -> Iterator[tuple[Any, ...]]:
         db.execute(
             "PRAGMA writable_schema=ON"
         )  # without it, SQLite refuses to read a truncated file at all
-        for key, kind, engine, value, seconds, created, crc in _read_rows(db, b"", None, 0):
-            if read_result(key, value, seconds, crc) is not None and isinstance(created, float):
+        for key, kind, engine, value, seconds, storage_time, crc in _read_rows(db, b"", None, 0):
+            if read_result(key, value, seconds, crc) is not None and isinstance(
+                storage_time, float
+            ):
                 yield (
                     key,
                     str(kind),
                     str(engine),
                     value.decode(),
                     max(0.0, float(seconds)),
-                    created,
+                    storage_time,
                     crc,
                 )
 
@@ -246,8 +250,8 @@ def _select_range(
 ) -> sqlite3.Cursor:
     """Select the rows from key `start` up to `end`, or all in file order if `start` is empty."""
     bounds = {"key >= ?": start, "key < ?": end} if start else {}
-    used = {condition: bound for condition, bound in bounds.items() if bound is not None}
+    conditions = {condition: bound for condition, bound in bounds.items() if bound is not None}
     where = (
-        f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""
+        f"WHERE {' AND '.join(conditions)} ORDER BY key {order}" if conditions else ""
     )  # a full scan also finds misplaced keys
-    return db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)
+    return db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {where}", tuple(conditions.values()))  # noqa: S608 (constants)

@@ -222,14 +222,14 @@ def encode_rows(
         Tuples of key, kind of request, engine, value, seconds and checksum, and the errors of
         results that cannot be stored.
     """
-    encoded, errors = [], dict[bytes, LedgerError]()
+    encoded_rows, errors = [], dict[bytes, LedgerError]()
     for key, request, result, seconds in rows:
         try:
             value = encode_result(result)
         except LedgerError as error:
             errors[key] = error
         else:
-            encoded.append(
+            encoded_rows.append(
                 (
                     key,
                     type(request).__name__,
@@ -239,7 +239,7 @@ def encode_rows(
                     compute_checksum(key, value.encode()),
                 )
             )
-    return encoded, errors
+    return encoded_rows, errors
 
 
 def _parse_json(text: str) -> Mapping[str, Any]:
@@ -285,14 +285,14 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
             return Generation(body["text"], body["finish"], usage)
         if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:
             return Generation(body["text"], body["finish"], usage, model=sys.intern(body["model"]))
-        named = ("token_logprobs", "token_positions")
+        field_names = ("token_logprobs", "token_positions")
         by_token = [
             (
                 {token: tuple(values) for token, values in body[name].items()}
                 if name in body
                 else None
             )
-            for name in named
+            for name in field_names
         ]
         return Generation(
             body["text"],

@@ -225,12 +225,12 @@ class SqliteStore:
         Damaged rows are set aside, so that their calls are repeated (see `set_aside`).
         """
         results: dict[bytes, Result] = {}
-        damaged: list[bytes] = []
+        damaged_keys: list[bytes] = []
         try:
             for row in self._execute_in(f"SELECT {RESULT_COLUMNS} FROM calls", keys):  # noqa: S608 (constants)
                 result = read_result(*row)
                 if result is None:
-                    damaged.append(row[0])
+                    damaged_keys.append(row[0])
                 else:
                     results[row[0]] = result
         except sqlite3.DatabaseError as error:
@@ -238,8 +238,8 @@ class SqliteStore:
                 f"The ledger {self.path} is damaged ({error}). Run the command again, which "
                 "recovers the file."
             ) from error
-        if damaged:
-            self.set_aside(damaged)
+        if damaged_keys:
+            self.set_aside(damaged_keys)
         return results
 
     def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
@@ -292,11 +292,13 @@ class SqliteStore:
             LedgerError: If a result contains NaN. The other results are stored first.
         """
         now = time.time()
-        encoded, errors = encode_rows(engine, rows)
-        rows_to_insert = [(*row, now, checksum) for *row, checksum in encoded]
+        encoded_rows, errors = encode_rows(engine, rows)
+        rows_to_insert = [(*row, now, checksum) for *row, checksum in encoded_rows]
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
-            deque(self._execute_in("DELETE FROM claims", [row[0] for row in encoded]), maxlen=0)
+            deque(
+                self._execute_in("DELETE FROM claims", [row[0] for row in encoded_rows]), maxlen=0
+            )
         if errors:
             self.release(list(errors))
             raise next(iter(errors.values()))

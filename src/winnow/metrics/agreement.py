@@ -54,14 +54,14 @@ def compute_agreement(verdicts: Verdicts, labels: Verdicts, seed: int = 0) -> Ag
     """
     _check_values(verdicts, labels)
     has_both = ~np.isnan(verdicts) & ~np.isnan(labels)
-    judged, human = verdicts[has_both], labels[has_both]
-    if not len(judged):
+    judge_verdicts, human = verdicts[has_both], labels[has_both]
+    if not len(judge_verdicts):
         return Agreement(*[build_undefined_interval()] * 4)
-    both = judged * human
+    both = judge_verdicts * human
     return Agreement(
-        compute_mean_interval(judged == human, seed=seed),
-        _compute_kappa(judged, human, seed),
-        compute_ratio_interval(both, judged, seed=seed),
+        compute_mean_interval(judge_verdicts == human, seed=seed),
+        _compute_kappa(judge_verdicts, human, seed),
+        compute_ratio_interval(both, judge_verdicts, seed=seed),
         compute_ratio_interval(both, human, seed=seed),
     )
 
@@ -128,10 +128,13 @@ def _compute_kappa(judged: Verdicts, human: Verdicts, seed: int) -> Interval:
 def _divide_kappa(tables: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return kappa of counts (tables, 2, 2), which is NaN where chance agreement is complete."""
     shares = tables / tables.sum(axis=(1, 2), keepdims=True)
-    observed = shares[:, 0, 0] + shares[:, 1, 1]
-    expected = (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1)
+    observed_agreement = shares[:, 0, 0] + shares[:, 1, 1]
+    chance_agreement = (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1)
     kappas: NDArray[np.float64] = np.divide(
-        observed - expected, 1 - expected, out=np.full(len(tables), np.nan), where=expected < 1
+        observed_agreement - chance_agreement,
+        1 - chance_agreement,
+        out=np.full(len(tables), np.nan),
+        where=chance_agreement < 1,
     )
     return kappas
 

@@ -85,12 +85,12 @@ class AnswerList(MeanMetric):
         if not answers:
             return None
         text = "" if sample.prediction.unknown else _read_answer(sample).rstrip(".").rstrip(",")
-        listed = [name for part in text.split(",") if (name := normalize(part))]
-        if self.of == "precision" and not listed:
+        listed_names = [name for part in text.split(",") if (name := normalize(part))]
+        if self.of == "precision" and not listed_names:
             return None if self.dialect == "strict" else 0.0
-        num_right = sum(any(name in names for names in answers) for name in listed)
-        num_found = sum(any(name in names for name in listed) for names in answers)
-        precision = num_right / len(listed) if listed else 0.0
+        num_right = sum(any(name in names for names in answers) for name in listed_names)
+        num_found = sum(any(name in names for name in listed_names) for names in answers)
+        precision = num_right / len(listed_names) if listed_names else 0.0
         most = _MOST if self.of.endswith("_5") else len(answers)
         recall = min(most, num_found) / min(most, len(answers))
         if self.of == "precision":

@@ -76,10 +76,10 @@ def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad"
 @lru_cache(maxsize=100_000)
 def _normalize_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
     """Normalize the answers. `squad_v2` drops empty ones, but keeps one if all are empty."""
-    normalized = tuple(normalize(answer, dialect) for answer in answers)
+    normalized_answers = tuple(normalize(answer, dialect) for answer in answers)
     if dialect != "squad_v2":
-        return normalized
-    return tuple(answer for answer in normalized if answer) or ("",)
+        return normalized_answers
+    return tuple(answer for answer in normalized_answers if answer) or ("",)
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:

@@ -96,19 +96,22 @@ class AnswerRelevancy(JudgedMetric):
         replies = yield [
             Generate(prompt, decoding, role="judge", sample=index) for index in range(number)
         ]
-        read = [_read(reply) for reply in replies]
-        complete = [(question, flag) for question, flag in read if question and flag is not None]
-        if self.dialect == "strict" and len(complete) < len(read):
+        pairs = [_read(reply) for reply in replies]
+        complete = [(question, flag) for question, flag in pairs if question and flag is not None]
+        if self.dialect == "strict" and len(complete) < len(pairs):
             return None
         if not complete or all(flag for _, flag in complete):
             return 0.0
         assert self.encoder is not None
-        vector, *written = self.encoder.encode_queries(
+        vector, *question_vectors = self.encoder.encode_queries(
             [sample.question.text, *(question for question, _ in complete)]
         )
         return float(
             np.mean(
-                [vector @ one / (np.linalg.norm(vector) * np.linalg.norm(one)) for one in written]
+                [
+                    vector @ one / (np.linalg.norm(vector) * np.linalg.norm(one))
+                    for one in question_vectors
+                ]
             )
         )
 

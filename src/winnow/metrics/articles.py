@@ -40,12 +40,12 @@ class Articles:
 
         texts = bm25s.tokenize([passage.text for passage in passages], show_progress=False)
         words = bm25s.tokenize([fact], return_ids=False, show_progress=False)[0]
-        known = [word for word in words if word and word in texts.vocab]
+        known_words = [word for word in words if word and word in texts.vocab]
         scores = np.zeros(len(passages))
-        if known:
+        if known_words:
             index = bm25s.BM25(k1=1.5, b=0.75)
             index.index(texts, show_progress=False)
-            scores = index.get_scores(known)
+            scores = index.get_scores(known_words)
         return [passages[row] for row in np.argsort(-scores, kind="stable")[:number]]
 
 

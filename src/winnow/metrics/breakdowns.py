@@ -197,16 +197,16 @@ class RetrievalScore(Breakdown):
                 for sample in samples
             ]
         )
-        retrieved = np.isfinite(scores)
+        has_score = np.isfinite(scores)
         quantiles = np.linspace(0, 1, self.num_bins + 1)[1:-1]
-        edges = np.quantile(scores[retrieved], quantiles) if retrieved.any() else np.zeros(0)
+        edges = np.quantile(scores[has_score], quantiles) if has_score.any() else np.zeros(0)
         bin_labels = [
             f"{int(index) + 1} of {self.num_bins}"
             for index in np.searchsorted(edges, scores, side="left")
         ]
         return [
             label if is_retrieved else "nothing retrieved"
-            for label, is_retrieved in zip(bin_labels, retrieved, strict=True)
+            for label, is_retrieved in zip(bin_labels, has_score, strict=True)
         ]
 
 

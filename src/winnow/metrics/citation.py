@@ -52,8 +52,8 @@ class CitationScore:
 
 def mark_relevant(question: Question, contexts: Sequence[Context]) -> list[bool]:
     """Return which contexts are gold passages or, if none are annotated, contain an answer."""
-    annotated = bool(question.gold_passage_ids)
-    return [context.is_gold if annotated else context.has_answer for context in contexts]
+    has_gold = bool(question.gold_passage_ids)
+    return [context.is_gold if has_gold else context.has_answer for context in contexts]
 
 
 def score_citations(
@@ -68,14 +68,14 @@ def score_citations(
         relevance: Whether each document is relevant, in the order of their numbers.
         dialect: "rage", "paper" or "strict"; see the module's table.
     """
-    cited = find_citations(reply, len(relevance), dialect)
-    valid = [number for number in cited if 1 <= number <= len(relevance)]
+    citations = find_citations(reply, len(relevance), dialect)
+    valid = [number for number in citations if 1 <= number <= len(relevance)]
     distinct = set(valid)
     relevant = {number for number in distinct if relevance[number - 1]}
     if dialect == "paper":
-        num_right, num_cited = sum(number in relevant for number in cited), len(cited)
+        num_right, num_cited = sum(number in relevant for number in citations), len(citations)
     elif dialect == "strict":
-        num_right, num_cited = len(relevant), len(set(cited))
+        num_right, num_cited = len(relevant), len(set(citations))
     else:
         num_right, num_cited = len(relevant), len(distinct)
     precision = num_right / num_cited if num_cited else 0.0
@@ -85,7 +85,7 @@ def score_citations(
         recall,
         _compute_f1(precision, recall),
         len(distinct),
-        len(cited) - len(valid),
+        len(citations) - len(valid),
         len(valid) - len(distinct),
     )
 
@@ -237,8 +237,8 @@ class WrongCitations(RatioMetric):
         """Return the numbers of distinct cited documents of the kind, and of all kinds."""
         documents = sample.shown.last if sample.shown else ()
         relevance = _list_relevance(sample)
-        cited = find_citations(sample.prediction.reply, len(documents), self.dialect)
-        valid = {number for number in cited if 1 <= number <= len(documents)}
+        citations = find_citations(sample.prediction.reply, len(documents), self.dialect)
+        valid = {number for number in citations if 1 <= number <= len(documents)}
         wrong = {number for number in valid if not relevance[number - 1]}
         unscored = {number for number in wrong if documents[number - 1].score is None}
         return float(len(unscored if self.kind == "irrelevant" else wrong - unscored)), float(

@@ -100,10 +100,10 @@ def read_claims(reply: Generation, *, is_strict: bool) -> list[str] | None:
     A list that was cut at its maximum length is none if `is_strict`: the rest of the answer has no
     claims in it.
     """
-    listed = parse_facts(reply.text)
-    if not listed or (is_strict and reply.finish == "length"):
+    facts = parse_facts(reply.text)
+    if not facts or (is_strict and reply.finish == "length"):
         return None
-    return list(dict.fromkeys(claim for claim in listed if claim.lower() not in _NONE))
+    return list(dict.fromkeys(claim for claim in facts if claim.lower() not in _NONE))
 
 
 def ask_for_verdicts(
@@ -149,11 +149,11 @@ def read_verdicts(
             claims, and if they are not those of all claims, none counts.
     """
     columns: list[list[bool | None]] = []
-    waiting = iter(replies)
+    reply_iterator = iter(replies)
     for _ in range(num_references):
         column: list[bool | None] = []
         for start in range(0, num_claims, most):
-            column += _read_labels(next(waiting), min(most, num_claims - start), is_padded)
+            column += _read_labels(next(reply_iterator), min(most, num_claims - start), is_padded)
         columns.append(column)
     return [[column[claim] for column in columns] for claim in range(num_claims)]
 
@@ -167,8 +167,8 @@ def read_all_labels(reply: Generation) -> list[bool]:
 
 def _read_labels(reply: Generation, number: int, is_padded: bool) -> list[bool | None]:
     if is_padded:
-        padded: list[bool | None] = [*read_all_labels(reply), *[False] * number]
-        return padded[:number]
+        labels: list[bool | None] = [*read_all_labels(reply), *[False] * number]
+        return labels[:number]
     words = read_numbered_words(reply, _LINE, number)
     return [None] * number if words is None else [word == "entailment" for word in words]
 

@@ -196,14 +196,14 @@ def adjust_p_values(p_values: Sequence[float]) -> list[float]:
 
     SciPy only provides procedures that control the false discovery rate.
     """
-    adjusted = [1.0] * len(p_values)
+    adjusted_p_values = [1.0] * len(p_values)
     running_maximum = 0.0
     ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
     for rank, index in enumerate(ascending):
-        corrected = min(1.0, (len(p_values) - rank) * p_values[index])
-        running_maximum = max(running_maximum, corrected)
-        adjusted[index] = running_maximum
-    return adjusted
+        corrected_p_value = min(1.0, (len(p_values) - rank) * p_values[index])
+        running_maximum = max(running_maximum, corrected_p_value)
+        adjusted_p_values[index] = running_maximum
+    return adjusted_p_values
 
 
 def compute_p_value(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> float:

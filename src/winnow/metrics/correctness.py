@@ -34,8 +34,12 @@ class _Correctness(MeanMetric):
 
     def score(self, sample: Sample) -> float | None:
         """Return the score of the answer, or None if the data set has no answer to the question."""
-        accepted = sample.question.answers
-        return self.score_answer(sample.prediction.answer, accepted) if accepted else None
+        accepted_answers = sample.question.answers
+        return (
+            self.score_answer(sample.prediction.answer, accepted_answers)
+            if accepted_answers
+            else None
+        )
 
     @property
     def heading(self) -> str:

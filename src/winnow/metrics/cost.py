@@ -59,9 +59,9 @@ class Cost(MeanMetric):
         """Compute the cost in dollars of `questions` such questions, without unpriced roles."""
         if not sample.prices:
             return None
-        priced = [usage for usage in sample.prediction.usage if usage.role in sample.prices]
+        priced_usages = [usage for usage in sample.prediction.usage if usage.role in sample.prices]
         dollars = sum(
             sample.prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out)
-            for usage in priced
+            for usage in priced_usages
         )
         return self.questions * dollars

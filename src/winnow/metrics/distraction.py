@@ -30,11 +30,11 @@ class DistractingEffect(RatioMetric):
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return how many passages without an answer draw one, and how many there are in all."""
-        answered = _read_answered(sample)
-        if answered is None or not _has_labels(sample):
+        answered_positions = _read_answered(sample)
+        if answered_positions is None or not _has_labels(sample):
             return 0.0, 0.0
         irrelevant = set(range(1, len(sample.placed) + 1)) - _find_relevant(sample)
-        return float(len(answered & irrelevant)), float(len(irrelevant))
+        return float(len(answered_positions & irrelevant)), float(len(irrelevant))
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,13 @@ class Udcg(MeanMetric):
 
     def score(self, sample: Sample) -> float | None:
         """Return the utility of the passages of a question."""
-        answered = _read_answered(sample)
-        if answered is None or not sample.placed or not _has_labels(sample):
+        answered_positions = _read_answered(sample)
+        if answered_positions is None or not sample.placed or not _has_labels(sample):
             return None
         relevant = _find_relevant(sample)
-        utility = len(answered & relevant) - self.weight * len(answered - relevant)
+        utility = len(answered_positions & relevant) - self.weight * len(
+            answered_positions - relevant
+        )
         return 1 / (1 + math.exp(-utility / len(sample.placed)))
 
 

@@ -68,17 +68,19 @@ class CitationSupport(JudgedMetric):
         claims = list(self._iter_claims(sample))
         if not claims:
             return None
-        cited = [claim for claim in claims if claim.cited]
-        joint = yield from _entail([(claim.hypothesis, claim.cited) for claim in cited])
-        supported = [claim for claim, is_entailed in zip(cited, joint, strict=True) if is_entailed]
+        citing_claims = [claim for claim in claims if claim.cited]
+        joint = yield from _entail([(claim.hypothesis, claim.cited) for claim in citing_claims])
+        supported_claims = [
+            claim for claim, is_entailed in zip(citing_claims, joint, strict=True) if is_entailed
+        ]
         if self.of == "recall":
-            return len(supported) / len(claims)
-        num_cited = sum(len(claim.cited) for claim in cited)
+            return len(supported_claims) / len(claims)
+        num_cited = sum(len(claim.cited) for claim in citing_claims)
         if not num_cited:
             return 0.0
         pairs = [
             (claim, passage)
-            for claim in supported
+            for claim in supported_claims
             if len(claim.cited) > 1
             for passage in claim.cited
         ]
@@ -90,7 +92,7 @@ class CitationSupport(JudgedMetric):
                 for claim, passage in doubtful
             ]
         )
-        return (sum(len(claim.cited) for claim in supported) - sum(needless)) / num_cited
+        return (sum(len(claim.cited) for claim in supported_claims) - sum(needless)) / num_cited
 
     def _iter_claims(self, sample: Sample) -> Iterator[_Claim]:
         """Yield each sentence's claim, without passages if it cites none or an invalid number."""
@@ -103,11 +105,12 @@ class CitationSupport(JudgedMetric):
                 continue
             numbers = list(dict.fromkeys(find_citations(text, len(documents), "strict")))
             is_valid = all(1 <= number <= len(documents) for number in numbers)
-            cited = (
+            cited_passages = (
                 tuple(documents[number - 1] for number in numbers[: self.most]) if is_valid else ()
             )
             yield _Claim(
-                self.hypothesis.format(sentence=sentence, question=sample.question.text), cited
+                self.hypothesis.format(sentence=sentence, question=sample.question.text),
+                cited_passages,
             )
 
 

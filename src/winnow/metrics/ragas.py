@@ -102,10 +102,10 @@ class Ragas(ClaimMetric):
 
     def _check(self, question: str, text: str, passages: Sequence[str]) -> Plan[float | None]:
         """Return the share of the claims of a text that the passages entail."""
-        (listed,) = yield [
+        (extraction_reply,) = yield [
             ask_for_claims(self.extract_template, question, text, self.max_new_tokens)
         ]
-        claims = read_claims(listed, is_strict=self.dialect == "strict")
+        claims = read_claims(extraction_reply, is_strict=self.dialect == "strict")
         if not claims:
             return None
         replies = yield ask_for_verdicts(

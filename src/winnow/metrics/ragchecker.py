@@ -81,16 +81,16 @@ class RagChecker(ClaimMetric):
         needs_answer = _NEEDS[self.of] != ("retrieved",)
         if sample.shown is None or (needs_answer and not question.answers) or is_abstention:
             return None
-        response, accepted = sample.whole_answer, next(iter(question.answers), "")
+        response, accepted_answer = sample.whole_answer, next(iter(question.answers), "")
         passages = [context.passage.text for context in sample.shown.contexts]
         sources = {
-            "answer": (response, [accepted]),
-            "response": (accepted, [response]),
+            "answer": (response, [accepted_answer]),
+            "response": (accepted_answer, [response]),
             "retrieved": (response, passages),
-            "gold": (accepted, passages),
+            "gold": (accepted_answer, passages),
         }
-        needed = {name: sources[name] for name in _NEEDS[self.of]}
-        texts = list(dict.fromkeys(text for text, _ in needed.values()))
+        required_sources = {name: sources[name] for name in _NEEDS[self.of]}
+        texts = list(dict.fromkeys(text for text, _ in required_sources.values()))
         lists: Sequence[Generation] = yield [
             ask_for_claims(self.extract_template, question.text, text, self.max_new_tokens)
             for text in texts
@@ -105,14 +105,14 @@ class RagChecker(ClaimMetric):
             name: ask_for_verdicts(
                 self.check_template, question.text, claims[text] or [], references, self.claims
             )
-            for name, (text, references) in needed.items()
+            for name, (text, references) in required_sources.items()
         }
-        waiting = [request for own in requests.values() for request in own]
-        replies: Sequence[Generation] = (yield waiting) if waiting else []
-        served = iter(replies)
+        all_requests = [request for own in requests.values() for request in own]
+        replies: Sequence[Generation] = (yield all_requests) if all_requests else []
+        reply_iterator = iter(replies)
         matrices: dict[str, Matrix] = {}
-        for name, (text, references) in needed.items():
-            own = [next(served) for _ in requests[name]]
+        for name, (text, references) in required_sources.items():
+            own = [next(reply_iterator) for _ in requests[name]]
             size = len(claims[text] or []), len(references)
             verdicts = read_verdicts(own, *size, self.claims, is_padded=not is_strict)
             if any(verdict is None for row in verdicts for verdict in row):
@@ -143,11 +143,11 @@ def compute_measure(
         gold: (claims of the accepted answer, passages) Whether a passage entails them.
     """
     texts = {"answer": answer, "response": response, "retrieved": retrieved, "gold": gold}
-    needed = {name: matrix for name in _NEEDS[measure] if (matrix := texts[name]) is not None}
-    assert len(needed) == len(_NEEDS[measure]), f"{measure} needs {', '.join(_NEEDS[measure])}."
-    if not all(matrix.size for matrix in needed.values()):
+    matrices = {name: matrix for name in _NEEDS[measure] if (matrix := texts[name]) is not None}
+    assert len(matrices) == len(_NEEDS[measure]), f"{measure} needs {', '.join(_NEEDS[measure])}."
+    if not all(matrix.size for matrix in matrices.values()):
         return None
-    by_claim = {name: _any(matrix, 1) for name, matrix in needed.items()}
+    by_claim = {name: _any(matrix, 1) for name, matrix in matrices.items()}
     match measure:
         case "precision" | "recall" | "claim_recall" | "faithfulness":
             (entailed,) = by_claim.values()
@@ -156,7 +156,7 @@ def compute_measure(
             precision, recall = (float(entailed.mean()) for entailed in by_claim.values())
             return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
         case "context_precision":
-            return float(_any(needed["gold"], 0).mean())
+            return float(_any(matrices["gold"], 0).mean())
         case "context_utilization":
             recalled = by_claim["gold"]
             return (
@@ -169,8 +169,8 @@ def compute_measure(
         case "self_knowledge":
             return float((~by_claim["retrieved"] & by_claim["answer"]).mean())
         case "noise_relevant" | "noise_irrelevant":
-            is_relevant = _any(needed["gold"], 0)
-            from_relevant = _any(needed["retrieved"][:, is_relevant], 1)
+            is_relevant = _any(matrices["gold"], 0)
+            from_relevant = _any(matrices["retrieved"][:, is_relevant], 1)
             source = (
                 from_relevant
                 if measure == "noise_relevant"

@@ -125,8 +125,8 @@ def compute_auroc_interval(
         counts = np.stack([np.bincount(draw, minlength=len(numbers)) for draw in draws])
         areas.append(compute_areas(counts[:, numbered].astype(np.float64)))
     (area,) = compute_areas(np.ones((1, len(labels)))).tolist()
-    resampled = np.concatenate(areas)
-    low, high = compute_bounds(resampled[~np.isnan(resampled)])
+    resampled_areas = np.concatenate(areas)
+    low, high = compute_bounds(resampled_areas[~np.isnan(resampled_areas)])
     if low == high and other is None and area in (0.0, 1.0):
         return compute_mean_interval(
             [area] * len(numbers)
@@ -149,9 +149,9 @@ def _compute_weighted_areas(scores: Floats, labels: Labels, weights: Floats) -> 
         (weightings,) Areas; NaN where only pairs with one of the labels count.
     """
     order = np.argsort(scores, kind="stable")
-    ordered, is_relevant = scores[order], labels[order]
+    sorted_scores, is_relevant = scores[order], labels[order]
     starts = np.flatnonzero(
-        np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        np.concatenate([[True], sorted_scores[1:] != sorted_scores[:-1]])
     )  # of pairs with equal scores
     relevant = np.add.reduceat(weights[:, order] * is_relevant, starts, axis=1)
     others = np.add.reduceat(weights[:, order] * ~is_relevant, starts, axis=1)

@@ -40,10 +40,10 @@ class Rouge(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""
         scorer, tokenizer = _open_scorer(self.of, self.stem)
-        accepted = (
+        accepted_answers = (
             json.loads(sample.question.meta or "{}").get("long_answers") or sample.question.answers
         )
-        references = [one for one in accepted if tokenizer.tokenize(one)]
+        references = [one for one in accepted_answers if tokenizer.tokenize(one)]
         if not references:
             return None
         text = remove_citations(sample.whole_answer)

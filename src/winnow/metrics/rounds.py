@@ -65,8 +65,8 @@ class EvidenceRecall(MeanMetric):
         evidence = gold if self.of == "gold" else sample.question.answers
         if sample.shown is None or not evidence:
             return None
-        shown = set().union(*list(_iter_evidence(sample, self.of))[: self.rounds])
-        return len(shown) / (len(gold) if self.of == "gold" else 1)
+        shown_evidence = set().union(*list(_iter_evidence(sample, self.of))[: self.rounds])
+        return len(shown_evidence) / (len(gold) if self.of == "gold" else 1)
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,12 @@ def _check_kind(name: str, by: str) -> None:
 
 def compute_confidence(sample: Sample, by: Confidence) -> float | None:
     """Compute the confidence of an answer, from 0 to 1, or None if it has none of this kind."""
-    read = {"agreement": compute_agreement, "stated": read_stated, "likelihood": read_likelihood}
-    return read[by](sample)
+    functions = {
+        "agreement": compute_agreement,
+        "stated": read_stated,
+        "likelihood": read_likelihood,
+    }
+    return functions[by](sample)
 
 
 def read_likelihood(sample: Sample) -> float | None:

@@ -51,9 +51,10 @@ class SufficientContext(JudgedMetric):
         """Yield one request, and return 1.0 or 0.0, or None without a verdict or shown passages."""
         if sample.shown is None or not sample.shown.contexts:
             return None
-        shown = [context.passage for context in sample.shown.contexts]
+        shown_passages = [context.passage for context in sample.shown.contexts]
         passages = "\n\n".join(
-            self.passage.format(title=passage.title, text=passage.text).strip() for passage in shown
+            self.passage.format(title=passage.title, text=passage.text).strip()
+            for passage in shown_passages
         )
         prompt = self.template.format(question=sample.question.text, passages=passages).strip()
         decoding = Decoding(max_new_tokens=self.max_new_tokens)

@@ -123,11 +123,11 @@ def evaluate_abstention(
         seed: Seed of the bootstrap.
     """
     check_labels(best_scores, answerable)
-    answered = best_scores > threshold
+    is_answered = best_scores > threshold
     return Abstention(
         compute_ratio_interval(correct * answerable, answerable, seed=seed),
-        compute_ratio_interval(correct * answerable * answered, answerable, seed=seed),
-        compute_ratio_interval(~answerable & ~answered, ~answerable, seed=seed),
+        compute_ratio_interval(correct * answerable * is_answered, answerable, seed=seed),
+        compute_ratio_interval(~answerable & ~is_answered, ~answerable, seed=seed),
     )
 
 
@@ -153,8 +153,8 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
     order = np.argsort(-confidence, kind="stable")
     num_errors = np.cumsum(1 - correct[order])
     num_covered = np.arange(1, len(order) + 1)
-    ordered = confidence[order]
-    is_last_of_tie = np.append(ordered[1:] != ordered[:-1], True)
+    sorted_confidence = confidence[order]
+    is_last_of_tie = np.append(sorted_confidence[1:] != sorted_confidence[:-1], True)
     return (num_covered / len(order))[is_last_of_tie], (num_errors / num_covered)[is_last_of_tie]
 
 

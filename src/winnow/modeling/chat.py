@@ -66,20 +66,20 @@ def render_chat(
         *turns, beginning = [message.content for message in messages] + ([] if is_begun else [""])
         return (tokenizer.bos_token or "") + "\n\n".join(turns) + "\n" + beginning
     try:
-        rendered = _apply_template(tokenizer, messages, options)
+        prompt = _apply_template(tokenizer, messages, options)
     except Exception as error:
-        merged = _merge_system(messages)
+        merged_messages = _merge_system(messages)
         try:
-            rendered = _apply_template(tokenizer, merged, options) if merged else ""
+            prompt = _apply_template(tokenizer, merged_messages, options) if merged_messages else ""
         except Exception:
-            rendered = ""
-        if not rendered:
+            prompt = ""
+        if not prompt:
             raise ConfigError(_describe_refusal(tokenizer, messages, error)) from error
     settings = (tokenizer, str(tokenizer.chat_template), json.dumps(dict(options)))
     left_out = _find_left_out(*settings, tuple(message.role for message in messages))
-    missing = messages[left_out] if left_out is not None else None
-    missing = missing or next(
-        (message for message in messages if not _is_shown(message, rendered)), None
+    missing_message = messages[left_out] if left_out is not None else None
+    missing_message = missing_message or next(
+        (message for message in messages if not _is_shown(message, prompt)), None
     )
     texts = [
         tool["function"][name]
@@ -88,25 +88,24 @@ def render_chat(
     ]
     texts += [call.name for message in messages for call in message.tool_calls]
     plain = (text for text in texts if json.dumps(text, ensure_ascii=False)[1:-1] == text)
-    if unnamed := next((text for text in plain if text not in rendered), None):
+    if unnamed := next((text for text in plain if text not in prompt), None):
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} does not show the tool {unnamed!r}, so "
             "that the model would not know of it or of its call. Choose a model whose template "
             "has `tools`, a server, or a strategy without tools."
         )
-    if missing is not None:
+    if missing_message is not None:
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} leaves out or changes the "
-            f"{missing.role} message {missing.content[:60]!r}, so that the model would not see "
+            f"{missing_message.role} message {missing_message.content[:60]!r}, so that the model "
+            "would not see "
             "it. Choose a prompt without it (prompt.system=''), or correct the template of the "
             "model's folder (chat_template.jinja)."
         )
     if messages[-1].role == "assistant":
         beginning = messages[-1].content
         return (
-            rendered
-            if rendered.endswith(beginning)
-            else rendered + beginning[len(beginning.rstrip()) :]
+            prompt if prompt.endswith(beginning) else prompt + beginning[len(beginning.rstrip()) :]
         )
     if _ignores_reply(*settings):
         raise ConfigError(
@@ -116,7 +115,7 @@ def render_chat(
             "(chat_template.jinja): `{% if add_generation_prompt %}` with what is before a "
             "reply."
         )
-    return rendered
+    return prompt
 
 
 def _is_shown(message: Message, rendered: str) -> bool:
@@ -145,7 +144,7 @@ def _find_left_out(
     texts = [f"message{number}x" for number in range(len(roles))]
     probe = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
     try:
-        rendered = _apply_template(tokenizer, probe, json.loads(options))
+        prompt = _apply_template(tokenizer, probe, json.loads(options))
     except Exception:
         # it refuses the roles, so that the system's text is in the first message of the user
         return None
@@ -153,7 +152,7 @@ def _find_left_out(
         (
             index
             for index, text in enumerate(texts)
-            if text not in rendered and roles[index] != "tool"
+            if text not in prompt and roles[index] != "tool"
         ),
         None,
     )
@@ -181,8 +180,8 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
         whole = str(tokenizer.apply_chat_template([*conversation, reply], **arguments))
     except Exception:
         return False  # it needs other messages, so that this conversation says nothing of it
-    added = whole[len(plain) :].strip() if whole.startswith(plain) else ""
-    return plain == prompt and bool(added) and not added.startswith(PLACE_OF_REPLY)
+    suffix = whole[len(plain) :].strip() if whole.startswith(plain) else ""
+    return plain == prompt and bool(suffix) and not suffix.startswith(PLACE_OF_REPLY)
 
 
 @lru_cache(maxsize=100)
@@ -192,14 +191,14 @@ def _fix_date(template: str) -> str:
     Raises:
         ConfigError: If the format of the date is not a text in the template.
     """
-    fixed = _DATE.sub(lambda match: json.dumps(TEMPLATE_DATE.strftime(match[2])), template)
-    if "strftime_now(" in fixed:
+    fixed_template = _DATE.sub(lambda match: json.dumps(TEMPLATE_DATE.strftime(match[2])), template)
+    if "strftime_now(" in fixed_template:
         raise ConfigError(
             "The chat template shows today's date in a format that is computed, so that prompts "
             "would change from day to day. Replace strftime_now in the template of the model's "
             "folder (chat_template.jinja) by a date."
         )
-    return fixed
+    return fixed_template
 
 
 def _get_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
@@ -286,11 +285,11 @@ def tokenize_chat(
         text: pattern.sub(lambda match: f"\ue000{spelled.index(match[0])}\ue001", text)
         for text in texts
     }
-    marked = [
+    marked_messages = [
         structs.replace(message, content=_replace(message.content, marks)) for message in messages
     ]
     ids: list[int] = []
-    for number, piece in enumerate(_MARK.split(render_chat(tokenizer, marked, options))):
+    for number, piece in enumerate(_MARK.split(render_chat(tokenizer, marked_messages, options))):
         if number % 2:
             ids += tokenizer(
                 spelled[int(piece)], add_special_tokens=False, split_special_tokens=True
@@ -303,9 +302,12 @@ def tokenize_chat(
 @lru_cache(maxsize=4)
 def _compile_control_tokens(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str]:
     """Return a pattern that finds the texts of a tokenizer's special tokens, the longest first."""
-    added = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    added_tokens = [
+        token.content for token in tokenizer.added_tokens_decoder.values() if token.special
+    ]
     texts = sorted(
-        {*map(str, tokenizer.all_special_tokens), *added}, key=lambda text: (-len(text), text)
+        {*map(str, tokenizer.all_special_tokens), *added_tokens},
+        key=lambda text: (-len(text), text),
     )
     return re.compile("|".join(map(re.escape, texts)) or "(?!)")
 

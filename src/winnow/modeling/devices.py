@@ -115,15 +115,15 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = 
     if name == "torch":
         return name
     on_cpu = _is_on_cpu(device) or (device == "auto" and pick_device(device).type == "cpu")
-    installed = find_spec(package) is not None
+    is_installed = find_spec(package) is not None
     if name == "auto":
-        return "openvino" if on_cpu and installed and dtype != "float16" else "torch"
+        return "openvino" if on_cpu and is_installed and dtype != "float16" else "torch"
     if not on_cpu:
         raise ConfigError(
             f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or "
             "device=cpu."
         )
-    if not installed:
+    if not is_installed:
         raise ConfigError(
             f"runtime=openvino was requested, but {package} is not installed. Run `pip install "
             f"{package.replace('_', '-')}`, or use runtime=torch."

@@ -38,19 +38,21 @@ def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) ->
     for batch in group_by_token_budget([len(context) for context in contexts], _ENCODER_TOKENS):
         ids, mask = pad_rows([contexts[index] for index in batch], pad_id)
         encoder: Any = lm.model.get_encoder()
-        encoded = encoder(
+        batch_states = encoder(
             input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device)
         ).last_hidden_state
         states.update(
-            {index: encoded[row, : len(contexts[index])] for row, index in enumerate(batch)}
+            {index: batch_states[row, : len(contexts[index])] for row, index in enumerate(batch)}
         )
     indices = iter(range(len(contexts)))
-    joined = [torch.cat([states[next(indices)] for _ in question]) for question in rows]
-    hidden = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)
-    lengths = torch.tensor([len(encoding) for encoding in joined], device=hidden.device)
-    attention_mask = (torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]).long()
+    encodings = [torch.cat([states[next(indices)] for _ in question]) for question in rows]
+    hidden_states = torch.nn.utils.rnn.pad_sequence(encodings, batch_first=True)
+    lengths = torch.tensor([len(encoding) for encoding in encodings], device=hidden_states.device)
+    attention_mask = (
+        torch.arange(hidden_states.shape[1], device=hidden_states.device) < lengths[:, None]
+    ).long()
     return {
-        "encoder_outputs": BaseModelOutput(last_hidden_state=hidden),
+        "encoder_outputs": BaseModelOutput(last_hidden_state=hidden_states),
         "attention_mask": attention_mask,
     }
 

@@ -42,7 +42,7 @@ def compute_first_hidden(
     start = torch.full(
         (encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device
     )
-    hidden = decoder.dropout(decoder.embed_tokens(start))
+    hidden_states = decoder.dropout(decoder.embed_tokens(start))
     bias = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(
         mask_BT == 0, float("-inf")
     )
@@ -50,15 +50,17 @@ def compute_first_hidden(
         self_attention, cross_attention, feed_forward = block.layer
         attention = self_attention.SelfAttention  # a single token attends only to its own value
         value = attention.o(
-            _apply_head_dropout(attention, attention.v(self_attention.layer_norm(hidden)))
+            _apply_head_dropout(attention, attention.v(self_attention.layer_norm(hidden_states)))
         )
-        hidden = hidden + self_attention.dropout(value)
-        normed = cross_attention.layer_norm(hidden)
+        hidden_states = hidden_states + self_attention.dropout(value)
+        normed = cross_attention.layer_norm(hidden_states)
         attended = _cross_attend(cross_attention.EncDecAttention, normed, encoded_BTD, bias)
-        hidden = feed_forward(hidden + cross_attention.dropout(attended))
-    hidden = decoder.dropout(decoder.final_layer_norm(hidden))
+        hidden_states = feed_forward(hidden_states + cross_attention.dropout(attended))
+    hidden_states = decoder.dropout(decoder.final_layer_norm(hidden_states))
     scaled: torch.Tensor = (
-        hidden * config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else hidden
+        hidden_states * config.d_model**-0.5
+        if getattr(config, "scale_decoder_outputs", False)
+        else hidden_states
     )
     return scaled
 

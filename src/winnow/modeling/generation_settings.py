@@ -61,13 +61,13 @@ def remove_settings(config: GenerationConfig) -> None:
     from transformers import GenerationConfig
 
     default = GenerationConfig()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-    changed = config.to_diff_dict()
-    for name in changed.keys() - _KEPT:
+    diff = config.to_diff_dict()
+    for name in diff.keys() - _KEPT:
         setattr(config, name, getattr(default, name, None))
-    if ignored := sorted(changed.keys() - _KEPT - _WITHOUT_EFFECT):
+    if ignored_names := sorted(diff.keys() - _KEPT - _WITHOUT_EFFECT):
         _log.warning(
             "The model's generation_config.json sets %s, which readers do not use.",
-            ", ".join(ignored),
+            ", ".join(ignored_names),
         )
 
 

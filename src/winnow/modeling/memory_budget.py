@@ -39,8 +39,8 @@ class MemoryBudget:
         """
         import torch
 
-        padded = len(batch) * max(map(length, batch))
-        if padded <= self.tokens or len(batch) == 1:
+        num_tokens = len(batch) * max(map(length, batch))
+        if num_tokens <= self.tokens or len(batch) == 1:
             try:
                 result = compute(batch)
             except torch.OutOfMemoryError as error:
@@ -50,11 +50,11 @@ class MemoryBudget:
                 return
             if len(batch) == 1:
                 raise ModelError(
-                    f"The GPU has too little memory for a single input of {padded} tokens "
+                    f"The GPU has too little memory for a single input of {num_tokens} tokens "
                     f"({reason}). Use a smaller model, another precision (dtype, quantize) or a "
                     "GPU with more memory, or end other programs that use it."
                 )
-            self._lower(padded // 2, reason)
+            self._lower(num_tokens // 2, reason)
         middle = len(batch) // 2
         yield from self.run(compute, batch[:middle], length)
         yield from self.run(compute, batch[middle:], length)
@@ -96,8 +96,8 @@ def compute_ahead(results: Iterable[T]) -> Iterator[T]:
     A GPU computes while Python continues. If a result is only fetched once the next batch was
     submitted, the GPU does not wait until Python has built that batch.
     """
-    waiting: list[T] = []
+    pending_results: list[T] = []
     for result in results:
-        yield from waiting
-        waiting = [result]
-    yield from waiting
+        yield from pending_results
+        pending_results = [result]
+    yield from pending_results

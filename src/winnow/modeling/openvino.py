@@ -20,9 +20,9 @@ def disable_telemetry() -> None:
 
 def count_threads() -> int:
     """Return a model's number of threads: OMP_NUM_THREADS, or the cores this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(psutil.cpu_count(logical=False) or usable, usable)
 

@@ -34,10 +34,10 @@ def _is_intact(folder: Path) -> bool:
     """
     if not (folder / FILES).is_file():
         return False
-    recorded = json.loads((folder / FILES).read_text())
+    records = json.loads((folder / FILES).read_text())
     files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    return files == {*recorded, FILES} and all(
-        is_unchanged(folder / name, record) for name, record in recorded.items()
+    return files == {*records, FILES} and all(
+        is_unchanged(folder / name, record) for name, record in records.items()
     )
 
 

@@ -192,9 +192,9 @@ class _TracedCache(DynamicCache):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Append keys and values (rows, heads, tokens, head size) of a layer, and return all."""
         keys, values = self.past[layer_idx]
-        joined = torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
-        self.present.append(joined)
-        return joined
+        states = torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
+        self.present.append(states)
+        return states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return the number of given tokens."""
@@ -219,12 +219,12 @@ class _CachedCall(torch.nn.Module):
         cache = _TracedCache(past)
         columns = torch.arange(attention_mask.shape[1])
         rows = columns[attention_mask.shape[1] - input_ids.shape[1] :]
-        allowed = (columns[None, :] <= rows[:, None])[None, None] & (
+        causal_mask = (columns[None, :] <= rows[:, None])[None, None] & (
             attention_mask[:, None, None, :] > 0
         )
         output = self.model(
             input_ids=input_ids,
-            attention_mask=allowed,
+            attention_mask=causal_mask,
             position_ids=position_ids,
             past_key_values=cache,
             use_cache=True,
@@ -299,7 +299,7 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
     request = Core().compile_model(graph, "CPU", properties).create_infer_request()
     ids = torch.arange(3, 3 + sum(_CHECKED)).unsqueeze(0) % len(lm.tokenizer)
     with torch.no_grad():
-        expected = lm.model(ids).logits[0].numpy()
+        expected_logits = lm.model(ids).logits[0].numpy()
     logits, start = [], 0
     for length in _CHECKED:
         end = start + length
@@ -317,8 +317,8 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
             ].copy()
         )
         start = end
-    difference = float(np.abs(np.concatenate(logits) - expected).max())
-    if not difference <= _MAX_DIFFERENCE * float(np.abs(expected).max()):
+    difference = float(np.abs(np.concatenate(logits) - expected_logits).max())
+    if not difference <= _MAX_DIFFERENCE * float(np.abs(expected_logits).max()):
         raise ValueError(
             f"the converted model computes other logits, which differ by up to {difference:.3g}"
         )

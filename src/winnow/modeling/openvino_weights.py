@@ -35,10 +35,10 @@ def round_matrices(graph: openvino.Model, lm: LanguageModel) -> set[str]:
         values = torch.from_numpy(node.data).to(torch.bfloat16).view(torch.int16).numpy()
         tensor = openvino.Tensor(openvino.Type.bf16, list(values.shape))
         tensor.data.view(np.int16).reshape(values.shape)[...] = values
-        converted = ops.convert(ops.constant(tensor), "f32")
-        converted.set_friendly_name(name)
+        conversion = ops.convert(ops.constant(tensor), "f32")
+        conversion.set_friendly_name(name)
         for consumer in node.output(0).get_target_inputs():
-            consumer.replace_source_output(converted.output(0))
+            consumer.replace_source_output(conversion.output(0))
         rounded.add(name)
     graph.validate_nodes_and_infer_types()
     return rounded

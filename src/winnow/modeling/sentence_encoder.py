@@ -79,19 +79,19 @@ class SentenceEncoder(TextEncoder):
         """Pool token vectors (batch, tokens, dimensions) to text vectors (batch, dimensions)."""
         import torch
 
-        hidden = getattr(output, "last_hidden_state", None)
-        if hidden is None:
+        hidden_states = getattr(output, "last_hidden_state", None)
+        if hidden_states is None:
             pooled = output.pooler_output.float()
         elif self.pooling == "cls":
-            pooled = hidden[:, 0].float()
+            pooled = hidden_states[:, 0].float()
         elif self.pooling == "last":
-            pooled = hidden[
-                torch.arange(len(hidden), device=hidden.device), mask.sum(dim=1) - 1
+            pooled = hidden_states[
+                torch.arange(len(hidden_states), device=hidden_states.device), mask.sum(dim=1) - 1
             ].float()
         else:
-            hidden = hidden.float()
+            hidden_states = hidden_states.float()
             weights = mask.unsqueeze(-1).float()
-            pooled = (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
+            pooled = (hidden_states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
         return torch.nn.functional.normalize(pooled, dim=-1) if self.normalize else pooled
 
     def _load_model(self, source: str, architecture: str, options: Mapping[str, Any]) -> Any:

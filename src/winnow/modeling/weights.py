@@ -79,15 +79,16 @@ def load_pretrained(
     with convert_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
     prefix = f"{model.base_model_prefix}."
-    missing = sorted(
+    missing_names = sorted(
         name
         for name in info["missing_keys"]
         if not name.removeprefix(prefix).startswith(tuple(may_lack))
     )
-    if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    if missing_names:
+        more = f" and {len(missing_names) - 3} more" if len(missing_names) > 3 else ""
         raise ModelError(
-            f"{source} lacks the weights {', '.join(missing[:3])}{more}, which would have random "
+            f"{source} lacks the weights {', '.join(missing_names[:3])}{more}, which would have "
+            "random "
             "values. Check that it is a complete model of this architecture, and download it "
             "again."
         )

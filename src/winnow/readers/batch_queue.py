@@ -176,11 +176,11 @@ class BatchQueue:
         """
         if self._room is not None and in_progress:
             return
-        sent = {key for batch in in_progress for key in batch.requests}
-        if not self._pending.keys() <= sent:
-            sent |= self.states.read_other_keys()
-        waiting = deque([key for key in self._pending if key not in sent][: self._room])
-        while requests := self._take(waiting):
+        sent_keys = {key for batch in in_progress for key in batch.requests}
+        if not self._pending.keys() <= sent_keys:
+            sent_keys |= self.states.read_other_keys()
+        pending_keys = deque([key for key in self._pending if key not in sent_keys][: self._room])
+        while requests := self._take(pending_keys):
             batch = self.states.add(requests)
             batch = self.states.save_id(batch, self.server.create(batch.name, requests))
             _log.warning(
@@ -289,8 +289,8 @@ class BatchQueue:
                         continue
                     if not isinstance(outcome, Exception):
                         results[key] = outcome
-                    elif (failed := self._take_error(key, outcome)) is not None:
-                        results[key] = failed
+                    elif (failure := self._take_error(key, outcome)) is not None:
+                        results[key] = failure
             except GoneError:
                 _log.warning(
                     "The server no longer has the file %s of batch %s (%s). Requests without a "
@@ -330,7 +330,7 @@ class BatchQueue:
         stops.
         """
         self._delivered.append(batch)
-        delivered: Results = []
+        delivered_results: Results = []
         for key in batch.requests:
             result, pending = results.get(key), self._pending.get(key)
             if pending is not None and pending.reserved is not None:
@@ -339,7 +339,7 @@ class BatchQueue:
                 self.spending.commit(pending.reserved, usage)
                 pending.reserved, pending.is_lost = None, False
             if result is not None and (request := self._get_request(batch, key)) is not None:
-                delivered.append((request, result))
+                delivered_results.append((request, result))
                 self._pending.pop(key, None)
             elif pending is not None and pending.attempts >= _MAX_ATTEMPTS and self._error is None:
                 self._error = ReaderError(
@@ -347,7 +347,7 @@ class BatchQueue:
                     "Finished calls are in the ledger. Run the command again to send the request "
                     "again."
                 )
-        return delivered
+        return delivered_results
 
     def _get_request(self, batch: SentBatch, key: str) -> Generate | None:
         """Return the request of a key, or None if the state file does not hold the whole request of

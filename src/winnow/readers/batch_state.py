@@ -74,8 +74,8 @@ class StateFiles:
     def add(self, requests: Mapping[str, Generate]) -> SentBatch:
         """Write the state of a batch that is about to be sent."""
         name = f"winnow-{time.time_ns()}"
-        packed = {key: pack_request(request) for key, request in requests.items()}
-        batch = SentBatch(self.folder / f"{name}.json", name, None, PackedRequests(packed))
+        packed_requests = {key: pack_request(request) for key, request in requests.items()}
+        batch = SentBatch(self.folder / f"{name}.json", name, None, PackedRequests(packed_requests))
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write(batch)
         return batch
@@ -174,8 +174,8 @@ def _parse(path: Path) -> tuple[SentBatch, str, str]:
 def pack_request(request: Generate) -> dict[str, Any]:
     """Convert a request to JSON values for a state file, with the passages that affect its key."""
     passages = tuple(filter(find_control_tokens, request.passages))
-    packed: dict[str, Any] = to_builtins(replace(request, passages=passages, shorter=None))
-    return packed
+    packed_request: dict[str, Any] = to_builtins(replace(request, passages=passages, shorter=None))
+    return packed_request
 
 
 def unpack_request(packed: Mapping[str, Any]) -> Generate:

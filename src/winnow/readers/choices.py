@@ -122,11 +122,11 @@ def _parse_choice(choice: Mapping[str, Any], decoding: Decoding) -> Generation:
         finish = "empty"
     if finish != FAILED:
         text, finish = end_reply(content, finish, decoding.stop)
-    reported = choice.get("logprobs")
+    raw_logprobs = choice.get("logprobs")
     if any(one in content for one in decoding.stop):
-        reported = _cut_logprobs(reported, decoding.stop)
-    logprobs = _parse_logprobs(reported, text)
-    tokens, top = _parse_tokens(reported, decoding.top_logprobs) if logprobs else ((), ())
+        raw_logprobs = _cut_logprobs(raw_logprobs, decoding.stop)
+    logprobs = _parse_logprobs(raw_logprobs, text)
+    tokens, top = _parse_tokens(raw_logprobs, decoding.top_logprobs) if logprobs else ((), ())
     return Generation(
         text,
         finish,
@@ -175,10 +175,10 @@ def _join_texts(value: Any) -> str:
 
 def _parse_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Parse the tool calls of a message. Keep arguments as written, and skip invalid calls."""
-    reported = message.get("tool_calls")
+    raw_calls = message.get("tool_calls")
     calls = (
-        [call for call in reported if isinstance(call, Mapping)]
-        if isinstance(reported, list)
+        [call for call in raw_calls if isinstance(call, Mapping)]
+        if isinstance(raw_calls, list)
         else []
     )
     functions = [

@@ -138,17 +138,17 @@ class Vllm(Dialect):
                 f"{len(ids) + len(target)} tokens. Set reader.engine.dialect to the kind of "
                 "server that it is."
             )
-        scored = [
+        target_entries = [
             entry[str(token)] for entry, token in zip(entries[len(ids) :], target, strict=True)
         ]
-        logprobs = [float(entry["logprob"]) for entry in scored]
+        logprobs = [float(entry["logprob"]) for entry in target_entries]
         if min(logprobs, default=0.0) <= _REPLACED:
             raise ReaderError(
                 f"The server reported a log-probability of {min(logprobs)}, which replaces one it "
                 "could not compute."
             )
         tokens = (
-            tuple(str(entry.get("decoded_token", "")) for entry in scored)
+            tuple(str(entry.get("decoded_token", "")) for entry in target_entries)
             if request.per_token
             else ()
         )

@@ -248,10 +248,10 @@ def _name_tokens(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], logprobs: Sequence[float]
 ) -> dict[str, float]:
     """Return the log-probabilities by token text, best first. Equal texts keep the first value."""
-    named: dict[str, float] = {}
+    logprobs_by_text: dict[str, float] = {}
     for token_id, logprob in zip(ids, logprobs, strict=True):
-        named.setdefault(str(tokenizer.decode(token_id)), logprob)
-    return named
+        logprobs_by_text.setdefault(str(tokenizer.decode(token_id)), logprob)
+    return logprobs_by_text
 
 
 def decode_reply(

@@ -74,9 +74,9 @@ class LocalReader(LocalEngine):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if reserved := _RESERVED_OPTIONS & self.template_options.keys():
+        if reserved_names := _RESERVED_OPTIONS & self.template_options.keys():
             raise ConfigError(
-                f"reader.engine.template_options may not set {', '.join(sorted(reserved))}."
+                f"reader.engine.template_options may not set {', '.join(sorted(reserved_names))}."
             )
         if self.cache_gb < 1:
             raise ConfigError(
@@ -121,10 +121,10 @@ class LocalReader(LocalEngine):
             runtime = "torch"
         if runtime in _RESOLVED:
             return {**settings, "runtime": runtime}  # the key of an artifact from another machine
-        resolved = resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")
-        if resolved == "openvino":
-            resolved = _CONDITIONAL if runtime == "auto" else OPENVINO
-        return {**settings, "runtime": resolved}
+        resolved_runtime = resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")
+        if resolved_runtime == "openvino":
+            resolved_runtime = _CONDITIONAL if runtime == "auto" else OPENVINO
+        return {**settings, "runtime": resolved_runtime}
 
     @property
     def identity(self) -> str:

@@ -196,15 +196,15 @@ class OpenAIReader(OpenAIEngine):
         """Queue requests. Up to `samples_per_call` samples of one prompt share a call."""
         groups: dict[Hashable, list[TextRequest]] = {}
         for index, request in enumerate(requests):
-            served = self.require_served(request)
+            text_request = self.require_served(request)
             group_key: Hashable = index
             if (
-                isinstance(served, Generate)
-                and served.decoding.temperature > 0
+                isinstance(text_request, Generate)
+                and text_request.decoding.temperature > 0
                 and self.samples_per_call > 1
             ):
-                group_key = (served.messages, served.decoding, served.tools)
-            groups.setdefault(group_key, []).append(served)
+                group_key = (text_request.messages, text_request.decoding, text_request.tools)
+            groups.setdefault(group_key, []).append(text_request)
         self._outstanding += len(requests)
         samples = self.samples_per_call
         calls = [

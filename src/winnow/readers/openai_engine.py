@@ -149,10 +149,10 @@ class OpenAIEngine:
 
     def fits(self, request: Request) -> bool:
         """Estimate whether prompt and reply fit into the context length."""
-        served = self.require_served(request)
+        text_request = self.require_served(request)
         if self.context_length is None:
             return True
-        usage = estimate_max_usage(served)
+        usage = estimate_max_usage(text_request)
         return usage.tokens_in + usage.tokens_out <= self.context_length
 
     def count_tokens(self, request: Request) -> int:

@@ -250,15 +250,16 @@ class ChatProtocol:
         Raises:
             ModelMismatchError: If the reply is from another model.
         """
-        expected = self.served_model or str(self.extra.get("model", self.model))
-        if not served_model or expected == "*" or is_same_model(expected, served_model):
+        expected_model = self.served_model or str(self.extra.get("model", self.model))
+        if not served_model or expected_model == "*" or is_same_model(expected_model, served_model):
             self._check_change(served_model)
             return
-        served = self.mask_api_key(served_model)
+        masked_name = self.mask_api_key(served_model)
         raise ModelMismatchError(
-            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the "
+            f"{self.base_url} answered with the model {masked_name!r} instead of "
+            f"{expected_model!r}, and the "
             "reply was not stored. Correct reader.base, or accept this model with "
-            f"reader.engine.served_model='{served}'."
+            f"reader.engine.served_model='{masked_name}'."
         )
 
     def _check_change(self, served_model: str) -> None:

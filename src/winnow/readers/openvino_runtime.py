@@ -80,19 +80,21 @@ class OpenVinoRuntime:
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why OpenVINO does not serve a request, or None if it does."""
-        missing = ""
+        limitation = ""
         if isinstance(request, Likelihood) and request.per_token:
-            missing = "no log-probabilities of the tokens of a text"
+            limitation = "no log-probabilities of the tokens of a text"
         elif isinstance(request, Generate):
             decoding = request.decoding
             if decoding.top_logprobs:
-                missing = "no log-probabilities of other tokens"
+                limitation = "no log-probabilities of other tokens"
             elif request.token_logprobs:
-                missing = "no log-probabilities of named tokens"
+                limitation = "no log-probabilities of named tokens"
             elif decoding.logprobs and decoding.temperature > 0:
-                missing = "log-probabilities of greedy replies only"
+                limitation = "log-probabilities of greedy replies only"
         return (
-            f"reader.engine.runtime=openvino has {missing}. Use runtime=torch." if missing else None
+            f"reader.engine.runtime=openvino has {limitation}. Use runtime=torch."
+            if limitation
+            else None
         )
 
     def add(self, item: TokenizedRequest) -> None:
@@ -145,8 +147,8 @@ class OpenVinoRuntime:
 
     def _convert(self) -> Path:
         """Return the folder of the converted model."""
-        if (known := find_converted(*self._conversion)) is not None:
-            return known
+        if (folder := find_converted(*self._conversion)) is not None:
+            return folder
         from winnow.modeling.openvino_export import convert_causal_lm
 
         return convert_causal_lm(*self._conversion)

@@ -133,8 +133,8 @@ class ContinuationScorer:
                 than there is.
         """
         if self._empty:
-            finished, self._empty = self._empty, []
-            return [(item, 0.0) for item in finished]
+            finished_items, self._empty = self._empty, []
+            return [(item, 0.0) for item in finished_items]
         rows = self._choose()
         if not rows:
             return []
@@ -154,24 +154,26 @@ class ContinuationScorer:
     def _choose(self) -> list[_Row]:
         """Choose the next step's requests, except those that can use a block that it computes."""
         rows, postponed = list[_Row](), list[TokenizedRequest]()
-        computed, used, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
+        block_keys, used_blocks, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
         while self._waiting:
             item = self._waiting[0]
-            known, next_key = self._pool.find(item.ids)
-            tokens = [*item.ids, *item.target[:-1]][len(known) * self._pool.block_size :]
-            if next_key in computed:
+            known_blocks, next_key = self._pool.find(item.ids)
+            tokens = [*item.ids, *item.target[:-1]][len(known_blocks) * self._pool.block_size :]
+            if next_key in block_keys:
                 postponed.append(self._waiting.popleft())
                 continue
             num_logits += len(item.target)
             if rows and (num_tokens + len(tokens) > self.max_tokens or num_logits > _MAX_LOGITS):
                 break
-            new = self._pool.allocate(-(-len(tokens) // self._pool.block_size), used | set(known))
+            new = self._pool.allocate(
+                -(-len(tokens) // self._pool.block_size), used_blocks | set(known_blocks)
+            )
             if new is None:
                 break
             num_tokens += len(tokens)
-            used.update(known, new)
-            computed |= {next_key} if next_key else set()
-            rows.append(_Row(self._waiting.popleft(), tokens, known, new))
+            used_blocks.update(known_blocks, new)
+            block_keys |= {next_key} if next_key else set()
+            rows.append(_Row(self._waiting.popleft(), tokens, known_blocks, new))
         self._waiting.extendleft(reversed(postponed))
         if self._waiting and not rows:
             raise ModelError(
@@ -207,9 +209,9 @@ class ContinuationScorer:
                 [start + end for row, start in zip(rows, starts, strict=False) for end in row.ends]
             ),
         }
-        missing = self._names - inputs.keys()
-        if missing:
-            raise RuntimeError(f"its graph has the unknown inputs {sorted(missing)}")
+        unknown_inputs = self._names - inputs.keys()
+        if unknown_inputs:
+            raise RuntimeError(f"its graph has the unknown inputs {sorted(unknown_inputs)}")
         return self._request.infer({name: inputs[name] for name in self._names})["logits"]
 
     def _sum_logprobs(self, rows: Sequence[_Row], logits: Any) -> list[float]:
@@ -254,8 +256,8 @@ def select_positions(graph: openvino.Model) -> None:
     positions = ops.parameter([-1], dtype=np.int64, name=_POSITIONS)
     positions.output(0).get_tensor().add_names({_POSITIONS})
     graph.add_parameters([positions])
-    selected = ops.gather(node.input_value(0), positions, ops.constant(0, dtype=np.int64))
-    node.input(0).replace_source_output(selected.output(0))
+    gather_node = ops.gather(node.input_value(0), positions, ops.constant(0, dtype=np.int64))
+    node.input(0).replace_source_output(gather_node.output(0))
     graph.validate_nodes_and_infer_types()
 
 

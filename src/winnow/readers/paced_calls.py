@@ -57,7 +57,7 @@ class PacedCalls:
     async def run(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
         """Make a call, and request those samples again that the server could not complete."""
         results = list(await self._retry(group))
-        while failed := [
+        while failed_indices := [
             index
             for index, result in enumerate(results)
             if isinstance(result, Generation) and result.finish == FAILED
@@ -65,13 +65,13 @@ class PacedCalls:
             try:
                 if self.is_stopped():
                     raise RetryableError("the reader was stopped")
-                repeated = await self._retry([group[index] for index in failed])
+                repeated = await self._retry([group[index] for index in failed_indices])
             except Exception:
                 for one in results:
                     if isinstance(one, Generation):
                         self.get_spending().charge_lost_call(one.usage)
                 raise
-            for index, result in zip(failed, repeated, strict=True):
+            for index, result in zip(failed_indices, repeated, strict=True):
                 lost = results[index]
                 assert isinstance(lost, Generation)
                 self.get_spending().charge_lost_call(lost.usage)

@@ -117,21 +117,21 @@ class BlockPool:
                 break
             block_keys.append(key)
             number, key = self._known[key][0], None
-        for known in reversed(block_keys):
+        for block_key in reversed(block_keys):
             self._known.move_to_end(
-                known
+                block_key
             )  # the first block last, so that it is not dropped before those behind it
-        return [self._known[known][1] for known in block_keys], key
+        return [self._known[block_key][1] for block_key in block_keys], key
 
     def allocate(self, count: int, used: set[int]) -> list[int] | None:
         """Take blocks for a prompt, dropping unused known ones; return None if too few exist."""
         shortage = max(0, count - len(self._free))
-        dropped = list(
+        dropped_keys = list(
             islice((key for key, (_, index) in self._known.items() if index not in used), shortage)
         )
-        if len(dropped) < shortage:
+        if len(dropped_keys) < shortage:
             return None
-        for key in dropped:
+        for key in dropped_keys:
             self._free.append(self._known.pop(key)[1])
         return [self._free.pop() for _ in range(count)]
 

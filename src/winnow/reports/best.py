@@ -107,10 +107,10 @@ def find_best(family: Family, chosen: int | None = None) -> Best | None:
     if index is None:
         return None
     equal = [other for other in candidates if other != index and family.are_equal(index, other)]
-    compared = [(other, family.compare(index, other)) for other in candidates if other != index]
+    results = [(other, family.compare(index, other)) for other in candidates if other != index]
     comparisons = [
         BestComparison(other, *one, family.metric.direction)
-        for other, one in compared
+        for other, one in results
         if one is not None
     ]
     return Best(index, comparisons, equal, bool(deployable))
@@ -129,22 +129,24 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
         return None
     names = name_cells(cells)
     scale = get_unit_scale(metric)
-    ordered = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
+    sorted_comparisons = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
     rows = [
         [names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)]
-        for other in ordered
+        for other in sorted_comparisons
     ]
-    counted = [
-        other for other in ordered if not is_filtered or cells[other.index].labels.shows_passages
+    counted_comparisons = [
+        other
+        for other in sorted_comparisons
+        if not is_filtered or cells[other.index].labels.shows_passages
     ]
-    num_better = sum(other.is_better for other in counted)
+    num_better = sum(other.is_better for other in counted_comparisons)
     kind = "cells whose prompts do not rest on gold labels" if best.is_deployable else "cells"
     caption = (
         f"A is {names[best.index]}, which has the {name_best(metric)} {metric.heading} of the "
-        f"{kind}. Of the {len(counted)} others, it is significantly better than "
+        f"{kind}. Of the {len(counted_comparisons)} others, it is significantly better than "
         f"{num_better or 'none'}{', which are the last rows' if num_better else ''}."
     )
-    if len(counted) < len(ordered):
+    if len(counted_comparisons) < len(sorted_comparisons):
         caption += (
             " Cells without passages are not counted, because the questions were selected by their "
             "answers."
@@ -156,18 +158,18 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
     ):
         caption += " A is the model of one training seed, the best of several."
     value = cells[best.index].compute_interval(metric.name, family.seed).mean
-    tied = [
+    tied_names = [
         names[other.index]
-        for other in ordered
+        for other in sorted_comparisons
         if cells[other.index].compute_interval(metric.name, family.seed).mean == value
     ]
-    if tied:
-        caption += f" The same value with other answers: {'; '.join(tied)}."
+    if tied_names:
+        caption += f" The same value with other answers: {'; '.join(tied_names)}."
     if best.equal:
         caption += (
             " The same answers as A, which are not compared: "
             f"{'; '.join(names[index] for index in best.equal)}."
         )
     columns = ["B", *name_comparison_columns(metric)]
-    num_shown = sum(not other.is_better for other in ordered) or None
+    num_shown = sum(not other.is_better for other in sorted_comparisons) or None
     return TableView("The best cell against the others", caption, columns, rows, num_shown)

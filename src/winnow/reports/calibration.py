@@ -53,8 +53,8 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
     questions = {
         sample.question.question_id: sample.question for cell in cells for sample in cell.samples
     }
-    chosen = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
-    answers: dict[str, dict[str, None]] = {question_id: {} for question_id in chosen}
+    sampled_ids = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
+    answers: dict[str, dict[str, None]] = {question_id: {} for question_id in sampled_ids}
     for cell in cells:
         for sample in cell.samples:
             if sample.question.question_id in answers:
@@ -64,13 +64,13 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
 
 def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, Any]]:
     """Return rows of unlabeled answers to questions that have a label for another answer."""
-    known = {question_id for question_id, _ in labels.values}
+    labeled_ids = {question_id for question_id, _ in labels.values}
     keys = {
         key: sample.question
         for cell in cells
         for sample in cell.samples
         if (key := (sample.question.question_id, sample.prediction.answer)) not in labels.values
-        and key[0] in known
+        and key[0] in labeled_ids
     }
     return [_build_row(question, answer) for (_, answer), question in keys.items()]
 
@@ -154,15 +154,15 @@ def build_calibration_rows(
     """
     check_one_selection(cells)
     name = cells[0].metrics[0].name
-    known = {question_id for question_id, _ in labels.values}
+    labeled_ids = {question_id for question_id, _ in labels.values}
     rows: list[dict[str, Interval | str | int]] = []
     for title, cell in zip(name_cells(cells), cells, strict=True):
         keys = list(zip(cell.columns.question_ids, cell.columns.answers, strict=True))
-        is_sample = all(key in labels.values for key in keys if key[0] in known)
+        is_sample = all(key in labels.values for key in keys if key[0] in labeled_ids)
         human = np.array([labels.values.get(key, np.nan) for key in keys])
         verdicts = cell.compute_values(name)
         agreement = compute_agreement(verdicts, human, seed)
-        labeled = human[~np.isnan(human)] if is_sample else human[:0]
+        sample_labels = human[~np.isnan(human)] if is_sample else human[:0]
         rows.append(
             {
                 "cell": title,
@@ -170,8 +170,8 @@ def build_calibration_rows(
                 "no verdict": int(np.isnan(verdicts).sum()),
                 "judge": cell.compute_interval(name, seed),
                 "people, labels alone": (
-                    compute_mean_interval(labeled, seed=seed)
-                    if len(labeled)
+                    compute_mean_interval(sample_labels, seed=seed)
+                    if len(sample_labels)
                     else build_undefined_interval()
                 ),
                 "corrected": (
@@ -194,18 +194,20 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         labels: Labels of their answers.
         num_missing: Number of answers that `list_missing` returns.
     """
-    known = {
+    known_keys = {
         key
         for cell in cells
         for key in zip(cell.columns.question_ids, cell.columns.answers, strict=True)
     }
-    foreign = [key for key in labels.values if key not in known]
+    foreign = [key for key in labels.values if key not in known_keys]
     notes = []
     if foreign:
-        named = "; ".join(f"{answer!r} to {question}" for question, answer in foreign[:_MOST_NAMES])
+        examples = "; ".join(
+            f"{answer!r} to {question}" for question, answer in foreign[:_MOST_NAMES]
+        )
         notes.append(
             f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such "
-            f"as {named}."
+            f"as {examples}."
         )
     if labels.num_open:
         notes.append(

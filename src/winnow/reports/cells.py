@@ -58,8 +58,8 @@ class CellResult:
         assert len(columns.question_ids) == len(self.samples), (
             "The columns belong to other samples."
         )
-        judged = {name: Rows.collect(rows) for name, rows in self.judged.items()}
-        return replace(columns, rows={**columns.rows, **judged})
+        judged_rows = {name: Rows.collect(rows) for name, rows in self.judged.items()}
+        return replace(columns, rows={**columns.rows, **judged_rows})
 
     @property
     def headlines(self) -> list[Metric]:
@@ -207,11 +207,11 @@ def name_cells(cells: Sequence[CellResult]) -> list[str]:
         " ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in cells
     ]
     counts = Counter(names)
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     for index, name in enumerate(names):
-        seen[name] += 1
+        occurrences[name] += 1
         if counts[name] > 1:
-            names[index] = f"{name} ({seen[name]})"
+            names[index] = f"{name} ({occurrences[name]})"
     return names
 
 

@@ -81,9 +81,15 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
     def record() -> Iterator[Sample]:
         for sample in samples:
             one = sample.prediction
-            shown = one.truncated_passages, len(one.passage_ids)
+            passage_counts = one.truncated_passages, len(one.passage_ids)
             entries.append(
-                (sample.question.question_id, one.answer, one.provenance, one.trace, *shown)
+                (
+                    sample.question.question_id,
+                    one.answer,
+                    one.provenance,
+                    one.trace,
+                    *passage_counts,
+                )
             )
             yield sample
 

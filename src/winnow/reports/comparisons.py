@@ -141,8 +141,8 @@ def _compare_factor(factor: Factor, family: Family) -> FactorComparisons:
         if family.are_equal(first, second):
             names = f"{factor.format_value(one.labels)} = {factor.format_value(other.labels)}"
             identical.append(f"{names} ({factor.format_shared(one.labels)})")
-        elif (compared := family.compare(first, second)) is not None:
-            pairs.append(Pair(factor, one, other, (first, second), *compared))
+        elif (result := family.compare(first, second)) is not None:
+            pairs.append(Pair(factor, one, other, (first, second), *result))
     return FactorComparisons(factor, pairs, identical)
 
 

@@ -63,8 +63,8 @@ def compute_differences(
     """
     return [
         entry
-        for reported in part.differences
-        for entry in _compute_difference(part, reported, cells, seed)
+        for reported_difference in part.differences
+        for entry in _compute_difference(part, reported_difference, cells, seed)
     ]
 
 
@@ -152,8 +152,8 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
     adjusted_p_values = iter(adjust_p_values([comparison.p_value for comparison in comparisons]))
     rows = []
     for difference in differences:
-        reported, ours = difference.reported, difference.comparison
-        paper = reported.sign or f"{reported.value:+g}"
+        reported_difference, ours = difference.reported, difference.comparison
+        paper = reported_difference.sign or f"{reported_difference.value:+g}"
         values = [difference.status, UNDEFINED, UNDEFINED, UNDEFINED, paper, UNDEFINED]
         if ours is not None:
             num_needed = difference.num_needed_questions
@@ -167,11 +167,17 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
                 paper,
                 num_needed_text,
             ]
-        first_name = _format_labels(reported.of) + (
+        first_name = _format_labels(reported_difference.of) + (
             f" ({difference.shared_labels})" if difference.shared_labels else ""
         )
         rows.append(
-            [difference.title, first_name, _format_labels(reported.less), *values, reported.note]
+            [
+                difference.title,
+                first_name,
+                _format_labels(reported_difference.less),
+                *values,
+                reported_difference.note,
+            ]
         )
     caption = (
         "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact "
@@ -202,14 +208,14 @@ def build_sample_size_notes(differences: Sequence[Difference]) -> list[str]:
     Returns:
         A list with one note, or an empty list if our questions suffice for every difference.
     """
-    known = [
+    known_sizes = [
         (difference, difference.comparison.n, difference.num_needed_questions)
         for difference in differences
         if difference.comparison is not None and difference.num_needed_questions is not None
     ]
     lacking = [
         (difference, num_ours, num_needed)
-        for difference, num_ours, num_needed in known
+        for difference, num_ours, num_needed in known_sizes
         if num_needed > num_ours
     ]
     if not lacking:
@@ -218,7 +224,7 @@ def build_sample_size_notes(differences: Sequence[Difference]) -> list[str]:
     hardest, _, most_needed = max(lacking, key=lambda entry: entry[2])
     num_questions = max(num_ours for _, num_ours, _ in lacking)
     note = (
-        f"Too few questions: {num_questions} cannot show {len(lacking)} of the {len(known)} "
+        f"Too few questions: {num_questions} cannot show {len(lacking)} of the {len(known_sizes)} "
         "differences that the paper gives as numbers (80 % power, 5 % level). "
         f"{_format_difference(easiest)} would need {least_needed:,} questions"
     )
@@ -228,9 +234,14 @@ def build_sample_size_notes(differences: Sequence[Difference]) -> list[str]:
 
 
 def _format_difference(difference: Difference) -> str:
-    reported = difference.reported
-    first_name, second_name = _format_labels(reported.of), _format_labels(reported.less)
-    return f"{difference.title} of {first_name} against {second_name} ({reported.value:+g})"
+    reported_difference = difference.reported
+    first_name, second_name = (
+        _format_labels(reported_difference.of),
+        _format_labels(reported_difference.less),
+    )
+    return (
+        f"{difference.title} of {first_name} against {second_name} ({reported_difference.value:+g})"
+    )
 
 
 def _format_labels(labels: Mapping[str, Any]) -> str:

@@ -84,16 +84,16 @@ def build_evaluator_report(
         _build_action_table(test, thresholds),
     ]
     plots = [_plot_thresholds(thresholds, alpha)]
-    failed, total = (
+    num_failed, total = (
         sum(item.failed for item in (*dev, *test)),
         sum(len(item.scores) for item in (*dev, *test)),
     )
     notes = (
         [
-            f"The estimator gave no number for {failed} of {total} contexts, which count as "
+            f"The estimator gave no number for {num_failed} of {total} contexts, which count as "
             "irrelevant."
         ]
-        if failed
+        if num_failed
         else []
     )
     scores = [score for item in test for score in item.scores]
@@ -132,22 +132,22 @@ def _build_pairs_table(
         threshold = choose_accuracy_threshold(dev_scores, dev_labels)
         sources[name] = test_scores, threshold, f"{threshold:.6g} (dev)"
     for name, evaluations in verdicts.items():
-        failed = sum(evaluation.failed for evaluation in evaluations)
-        note = f"its verdict; none in {failed} replies" if failed else "its verdict"
+        num_failed = sum(evaluation.failed for evaluation in evaluations)
+        note = f"its verdict; none in {num_failed} replies" if num_failed else "its verdict"
         sources[name] = (
             np.array([score for evaluation in evaluations for score in evaluation.scores]),
             0.0,
             note,
         )
     right = {
-        name: _average_by_group((scores >= cut) == labels, groups)
-        for name, (scores, cut, _) in sources.items()
+        name: _average_by_group((scores >= cutoff) == labels, groups)
+        for name, (scores, cutoff, _) in sources.items()
     }
     baseline, *others = sources
     comparisons: dict[str, Comparison] = {
         name: compare(right[name], right[baseline], seed=seed) for name in others
     }
-    adjusted = dict(
+    adjusted_p_values = dict(
         zip(others, adjust_p_values([comparisons[name].p_value for name in others]), strict=True)
     )
     area = partial(compute_auroc_interval, labels=labels, groups=groups, seed=seed)
@@ -164,7 +164,7 @@ def _build_pairs_table(
             continue
         change = area(scores, other=sources[baseline][0])
         difference = comparisons[name]
-        p_values = f"{difference.p_text} ({format_p(adjusted[name])})"
+        p_values = f"{difference.p_text} ({format_p(adjusted_p_values[name])})"
         rows.append([*row, difference.format_difference(), p_values, _format_signed(change)])
     paper = load_paper_part("crag", "table4", "PopQA", "T5-large and ChatGPT")
     blank = [UNDEFINED] * 4

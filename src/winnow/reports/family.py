@@ -102,15 +102,15 @@ class Family:
             cells have equal results, no question in common or no value.
         """
         one, other = self.first_equal[first], self.first_equal[second]
-        adjusted = self._adjusted.get((min(one, other), max(one, other)))
-        if adjusted is None:
+        adjusted_p_value = self._adjusted.get((min(one, other), max(one, other)))
+        if adjusted_p_value is None:
             return None
         if (one, other) not in self.compared:
             comparison = compare_cells(
                 self.cells[one], self.cells[other], self.metric.name, self.seed
             )
             assert comparison is not None
-            self.compared[one, other] = comparison, adjusted
+            self.compared[one, other] = comparison, adjusted_p_value
         return self.compared[one, other]
 
     def compare_all(self) -> None:

@@ -65,23 +65,25 @@ def compute_frontier(
         @ values.T
         for start in range(0, _RESAMPLES, chunk)
     ]
-    resampled = np.concatenate(sums) / questions
-    steps, chosen = sorted(set(costs)), list[int]()
+    resampled_means = np.concatenate(sums) / questions
+    steps, frontier_cells = sorted(set(costs)), list[int]()
     best, bounds = list[float](), list[tuple[float, float]]()
     for cost in steps:
         affordable = [index for index, own in enumerate(costs) if own <= cost]
         winner = max(affordable, key=lambda index: direction * means[index])
         if not best or direction * means[winner] > direction * best[-1]:
-            chosen.append(winner)
+            frontier_cells.append(winner)
         best.append(float(means[winner]))
-        own_bounds = compute_bounds(direction * (direction * resampled[:, affordable]).max(axis=1))
+        own_bounds = compute_bounds(
+            direction * (direction * resampled_means[:, affordable]).max(axis=1)
+        )
         bounds.append(
             widen_bounds(own_bounds, best[-1], values[[winner]])
             if is_fraction(values)
             else own_bounds
         )
     low, high = np.array(bounds).T
-    return Frontier(np.array(steps), np.array(best), low, high, tuple(chosen))
+    return Frontier(np.array(steps), np.array(best), low, high, tuple(frontier_cells))
 
 
 def find_frontier(
@@ -119,10 +121,10 @@ def plot_frontier(
     Returns:
         The plot, or None if fewer than two cells have a cost and a value.
     """
-    selected = [cell for cell in cells if cell.labels.gold == gold or not cell.labels.k]
+    candidate_cells = [cell for cell in cells if cell.labels.gold == gold or not cell.labels.k]
     plotted = [
         cell
-        for cell in selected
+        for cell in candidate_cells
         if all(cell.compute_interval(name, seed).n for name in (metric, cost))
     ]
     if len(plotted) < 2:

@@ -26,18 +26,18 @@ def build_glossary(metrics: Iterable[Metric]) -> dict[str, str]:
 def describe_metric(metric: Metric) -> str:
     """Return a metric's first docstring paragraph with values filled in, and the other settings."""
     text = (inspect.getdoc(type(metric)) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
-    named = {
+    numeric_fields = {
         field.name
         for field in fields(metric)
         if isinstance(getattr(metric, field.name), int | float)
     }
-    in_text = named & set(re.findall(r"`(\w+)`", text))
+    in_text = numeric_fields & set(re.findall(r"`(\w+)`", text))
     text = re.sub(
         r"`(\w+)`",
         lambda match: f"{getattr(metric, match[1]):g}" if match[1] in in_text else match[0],
         text,
     )
-    shared = {field.name for field in fields(Metric)}
+    base_fields = {field.name for field in fields(Metric)}
     settings = []
     for field in fields(metric):
         value = getattr(metric, field.name)
@@ -47,6 +47,6 @@ def describe_metric(metric: Metric) -> str:
             and field.default is not MISSING
             and value != field.default
         )
-        if field.name not in shared | in_text and (is_choice or is_changed):
+        if field.name not in base_fields | in_text and (is_choice or is_changed):
             settings.append(f"{field.name}: {value}")
     return f"{text} ({', '.join(settings)})" if settings else text

@@ -78,14 +78,17 @@ def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
 
 def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return a note if metrics need what the prompts showed but some cells did not record it."""
-    missing = [cell for cell in cells if not cell.has_steps and cell.labels.k]
+    unrecorded_cells = [cell for cell in cells if not cell.has_steps and cell.labels.k]
     names = (
         [metric.heading for metric in cells[0].metrics if "shown" in metric.inputs] if cells else []
     )
-    if not missing or not (names or any("not recorded" in cell.groups for cell in missing)):
+    if not unrecorded_cells or not (
+        names or any("not recorded" in cell.groups for cell in unrecorded_cells)
+    ):
         return []
     return [
-        f"What the prompts showed was not recorded for {len(missing)} of {len(cells)} cells, so "
+        f"What the prompts showed was not recorded for {len(unrecorded_cells)} of {len(cells)} "
+        "cells, so "
         f"that {', '.join(names) or 'the breakdown'} is undefined there. `python -m flows.sweep "
         "sweep.record_steps=true` with the same settings records it from the ledger."
     ]
@@ -111,12 +114,12 @@ def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
             ):
                 partial.append((cell.num_questions - interval.n, interval, cell))
         if partial:
-            missing, interval, cell = max(partial, key=lambda entry: entry[0])
-            low, high = interval.mean * interval.n, interval.mean * interval.n + missing
+            num_missing, interval, cell = max(partial, key=lambda entry: entry[0])
+            low, high = interval.mean * interval.n, interval.mean * interval.n + num_missing
             labels, number = cell.labels, cell.num_questions
             notes.append(
                 f"{metric.heading} is undefined for some questions in {len(partial)} of "
-                f"{len(cells)} cells, at most for {missing} of {number} ({labels.line}, k "
+                f"{len(cells)} cells, at most for {num_missing} of {number} ({labels.line}, k "
                 f"{labels.k}, {labels.gold}). Its value there is over {interval.n} questions; "
                 f"with 0 or 1 for the others, it is between {100 * low / number:.1f} and "
                 f"{100 * high / number:.1f}."
@@ -134,14 +137,17 @@ def build_unpriced_notes(
         models: Number of replies of each cell by role and model.
     """
     unpriced: dict[str, int] = {}
-    for priced, counts in zip(prices, models, strict=True):
-        for role in sorted({role for role, _ in counts}.difference(priced)) if priced else ():
+    for priced_roles, counts in zip(prices, models, strict=True):
+        for role in (
+            sorted({role for role, _ in counts}.difference(priced_roles)) if priced_roles else ()
+        ):
             unpriced[role] = unpriced.get(role, 0) + 1
     if not unpriced:
         return []
-    listed = ", ".join(f"{role} (in {number} cells)" for role, number in unpriced.items())
+    roles_text = ", ".join(f"{role} (in {number} cells)" for role, number in unpriced.items())
     return [
-        f"The cost leaves out roles whose models have no price: {listed}. That is right for models "
+        f"The cost leaves out roles whose models have no price: {roles_text}. That is right for "
+        "models "
         "on this machine; add the price of any other to conf/prices."
     ]
 
@@ -185,12 +191,12 @@ def build_model_notes(
                 mixed.append(f"{name}, {role}: {', '.join(own)}")
     if not mixed:
         return []
-    listed = "; ".join(mixed[:_MOST_NAMES]) + (
+    examples = "; ".join(mixed[:_MOST_NAMES]) + (
         f"; and {len(mixed) - _MOST_NAMES} more" if len(mixed) > _MOST_NAMES else ""
     )
     return [
         f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix "
-        f"models: {listed}."
+        f"models: {examples}."
     ]
 
 
@@ -200,11 +206,14 @@ def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
     Args:
         counts: Number of such replies, and of all replies, of each cell.
     """
-    marked, replies = sum(marked for marked, _ in counts), sum(replies for _, replies in counts)
-    if not marked:
+    num_marked, replies = (
+        sum(num_marked for num_marked, _ in counts),
+        sum(replies for _, replies in counts),
+    )
+    if not num_marked:
         return []
     return [
-        f"{marked} of {replies} replies contained control tokens of a chat template, such as "
+        f"{num_marked} of {replies} replies contained control tokens of a chat template, such as "
         "<|im_end|>, which are not part of the answers. The chat template or the stop tokens of "
         "the server, or of the model's folder, are not those that the model was trained with, so "
         "that its answers may be worse than they could be."
@@ -219,19 +228,20 @@ def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if modules behind finished artifacts changed since, under the same revision."""
     revision = get_git_revision()
     compute = cache(compute_module_digests)  # most cells rest on the same modules
-    changed = [
+    changed_modules = [
         modules
         for folder in folders
         if (modules := find_changed_modules(folder, revision, compute))
     ]
-    if not changed:
+    if not changed_modules:
         return []
-    names = list(dict.fromkeys(name for modules in changed for name in modules))
-    listed = ", ".join(names[:_MOST_NAMES]) + (
+    names = list(dict.fromkeys(name for modules in changed_modules for name in modules))
+    names_text = ", ".join(names[:_MOST_NAMES]) + (
         f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     )
     return [
-        f"{len(changed)} of {len(folders)} {CHANGED_CODE}: {listed} changed since, under the same "
+        f"{len(changed_modules)} of {len(folders)} {CHANGED_CODE}: {names_text} changed since, "
+        "under the same "
         "revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 

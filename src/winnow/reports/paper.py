@@ -101,8 +101,8 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
     paper = find_value(part.reported, name, cell.labels) if is_of_model else None
     ours_text = cell.format_metric(name, seed)
     if paper is None or not ours.n or math.isnan(paper.low):
-        missing = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS
-        return [ours_text, missing if paper is None else paper.format(), UNDEFINED, UNDEFINED]
+        placeholder = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS
+        return [ours_text, placeholder if paper is None else paper.format(), UNDEFINED, UNDEFINED]
     mean, low, high = (get_unit_scale(metric) * value for value in (ours.mean, ours.low, ours.high))
     is_inside = low <= paper.high and paper.low <= high
     return [
@@ -115,5 +115,5 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
 
 def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
     """Format another system's first values, four columns per metric; the rest is undefined."""
-    printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
-    return [text for value in printed for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]
+    value_texts = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
+    return [text for value in value_texts for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]

@@ -126,14 +126,14 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
         seed: Seed of the bootstrap.
     """
     plotted = [cell for cell in cells if cell.labels.gold == gold and cell.labels.k]
-    selected = sorted(plotted, key=lambda cell: cell.labels.k)
+    sorted_cells = sorted(plotted, key=lambda cell: cell.labels.k)
     lines: dict[str, Points] = {}
     for name in dict.fromkeys(cell.labels.line for cell in plotted):
-        own = [cell for cell in selected if cell.labels.line == name]
+        own = [cell for cell in sorted_cells if cell.labels.line == name]
         lines[name] = [(str(cell.labels.k), cell.compute_interval(metric, seed)) for cell in own]
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against k (gold: {gold})"
-    ticks = [str(k) for k in sorted({cell.labels.k for cell in selected})]
+    ticks = [str(k) for k in sorted({cell.labels.k for cell in sorted_cells})]
     return _plot_intervals(title, "passages per prompt (k)", lines, ticks, unit, scale)
 
 
@@ -144,18 +144,20 @@ def plot_against_position(
 
     `questions` says which questions the cells have.
     """
-    selected = [cell for cell in cells if cell.labels.k == k]
-    placements = sorted({cell.labels.gold for cell in selected}, key=order_placement)
+    matching_cells = [cell for cell in cells if cell.labels.k == k]
+    placements = sorted({cell.labels.gold for cell in matching_cells}, key=order_placement)
     lines: dict[str, Points] = {}
-    for cell in sorted(selected, key=lambda cell: order_placement(cell.labels.gold)):
+    for cell in sorted(matching_cells, key=lambda cell: order_placement(cell.labels.gold)):
         lines.setdefault(cell.labels.line, []).append(
             (cell.labels.gold, cell.compute_interval(metric, seed))
         )
-    ordered = {name: lines[name] for name in dict.fromkeys(cell.labels.line for cell in selected)}
+    ordered_lines = {
+        name: lines[name] for name in dict.fromkeys(cell.labels.line for cell in matching_cells)
+    }
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against the gold passage's position (k = {k})"
     label = f"placement of the gold passage ({questions})"
-    return _plot_intervals(title, label, ordered, placements, unit, scale)
+    return _plot_intervals(title, label, ordered_lines, placements, unit, scale)
 
 
 def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
@@ -163,11 +165,11 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
 
     There is one line per strategy, setting, training seed and placement of the gold passage.
     """
-    selected = sorted(
+    sorted_cells = sorted(
         (cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples
     )
     lines: dict[str, Points] = {}
-    for cell in selected:
+    for cell in sorted_cells:
         settings = map("=".join, cell.labels.select_other_settings(["samples"]).items())
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
         name = ", ".join(
@@ -178,7 +180,7 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
         )
     heading, unit, scale = describe_axis(cells, metric)
     title = f"{heading} against samples per prompt (k = {k})"
-    ticks = [str(samples) for samples in sorted({cell.labels.samples for cell in selected})]
+    ticks = [str(samples) for samples in sorted({cell.labels.samples for cell in sorted_cells})]
     return _plot_intervals(title, "samples per prompt", lines, ticks, unit, scale)
 
 

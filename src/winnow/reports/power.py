@@ -95,10 +95,10 @@ def describe_questions_needed(pair: Pair, metric: str, seed: int) -> str:
     if not differences.any():
         return ""
     sizes = choose_sizes(pair.comparison.n)
-    needed = find_questions_needed(compute_power(differences, sizes, seed=seed))
+    num_needed = find_questions_needed(compute_power(differences, sizes, seed=seed))
     return (
         "; tested alone, this one would need "
-        f"{f'up to {needed:,}' if needed else f'over {sizes[-1]:,}'} questions"
+        f"{f'up to {num_needed:,}' if num_needed else f'over {sizes[-1]:,}'} questions"
     )
 
 
@@ -111,8 +111,8 @@ def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
     """Build a table of the question counts that make the order stable and show the difference."""
     rows = []
     for pair, _, points in entries:
-        stable, shown = find_size(points, "same_order", _STABLE), find_questions_needed(points)
-        texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, shown)]
+        stable, num_needed = find_size(points, "same_order", _STABLE), find_questions_needed(points)
+        texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, num_needed)]
         rows.append(
             [*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts]
         )

@@ -216,10 +216,10 @@ def draw_plots(family: Family, cost: str = "tokens") -> list[Plot]:
     ]
     if first in names:
         has_gold = any(cell.num_questions for cell in gold_cells)
-        selected = gold_cells if has_gold else with_passages
-        questions = f"{format_question_count(selected)} questions"
+        position_cells = gold_cells if has_gold else with_passages
+        questions = f"{format_question_count(position_cells)} questions"
         questions += " with a gold passage" if has_gold else ""
-        plots += [plot_against_position(selected, first, k, seed, questions) for k in ks]
+        plots += [plot_against_position(position_cells, first, k, seed, questions) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]
     if cost != first and all(cell.find_metric(cost) for cell in cells):

@@ -123,12 +123,12 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     if isinstance(metrics, Mapping):
         metrics = _look_up("dataset", dataset, metrics)
     at = entry["at"]
-    reported = [_parse_value(row, at) for row in entry.get("reported", ())]
+    reported_values = [_parse_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
     if "values" in entry and model:
         rows = _look_up("model", model, _look_up("dataset", dataset, entry["values"]))
         source += f" ({dataset}, {model})"
-        reported += [
+        reported_values += [
             _parse_value(
                 {
                     "metric": metric,
@@ -142,7 +142,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         ]
     elif "cells" in entry:
         source += f" ({dataset})"
-    reported += [
+    reported_values += [
         _parse_value(
             {
                 "metric": row.get("metric", "em"),
@@ -169,8 +169,12 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         if _is_reported(row, dataset, model)
     ]
     stated = [(difference.metric, difference.of, difference.less) for difference in differences]
-    computed = _compute_differences(metrics[0], rows) if "values" in entry and model else []
-    differences += [one for one in computed if (one.metric, one.of, one.less) not in stated]
+    computed_differences = (
+        _compute_differences(metrics[0], rows) if "values" in entry and model else []
+    )
+    differences += [
+        one for one in computed_differences if (one.metric, one.of, one.less) not in stated
+    ]
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
     flags = entry.get("flags", ())
@@ -180,7 +184,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         source,
         at,
         metrics,
-        reported,
+        reported_values,
         differences,
         others,
         questions,

@@ -48,8 +48,8 @@ def build_trace(
         steps: Recorded steps of the question, if there are any.
     """
     question, prediction = sample.question, sample.prediction
-    placed = cell.place(question)
-    rounds = _replay_rounds(cell, sample, placed, identities, ledger, steps)
+    placed_contexts = cell.place(question)
+    rounds = _replay_rounds(cell, sample, placed_contexts, identities, ledger, steps)
     if rounds is None and steps is not None:
         rounds = _build_recorded_rounds(steps)
     if rounds is None:
@@ -66,7 +66,7 @@ def build_trace(
         spans=[
             *_build_context_spans(
                 question.text,
-                placed,
+                placed_contexts,
                 labels.k,
                 {"placement": labels.gold, "distractors": distractors},
             ),
@@ -93,7 +93,7 @@ def _replay_rounds(
 ) -> list[Span] | None:
     """Return a span per replayed round, or None if the ledger does not yield the stored answer."""
     try:
-        replayed = replay_plan(
+        replay = replay_plan(
             cell.plan(sample.question, placed.contexts),
             identities,
             ledger,
@@ -101,9 +101,9 @@ def _replay_rounds(
         )
     except LedgerError:
         return None
-    if not is_same_answer(replayed.result, sample.prediction):
+    if not is_same_answer(replay.result, sample.prediction):
         return None
-    return [_build_round(number, calls) for number, calls in enumerate(replayed.rounds, start=1)]
+    return [_build_round(number, calls) for number, calls in enumerate(replay.rounds, start=1)]
 
 
 def _build_recorded_rounds(steps: QuestionSteps) -> list[Span]:
@@ -146,7 +146,7 @@ def _build_context_spans(
     """
     if not k:
         return []
-    ranked = sorted(placed.contexts, key=lambda context: (context.rank == 0, context.rank))
+    ranking = sorted(placed.contexts, key=lambda context: (context.rank == 0, context.rank))
     outputs = {
         "passage_ids": [context.passage.passage_id for context in placed.contexts],
         "gold_position": placed.gold_position,
@@ -157,7 +157,7 @@ def _build_context_spans(
             "retrieve",
             "RETRIEVER",
             {"question": question, "k": k},
-            [_describe_context(context) for context in ranked],
+            [_describe_context(context) for context in ranking],
         ),
         Span("place", "RERANKER", dict(rules), outputs),
     ]

@@ -226,8 +226,12 @@ def _log_span(client: MlflowClient, trace_id: str, parent_id: str, span: Span, s
     """Log a span with its children, and return its end in nanoseconds."""
     attributes = {}
     if span.tokens is not None:
-        read, written = span.tokens
-        usage = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        input_tokens, output_tokens = span.tokens
+        usage = {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
         attributes = {"mlflow.chat.tokenUsage": usage}
     logged = client.start_span(
         span.name,

@@ -56,13 +56,15 @@ class _CragSearcher:
         """Return the first `depth` contexts of each question; raise InputError if some have none
         and that is not allowed.
         """
-        missing = [
+        missing_questions = [
             question for question in questions if normalize_question(question.text) not in self.rows
         ]
-        if missing and self.missing == "refuse":
+        if missing_questions and self.missing == "refuse":
             raise InputError(
-                f"{self.path} has no row for {len(missing)} of {len(questions)} questions, such as "
-                f"{missing[0].question_id!r} ({missing[0].text!r}); rows are found by the "
+                f"{self.path} has no row for {len(missing_questions)} of {len(questions)} "
+                "questions, such as "
+                f"{missing_questions[0].question_id!r} ({missing_questions[0].text!r}); rows are "
+                "found by the "
                 "question's text. Choose the questions that it is of (for CRAG's file of PopQA "
                 "dataset=popqa_long_tail), or let the others have no contexts by "
                 "retriever.engine.missing=empty."

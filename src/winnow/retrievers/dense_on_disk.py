@@ -86,18 +86,18 @@ class DenseOnDisk:
         from faiss.contrib.ondisk import merge_ondisk
 
         blocks = self.build_blocks(passages, folder)
-        trained, parts = folder / "trained.faiss", folder / "parts"
-        if trained.is_file() and any(
-            block.stat().st_mtime_ns > trained.stat().st_mtime_ns for block in blocks
+        trained_path, parts = folder / "trained.faiss", folder / "parts"
+        if trained_path.is_file() and any(
+            block.stat().st_mtime_ns > trained_path.stat().st_mtime_ns for block in blocks
         ):
-            trained.unlink()  # of an interrupted build whose blocks were encoded again since
-        if not trained.is_file():
+            trained_path.unlink()  # of an interrupted build whose blocks were encoded again since
+        if not trained_path.is_file():
             shutil.rmtree(parts, ignore_errors=True)
             sample = sample_vectors(blocks, self.max_training_vectors, self.seed)
             total = sum(len(np.load(block, mmap_mode="r")) for block in blocks)
             self._write_index(
                 self._train(sample, self.lists or _choose_number_of_lists(total, len(sample))),
-                trained,
+                trained_path,
             )
         parts.mkdir(exist_ok=True)
         first, files = 0, []
@@ -105,21 +105,21 @@ class DenseOnDisk:
             files.append(parts / f"{block.stem}.faiss")
             vectors = np.load(block, mmap_mode="r")
             if not files[-1].is_file():
-                part = faiss.read_index(str(trained))
+                part = faiss.read_index(str(trained_path))
                 part.add_with_ids(
                     vectors.astype(np.float32), np.arange(first, first + len(vectors))
                 )
                 self._write_index(part, files[-1])
             first += len(vectors)
-        index = faiss.read_index(str(trained))
+        index = faiss.read_index(str(trained_path))
         lists = folder / "lists.ivfdata"
         merge_ondisk(index, [str(file) for file in files], str(lists))
-        stored: Any = faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists)  # type: ignore[arg-type]
-        stored.filename = lists.name  # the index is then the same in every folder
+        inverted_lists: Any = faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists)  # type: ignore[arg-type]
+        inverted_lists.filename = lists.name  # the index is then the same in every folder
         self._write_index(index, folder / "index.faiss")
         write_passage_ids(folder / "passage_ids.arrow", read_passage_ids(blocks))
         shutil.rmtree(parts)
-        trained.unlink()
+        trained_path.unlink()
         for block in blocks:
             block.with_suffix(".json").unlink()
 

@@ -164,11 +164,11 @@ class _NeighborReader:
         excludes = settings.exclude_answers == "all" or (
             settings.exclude_answers == "distant" and not question.gold_passage_ids
         )
-        excluded = {*relevant, *(holders if excludes else ())}
-        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][
+        excluded_ids = {*relevant, *(holders if excludes else ())}
+        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded_ids][
             : settings.neighbors
         ]
-        irrelevant = self._draw_irrelevant(question, {*excluded, *nearest}, excludes=excludes)
+        irrelevant = self._draw_irrelevant(question, {*excluded_ids, *nearest}, excludes=excludes)
         scores = {hit.passage_id: hit.score for hit in hits if hit.score is not None}
         return Maps(RelevanceMap(tuple(relevant), irrelevant, tuple(nearest)), scores)
 
@@ -221,13 +221,15 @@ class _PublishedReader:
 
     def find(self, questions: Sequence[Question]) -> list[Maps]:
         """Return the maps of each question; raise InputError if the files lack one."""
-        missing = next(
+        missing_question = next(
             (question for question in questions if question.question_id not in self.maps), None
         )
-        if missing is not None:
+        if missing_question is not None:
             raise InputError(
-                f"The maps in {self.path} have no document for question {missing.question_id!r} "
-                f"({missing.text!r}). The questions and the maps must come from the same files."
+                f"The maps in {self.path} have no document for question "
+                f"{missing_question.question_id!r} "
+                f"({missing_question.text!r}). The questions and the maps must come from the same "
+                "files."
             )
         document_maps = [self.maps[question.question_id] for question in questions]
         return [

@@ -27,13 +27,13 @@ class StoredRankings:
         """Return the first `depth` passages of each question's ranking; raise InputError if a
         question has none, or if its ranking is that of another question.
         """
-        missing = [
+        missing_ids = [
             question.question_id
             for question in questions
             if question.question_id not in self.rankings
         ]
-        if missing:
-            raise InputError(self.explain_missing(missing, len(questions)))
+        if missing_ids:
+            raise InputError(self.explain_missing(missing_ids, len(questions)))
         for question in questions if self.texts else ():
             text = self.texts.get(question.question_id, question.text)
             if text != question.text and normalize(text) != normalize(question.text):

@@ -159,8 +159,8 @@ class _TantivySearcher:
             return []
         hits = searcher.search(tantivy.Query.boolean_query(terms), limit=depth, count=False).hits
         rows = searcher.fast_field_values("row", [address for _, address in hits])
-        ranked: list[tuple[Any, Any]] = [
+        scored_rows: list[tuple[Any, Any]] = [
             (score, row) for (score, _), row in zip(hits, rows, strict=True)
         ]
-        ranked.sort(key=lambda pair: (-pair[0], pair[1]))
-        return [Hit(self.passage_ids.get(row), float(score)) for score, row in ranked]
+        scored_rows.sort(key=lambda pair: (-pair[0], pair[1]))
+        return [Hit(self.passage_ids.get(row), float(score)) for score, row in scored_rows]

@@ -33,12 +33,13 @@ class TrecRun:
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
         """Read the rankings of the file."""
         rankings = read_trec_run(Path(self.path))
-        known = next(iter(rankings), None)
+        example_id = next(iter(rankings), None)
 
         def explain_missing(missing: Sequence[str], num_questions: int) -> str:
             return (
                 f"{self.path} has no line for {len(missing)} of {num_questions} questions, such as "
-                f"{missing[0]!r}; its questions have ids like {known!r}. Use a folder with the "
+                f"{missing[0]!r}; its questions have ids like {example_id!r}. Use a folder with "
+                "the "
                 "runs of all splits, or a data set with the questions of the run."
             )
 

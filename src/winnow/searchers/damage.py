@@ -68,8 +68,8 @@ class SearchDamage:
         if self.how == "removed":
             return dict.fromkeys(sample)
         wrong = self._choose_wrong_answers(relevant, questions)
-        changed = {id_: _poison(passages[id_], relevant[id_], wrong) for id_ in sample}
-        return {id_: passage for id_, passage in changed.items() if passage is not None}
+        poisoned_passages = {id_: _poison(passages[id_], relevant[id_], wrong) for id_ in sample}
+        return {id_: passage for id_, passage in poisoned_passages.items() if passage is not None}
 
     def _choose_wrong_answers(
         self, relevant: Mapping[str, Sequence[Question]], questions: Sequence[Question]
@@ -130,15 +130,16 @@ def _group_by_answers(questions: Sequence[Question]) -> list[list[Question]]:
     group_of: dict[str, list[Question]] = {}
     for question in questions:
         names = set(filter(None, map(normalize, question.answers)))
-        joined = [question]
+        merged_group = [question]
         for group in {
             id(group_of[name]): group_of[name] for name in sorted(names) if name in group_of
         }.values():
-            joined = [*group, *joined]
+            merged_group = [*group, *merged_group]
             groups.remove(group)
-        groups.append(joined)
+        groups.append(merged_group)
         group_of |= dict.fromkeys(
-            filter(None, [normalize(answer) for one in joined for answer in one.answers]), joined
+            filter(None, [normalize(answer) for one in merged_group for answer in one.answers]),
+            merged_group,
         )
     return groups
 

@@ -90,8 +90,8 @@ class LocalSearch:
             return []
         if self._opened is None:
             self._opened = self.searcher(), self.passages(), self.changed() if self.changed else {}
-        searcher, passages, changed = self._opened
-        removed = {passage_id for passage_id, passage in changed.items() if passage is None}
+        searcher, passages, changes = self._opened
+        removed_ids = {passage_id for passage_id, passage in changes.items() if passage is None}
         results: list[tuple[Request, Result]] = []
         for n, is_averaged in sorted({(request.n, bool(request.averaged)) for request in batch}):
             requests = [
@@ -99,10 +99,10 @@ class LocalSearch:
                 for request in batch
                 if (request.n, bool(request.averaged)) == (n, is_averaged)
             ]
-            rankings = _search(searcher, requests, n, removed, is_averaged=is_averaged)
+            rankings = _search(searcher, requests, n, removed_ids, is_averaged=is_averaged)
             for request, hits in zip(requests, rankings, strict=True):
                 contents = tuple(
-                    changed.get(hit.passage_id) or passages[hit.passage_id] for hit in hits
+                    changes.get(hit.passage_id) or passages[hit.passage_id] for hit in hits
                 )
                 results.append((request, Pages(contents, scores=tuple(hit.score for hit in hits))))
         return results

@@ -112,5 +112,5 @@ class CiteRandomly:
         count = min(len(contexts), rng.randint(self.minimum, self.maximum))
         numbers = rng.sample(range(1, len(contexts) + 1), count)
         reply = "".join(f"[{number}]" for number in numbers)
-        used = tuple(context.passage for context in contexts)
-        return Answer("", is_unknown(""), used=used, reply=reply)
+        used_passages = tuple(context.passage for context in contexts)
+        return Answer("", is_unknown(""), used=used_passages, reply=reply)

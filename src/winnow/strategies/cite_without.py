@@ -60,16 +60,16 @@ class CiteWithout:
         """Request a reply that cites the contexts, then one without some of them."""
         cite = Cite(self.prompt, self.decoding, self.max_words, self.vote)
         first = yield from cite.plan(question, contexts)
-        used = {passage.passage_id for passage in first.used}
-        shown = [
-            context for context in contexts if context.passage.passage_id in used
+        used_ids = {passage.passage_id for passage in first.used}
+        shown_contexts = [
+            context for context in contexts if context.passage.passage_id in used_ids
         ]  # some may not have fitted
         numbers = {
             number
-            for number in find_citations(first.reply, len(shown), "strict")
-            if 1 <= number <= len(shown)
+            for number in find_citations(first.reply, len(shown_contexts), "strict")
+            if 1 <= number <= len(shown_contexts)
         }
-        others = [number for number in range(1, len(shown) + 1) if number not in numbers]
+        others = [number for number in range(1, len(shown_contexts) + 1) if number not in numbers]
         if not numbers or len(others) < len(numbers):
             return first
         if self.removed == "uncited":
@@ -78,7 +78,11 @@ class CiteWithout:
                     others, len(numbers)
                 )
             )
-        rest = [context for number, context in enumerate(shown, start=1) if number not in numbers]
+        rest = [
+            context
+            for number, context in enumerate(shown_contexts, start=1)
+            if number not in numbers
+        ]
         second = yield from cite.plan(question, rest)
         is_changed = normalize(second.text) != normalize(first.text)
         without = f"without {', '.join(map(str, sorted(numbers)))}: {second.text}"

@@ -32,8 +32,10 @@ class FusionInDecoder:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from all contexts together, or to the question alone without any."""
-        shown = [[context] for context in contexts] or [[]]
-        messages = tuple(message for one in shown for message in self.prompt.render(question, one))
+        context_groups = [[context] for context in contexts] or [[]]
+        messages = tuple(
+            message for one in context_groups for message in self.prompt.render(question, one)
+        )
         passages = tuple(context.passage for context in contexts)
         (replies,) = yield from request_replies(
             [FusedGenerate(messages, self.decoding, passages=passages)]

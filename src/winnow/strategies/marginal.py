@@ -74,7 +74,7 @@ class Marginal:
             [answer for answer in eligible_answers if answer is not None]
         )
         if not spellings:
-            reply, used = (
+            reply, used_passages = (
                 (extract_final_text(replies[0].text), (contexts[0].passage,))
                 if replies
                 else ("", ())
@@ -83,7 +83,7 @@ class Marginal:
                 UNKNOWN,
                 unknown=True,
                 candidates=candidates,
-                used=used,
+                used=used_passages,
                 reply=reply,
                 trace=(f"{REPLIES}{len(answers)}",),
             )
@@ -108,9 +108,11 @@ class Marginal:
         )
         trace = (f"{REPLIES}{len(answers)}", log_p)
         first = keys.index(best)
-        used = (contexts[first].passage,)
+        used_passages = (contexts[first].passage,)
         reply = extract_final_text(replies[first].text)
-        return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
+        return Answer(
+            spellings[best], spellings[best] == UNKNOWN, candidates, used_passages, reply, trace
+        )
 
     def list_pairs(
         self, answers: Iterable[str], own_answers: Sequence[str | None]

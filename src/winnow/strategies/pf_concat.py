@@ -41,7 +41,7 @@ class PFConcat:
             build_request(self.prompt, question, [context], self.decoding) for context in contexts
         ]
         replies_by_context = yield from request_replies(requests)
-        answered = (describe_answered(replies_by_context), count_replies(replies_by_context))
+        trace_entries = (describe_answered(replies_by_context), count_replies(replies_by_context))
         candidates_by_context = [
             [answer for answer in replies.answers if not is_unknown(answer)]
             for replies in replies_by_context
@@ -54,9 +54,13 @@ class PFConcat:
         candidates = tuple(answer for answers in candidates_by_context for answer in answers)
         if not kept_contexts:
             first = replies_by_context[0] if replies_by_context else None
-            reply, used = (first.replies[0], first.used) if first else ("", ())
+            reply, used_passages = (first.replies[0], first.used) if first else ("", ())
             return Answer(
-                UNKNOWN, unknown=True, used=used, reply=reply, trace=(*answered, "kept: 0")
+                UNKNOWN,
+                unknown=True,
+                used=used_passages,
+                reply=reply,
+                trace=(*trace_entries, "kept: 0"),
             )
         distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
@@ -73,5 +77,5 @@ class PFConcat:
         return replace(
             answer,
             candidates=candidates,
-            trace=(*answered, f"kept: {len(kept_contexts)}", *answer.trace),
+            trace=(*trace_entries, f"kept: {len(kept_contexts)}", *answer.trace),
         )

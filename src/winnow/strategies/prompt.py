@@ -208,8 +208,8 @@ def build_likelihood(
 
 def drop_lowest(contexts: Sequence[Context]) -> list[Context]:
     """Drop the lowest-ranked context, gold passages last, to shorten a prompt that is too long."""
-    dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
-    return [context for context in contexts if context is not dropped]
+    lowest_context = max(contexts, key=lambda context: (not context.is_gold, context.rank))
+    return [context for context in contexts if context is not lowest_context]
 
 
 def _create_shortener(

@@ -63,8 +63,13 @@ def _collect(
     texts = tuple([extract_final_text(sample.text) for sample in samples])
     logprobs = [sample.logprobs or () for sample in samples if request.decoding.logprobs]
     means = tuple([math.fsum(own) / len(own) for own in logprobs if own])
-    answers, shown = tuple([extract(text) for text in texts]), get_shown(request, samples[0])
-    return PromptReplies(answers, texts, shown, means if len(means) == len(samples) else ())
+    answers, shown_passages = (
+        tuple([extract(text) for text in texts]),
+        get_shown(request, samples[0]),
+    )
+    return PromptReplies(
+        answers, texts, shown_passages, means if len(means) == len(samples) else ()
+    )
 
 
 def get_shown(request: Generate, reply: Generation) -> tuple[Passage, ...]:

@@ -77,13 +77,15 @@ class SuRe:
                 fill_template(self.prompt, self.candidates), question, contexts, self.decoding
             )
         ]
-        used = reply.passages or tuple(context.passage for context in contexts)
+        used_passages = reply.passages or tuple(context.passage for context in contexts)
         candidates = _find_candidates(extract_final_text(reply.text))
         if reply.finish == "length" and len(candidates) > 1:
             candidates.pop()  # it was cut
         candidates = candidates[: self.max_candidates]
         if not candidates:
-            return Answer(UNKNOWN, unknown=True, used=used, reply=reply.text, stop="no candidate")
+            return Answer(
+                UNKNOWN, unknown=True, used=used_passages, reply=reply.text, stop="no candidate"
+            )
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         texts: Sequence[Generation] = yield [
             build_request(
@@ -99,7 +101,7 @@ class SuRe:
                 f"summary {number}",
                 "",
                 extract_final_text(text.text).partition("[DONE]")[0].strip(),
-                tuple(passage.passage_id for passage in text.passages or used),
+                tuple(passage.passage_id for passage in text.passages or used_passages),
             )
             for number, text in enumerate(texts, start=1)
         ]
@@ -114,8 +116,8 @@ class SuRe:
         verdict_texts = [extract_final_text(verdict.text).lower() for verdict in verdicts]
         scores = [float("true" in text) for text in verdict_texts[: len(candidates)]]
         for (first, _), text in zip(pairs, verdict_texts[len(candidates) :], strict=True):
-            named = _PASSAGE.search(text)
-            scores[first] += 0.5 if named is None else float(named[1] == "1")
+            passage_match = _PASSAGE.search(text)
+            scores[first] += 0.5 if passage_match is None else float(passage_match[1] == "1")
         best = max(range(len(candidates)), key=lambda number: (scores[number], -number))
         trace = [
             f"{candidate}: {score:g}" for candidate, score in zip(candidates, scores, strict=True)
@@ -124,7 +126,7 @@ class SuRe:
             candidates[best],
             is_unknown(candidates[best]),
             candidates=tuple(candidates),
-            used=used,
+            used=used_passages,
             reply=summaries[best].text,
             trace=tuple(trace),
             stop="answer",

@@ -123,16 +123,21 @@ class Vote:
                 if not is_unknown(answer)
             ]
         )
-        answered = (
+        trace_entries = (
             *([describe_answered(prompt_replies)] if contexts else []),
             count_replies(prompt_replies),
         )
         if not votes:
             first = prompt_replies[0] if prompt_replies else None
-            reply, used = (first.replies[0], first.used) if first else ("", ())
-            trace = (*answered, "vote: every answer is unknown")
+            reply, used_passages = (first.replies[0], first.used) if first else ("", ())
+            trace = (*trace_entries, "vote: every answer is unknown")
             return Answer(
-                UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace
+                UNKNOWN,
+                unknown=True,
+                candidates=candidates,
+                used=used_passages,
+                reply=reply,
+                trace=trace,
             )
         totals = {key: _sum_in_logs(own) for key, own in votes.items()}
         most_votes = max(totals.values())
@@ -144,14 +149,14 @@ class Vote:
         vote = "vote: " + "; ".join(
             f"{first_votes[key][0]} {share:.3g}" for key, share in shares.items()
         )
-        chosen = prompt_replies[index]
+        winning_replies = prompt_replies[index]
         return Answer(
             text,
             winner == UNKNOWN,
             candidates,
-            chosen.used,
-            chosen.replies[sample],
-            (*answered, vote),
+            winning_replies.used,
+            winning_replies.replies[sample],
+            (*trace_entries, vote),
         )
 
     def choose(self, question: Question, replies: PromptReplies) -> Answer:

@@ -205,9 +205,9 @@ def _compute_bounds(
     """Combine the simulated runs to the bounds of one role."""
     counts = list(zip(*([plan.get(role, 0) for plan in run.requests] for run in runs), strict=True))
     calls = runs[0].calls
-    stored = [sum(calls[key].role == role for key in run.stored) for run in runs]
-    missing = [{key for key in run.missing if calls[key].role == role} for run in runs]
-    certain, possible = set.intersection(*missing), set.union(*missing)
+    stored_counts = [sum(calls[key].role == role for key in run.stored) for run in runs]
+    missing_keys = [{key for key in run.missing if calls[key].role == role} for run in runs]
+    certain, possible = set.intersection(*missing_keys), set.union(*missing_keys)
     most = min(len(possible), sum(map(max, counts)))  # calls of several runs may exclude each other
     min_tokens = sum(calls[key].usage.tokens_in for key in certain)
     max_tokens, max_reply_tokens = (
@@ -217,7 +217,7 @@ def _compute_bounds(
     mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
-        stored=(min(stored), max(stored)),
+        stored=(min(stored_counts), max(stored_counts)),
         missing=(len(certain), most),
         tokens=(min_tokens, max_tokens),
         money=(price.compute_cost(min_tokens, 0), price.compute_cost(max_tokens, max_reply_tokens)),
@@ -310,7 +310,7 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
     """
     if isinstance(request, Generate):
         first, other = placeholder.token_logprobs
-        named = {
+        logprobs_by_token = {
             token: (other if index else first,)
             for index, token in enumerate(request.token_logprobs)
         }
@@ -332,8 +332,8 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
             top_logprobs=(
                 tuple({token: 0.0} for token in tokens) if request.decoding.top_logprobs else ()
             ),
-            token_logprobs=named or None,
-            token_positions={} if named else None,
+            token_logprobs=logprobs_by_token or None,
+            token_positions={} if logprobs_by_token else None,
             tool_calls=tuple(calls) if placeholder.goes_on else (),
             usage=_compute_max_usage(request) if placeholder.uses_tokens else NO_USAGE,
         )

@@ -119,19 +119,19 @@ def count_usage(call: Call) -> RoleUsage:
     used no tokens, and no model read a prompt that was too long.
     """
     result = call.result
-    used = result.usage if isinstance(result, Generation | Score) else NO_USAGE
+    call_usage = result.usage if isinstance(result, Generation | Score) else NO_USAGE
     is_reply, is_cut, is_empty = (
         (True, result.finish == "length", result.is_empty)
         if isinstance(result, Generation)
         else (False, False, False)
     )
     amounts = (
-        used.tokens_in,
-        used.tokens_out,
-        used.seconds,
+        call_usage.tokens_in,
+        call_usage.tokens_out,
+        call_usage.seconds,
         int(is_cut),
         int(is_empty),
-        used.tokens_reasoning,
+        call_usage.tokens_reasoning,
         int(is_reply),
     )
     return RoleUsage(call.request.role, int(not isinstance(result, TooLong)), *amounts)
@@ -139,8 +139,8 @@ def count_usage(call: Call) -> RoleUsage:
 
 def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
     """Return whether a replayed answer is the stored one."""
-    stored = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
-    return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored
+    stored_fields = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
+    return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored_fields
 
 
 def _find_call(
@@ -156,14 +156,14 @@ def _find_call(
     """
     identity = identities.get(request.role, "")
     candidate: Request | None = request
-    dropped = 0
+    num_dropped = 0
     while candidate is not None:
         key = compute_request_key(identity, candidate)
         results = ledger.get([key])
         if results:
-            return Call(key, candidate, results[key], dropped)
+            return Call(key, candidate, results[key], num_dropped)
         candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
-        dropped += 1
+        num_dropped += 1
     if was_too_long and isinstance(request, Generate) and request.may_be_too_long:
         return Call(
             compute_request_key(identity, request),

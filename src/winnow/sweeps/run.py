@@ -87,9 +87,9 @@ class LoadedCell:
             ArtifactError: If a context lacks the score by which it is weighted.
         """
         spec = self.spec
-        placed = spec.place(question, self.rankings)
+        placed_contexts = spec.place(question, self.rankings)
         try:
-            return replace(placed, contexts=spec.weighting.apply(placed.contexts))
+            return replace(placed_contexts, contexts=spec.weighting.apply(placed_contexts.contexts))
         except ArtifactError as error:
             raise ArtifactError(
                 f"{spec.retrieval}, question {question.question_id!r}: {error}"
@@ -99,15 +99,15 @@ class LoadedCell:
         """Place the contexts of a question, and return the job that answers it."""
         if self.started is None:
             self.started = time.time()
-        placed = self.place(question)
-        self.placed[question.question_id] = placed
+        placed_contexts = self.place(question)
+        self.placed[question.question_id] = placed_contexts
         spec = self.spec
-        plan = self._answer(question, placed.contexts)
+        plan = self._answer(question, placed_contexts.contexts)
         is_own = is_in_winnow(type(self.strategy).__module__)
         strictly = not is_own and not spec.config.get("prompt", {}).get("shots")
-        if placed.contexts or strictly:
+        if placed_contexts.contexts or strictly:
             plan = check_named_passages(
-                plan, placed.contexts, question.question_id, strictly=strictly
+                plan, placed_contexts.contexts, question.question_id, strictly=strictly
             )
         return Job(
             (spec.key, question.question_id),
@@ -131,8 +131,8 @@ class LoadedCell:
         What a strategy says of the contexts that it received by their positions is not true of
         those that were placed.
         """
-        received = yield from self.process(question, contexts)
-        answer = yield from self.strategy.plan(question, received)
+        processed_contexts = yield from self.process(question, contexts)
+        answer = yield from self.strategy.plan(question, processed_contexts)
         if self.spec.processor is None:
             return answer
         return replace(
@@ -143,13 +143,13 @@ class LoadedCell:
         spec = self.spec
         if spec.searches == SearchRules():
             return plan
-        known = (
+        ranked_contexts = (
             build_ranked_contexts(self.rankings, question, spec.rank_by)
             if spec.searches.placed
             else ()
         )
         return spec.searches.apply(
-            plan, question, known, self.rankings.pool, spec.distractors, spec.placement
+            plan, question, ranked_contexts, self.rankings.pool, spec.distractors, spec.placement
         )
 
 
@@ -169,7 +169,7 @@ def check_named_passages(
         ConfigError: If a prompt of the reader contains the text of a passage that it does not name,
             or the reverse.
     """
-    known = {context.passage.passage_id: context.passage for context in contexts}
+    known_passages = {context.passage.passage_id: context.passage for context in contexts}
 
     def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
         for request in requests:
@@ -178,13 +178,13 @@ def check_named_passages(
                 and request.role == READER
                 and (strictly or not request.passages)
             ):
-                _check_names(request, known.values(), question_id)
+                _check_names(request, known_passages.values(), question_id)
             if strictly and isinstance(request, Generate | Likelihood) and request.role == READER:
                 _check_shown(request, question_id)
         results = yield requests
         for result in results:
             if isinstance(result, Pages):
-                known.update({passage.passage_id: passage for passage in result.passages})
+                known_passages.update({passage.passage_id: passage for passage in result.passages})
         return results
 
     return intercept_rounds(plan, serve)
@@ -201,7 +201,7 @@ def _check_names(
             or passage.text not in prompt
         ):
             continue
-        if not any(passage.text in named.text for named in request.passages):
+        if not any(passage.text in named_passage.text for named_passage in request.passages):
             raise ConfigError(
                 f"A prompt for question {question_id!r} shows the passage {passage.passage_id!r}, "
                 "but does not name it, so that metrics would not know what the reader saw. Pass "
@@ -213,12 +213,13 @@ def _check_names(
 def _check_shown(request: Generate | Likelihood, question_id: str) -> None:
     """Raise ConfigError if a prompt names a passage but lacks its text, except for paraphrases."""
     prompt = "\n".join(message.content for message in request.messages)
-    hidden = next(
+    hidden_passage = next(
         (one for one in request.passages if one.text not in prompt and not one.sources), None
     )
-    if hidden is not None:
+    if hidden_passage is not None:
         raise ConfigError(
-            f"A prompt for question {question_id!r} names the passage {hidden.passage_id!r}, but "
+            f"A prompt for question {question_id!r} names the passage "
+            f"{hidden_passage.passage_id!r}, but "
             "does not show its text, so that metrics would count what the reader did not see. "
             "Name the texts that the prompt shows; a text that was made of passages names them "
             "as its sources (`winnow.records.Passage`)."
@@ -233,14 +234,16 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
     for spec in specs:
         if spec.questions not in questions:
             questions[spec.questions] = spec.questions.read()
-        selected = questions[spec.questions]
+        spec_questions = questions[spec.questions]
         inputs = (spec.questions, spec.retrieval, spec.pool, spec.relevance)
         if inputs not in rankings:
-            rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance, spec.pool)
+            rankings[inputs] = read_rankings(
+                spec.retrieval, spec_questions, spec.relevance, spec.pool
+            )
         num_short_rankings = rankings[inputs].count_short_rankings(spec.labels.k)
         cells.setdefault(
             spec.key,
-            LoadedCell(spec, spec.strategy(), selected, rankings[inputs], num_short_rankings),
+            LoadedCell(spec, spec.strategy(), spec_questions, rankings[inputs], num_short_rankings),
         )
     return list(cells.values())
 
@@ -305,9 +308,9 @@ def write_cells(
     for outcome in outcomes:
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
-        placed = cell.placed.pop(question_id)
+        placed_contexts = cell.placed.pop(question_id)
         usage = cell.get_ranking_usage(question_id)
-        prediction = build_prediction(questions[key][question_id], placed, outcome, usage)
+        prediction = build_prediction(questions[key][question_id], placed_contexts, outcome, usage)
         writers[key].add(build_prediction_row(prediction))
         step_writers[key].add(question_id, outcome)
         num_remaining[key] -= 1

@@ -65,22 +65,31 @@ class SampleReader:
                 f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} "
                 f"lacks. Remove the folder {spec.folder} and run `python -m flows.sweep` again."
             )
-        answered = [questions[question_id] for question_id in question_ids]
+        answered_questions = [questions[question_id] for question_id in question_ids]
         shows = "shown" in self.inputs and has_steps(spec.folder)
-        placed = (
-            self._place_contexts(spec, answered)
+        placed_contexts = (
+            self._place_contexts(spec, answered_questions)
             if (shows or "placed" in self.inputs) and spec.labels.k
             else {}
         )
-        ranked = (
-            self._read_ranked_contexts(spec, answered) if shows or "ranking" in self.inputs else {}
+        ranked_contexts = (
+            self._read_ranked_contexts(spec, answered_questions)
+            if shows or "ranking" in self.inputs
+            else {}
         )
         steps = (
-            StoredSteps(spec.folder, self._read_rankings(spec, answered, None).passages)
+            StoredSteps(spec.folder, self._read_rankings(spec, answered_questions, None).passages)
             if shows
             else None
         )
-        return StoredSamples(answered, spec.predictions, spec.prices, placed, ranked, steps)
+        return StoredSamples(
+            answered_questions,
+            spec.predictions,
+            spec.prices,
+            placed_contexts,
+            ranked_contexts,
+            steps,
+        )
 
     def _read_questions(self, spec: CellSpec) -> Mapping[str, Question]:
         """Read the questions of a cell's split by id, once for all cells with the same."""
@@ -178,9 +187,10 @@ class StoredSamples(LazySequence[Sample]):
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
             predictions = list(convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK)))
-            shown = self._read_shown(questions, block)
+            shown_contexts = self._read_shown(questions, block)
             samples = [
-                self._build(*entry) for entry in zip(questions, predictions, shown, strict=True)
+                self._build(*entry)
+                for entry in zip(questions, predictions, shown_contexts, strict=True)
             ]
             self._block = (block, samples)
             return samples
@@ -190,13 +200,16 @@ class StoredSamples(LazySequence[Sample]):
         """Return what the prompts of each question of a block showed."""
         if self._steps is None or self._step_rows is None:
             return [None] * len(questions)
-        stored = self._steps.convert(self._step_rows.slice(block * _BLOCK, _BLOCK))
-        shown: list[Shown | None] = []
-        for question, (question_id, own) in zip(questions, stored, strict=True):
+        stored_steps = self._steps.convert(self._step_rows.slice(block * _BLOCK, _BLOCK))
+        shown_contexts: list[Shown | None] = []
+        for question, (question_id, own) in zip(questions, stored_steps, strict=True):
             self._check_order(question, question_id)
-            known = (*self._ranked.get(question_id, ()), *self._placed.get(question_id, ()))
-            shown.append(build_shown(question, own.steps, own.used, known))
-        return shown
+            known_contexts = (
+                *self._ranked.get(question_id, ()),
+                *self._placed.get(question_id, ()),
+            )
+            shown_contexts.append(build_shown(question, own.steps, own.used, known_contexts))
+        return shown_contexts
 
     def _check_order(self, question: Question, question_id: str) -> None:
         if question_id != question.question_id:

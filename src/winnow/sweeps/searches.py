@@ -88,28 +88,36 @@ class SearchRules:
 
         def serve(requests: Sequence[Request]) -> Plan[Sequence[Any]]:
             nonlocal num_searches, num_tokens, num_placed
-            received: list[Any] = [Failed(BUDGET)] * len(requests)
-            served: dict[int, Request] = {}
+            results: list[Any] = [Failed(BUDGET)] * len(requests)
+            served_requests: dict[int, Request] = {}
             for index, request in enumerate(requests):
                 if _is_search(request):
                     if self._is_spent(num_searches, num_tokens):
                         continue
                     num_searches += 1
-                served[index] = self._widen(request)
-            if served:
-                for index, result in zip(served, (yield list(served.values())), strict=True):
-                    received[index] = result
-            num_tokens += sum(_count_tokens(result) for result in received)
+                served_requests[index] = self._widen(request)
+            if served_requests:
+                for index, result in zip(
+                    served_requests, (yield list(served_requests.values())), strict=True
+                ):
+                    results[index] = result
+            num_tokens += sum(_count_tokens(result) for result in results)
             for index, request in enumerate(requests):
-                if self.placed and _is_search(request) and isinstance(received[index], Pages):
+                if self.placed and _is_search(request) and isinstance(results[index], Pages):
                     num_placed += 1
-                    drawn = replace(
+                    search_question = replace(
                         question, question_id=f"{question.question_id}/search {num_placed}"
                     )
-                    received[index] = _place(
-                        received[index], request.n, drawn, gold, pool, distractors, placement
+                    results[index] = _place(
+                        results[index],
+                        request.n,
+                        search_question,
+                        gold,
+                        pool,
+                        distractors,
+                        placement,
                     )
-            return received
+            return results
 
         return intercept_rounds(plan, serve)
 
@@ -156,10 +164,10 @@ def _place(
     """
     scores = pages.scores or (None,) * len(pages.passages)
     matches = has_answers([passage.text for passage in pages.passages], question.answers)
-    ranked = zip(pages.passages, scores, matches, strict=True)
+    entries = zip(pages.passages, scores, matches, strict=True)
     results = [
         Context(passage, rank, score, match)
-        for rank, (passage, score, match) in enumerate(ranked, start=1)
+        for rank, (passage, score, match) in enumerate(entries, start=1)
     ]
     ids, gold_ids = ({context.passage.passage_id for context in one} for one in (results, gold))
     contexts: Sequence[Context] = [
@@ -177,19 +185,20 @@ def _place(
     if isinstance(placement, Placement) and placement.gold == "insert_all":
         n = max(n, sum(context.is_gold for context in contexts))
     contexts = distractors.replace_contexts(question, contexts, n, pool)
-    placed = placement.place(question, contexts, n).contexts
+    placed_contexts = placement.place(question, contexts, n).contexts
     return PlacedPages(
-        tuple(one.passage for one in placed),
+        tuple(one.passage for one in placed_contexts),
         pages.snapshots,
-        tuple(one.score for one in placed if pages.scores),
-        ranks=tuple(_compute_ranks(placed)),
-        gold=tuple(one.is_gold for one in placed),
+        tuple(one.score for one in placed_contexts if pages.scores),
+        ranks=tuple(_compute_ranks(placed_contexts)),
+        gold=tuple(one.is_gold for one in placed_contexts),
     )
 
 
 def _compute_ranks(contexts: Sequence[Context]) -> list[int]:
     """Return the rank of each context among them. Those that were not found rank last."""
-    found = sorted(context.rank for context in contexts if context.rank)
+    found_ranks = sorted(context.rank for context in contexts if context.rank)
     return [
-        found.index(context.rank) + 1 if context.rank else len(contexts) for context in contexts
+        found_ranks.index(context.rank) + 1 if context.rank else len(contexts)
+        for context in contexts
     ]

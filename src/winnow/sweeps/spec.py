@@ -105,17 +105,17 @@ class QuestionSelection:
             path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]
         ).to_pylist()
         is_kept = {row["question_id"]: row["kept"] == (self.keeps == "unknown") for row in rows}
-        unanswered = [question for question in questions if is_kept.get(question.question_id)]
+        kept_questions = [question for question in questions if is_kept.get(question.question_id)]
         num_missing = sum(question.question_id not in is_kept for question in questions)
-        if num_missing and (self.limit is None or len(unanswered) < self.limit):
+        if num_missing and (self.limit is None or len(kept_questions) < self.limit):
             raise ConfigError(
                 f"sweep.limit={self.limit} needs more questions than the closed-book filter "
-                f"covers: it kept {len(unanswered)}, and {num_missing} of split {self.split!r} "
+                f"covers: it kept {len(kept_questions)}, and {num_missing} of split {self.split!r} "
                 "have no closed-book answer. Raise closed_book.limit (null means all), set "
                 "closed_book.split to the same split, or switch the filter off with "
                 "sweep.closed_book_filter=false."
             )
-        return unanswered
+        return kept_questions
 
 
 @dataclass(frozen=True, slots=True)

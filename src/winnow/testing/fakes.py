@@ -239,9 +239,12 @@ def make_sample(
     prediction = Prediction(
         question_id, answer, fields.pop("unknown", False), usage=usage, **fields
     )
-    shown = Shown(tuple(contexts), tuple(contexts), (tuple(contexts),))
+    shown_contexts = Shown(tuple(contexts), tuple(contexts), (tuple(contexts),))
     return Sample(
-        make_question(answers=answers, question_id=question_id), prediction, contexts, shown=shown
+        make_question(answers=answers, question_id=question_id),
+        prediction,
+        contexts,
+        shown=shown_contexts,
     )
 
 

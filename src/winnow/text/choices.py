@@ -203,8 +203,8 @@ def _find_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | Non
         return leading
     plain = _REJECTED_LETTER.sub(" ", plain)
     for pattern in (_RIGHT_LETTER, _NAMED_LETTER, _CHOSEN_LETTER):
-        if chosen := pattern.findall(plain):
-            return str(chosen[-1]).upper()
+        if letters := pattern.findall(plain):
+            return str(letters[-1]).upper()
     ordinal = _ORDINAL.search(plain)
     if ordinal:
         index = (
@@ -341,11 +341,11 @@ def _is_inflected(word: str, other: str) -> bool:
 
 def _match_texts(text: str, choices: Mapping[str, str]) -> list[str]:
     """Return the letters of the choices that a text contains, except those within other matches."""
-    normalized = f" {_normalize(text)} "
+    normalized_text = f" {_normalize(text)} "
     matches = {
         letter: own
         for letter, choice in choices.items()
-        if (own := _normalize(choice)) and f" {own} " in normalized
+        if (own := _normalize(choice)) and f" {own} " in normalized_text
     }
     return [
         letter

@@ -45,17 +45,17 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
     if dialect != "strict":
         return [_parse_number(digits) for digits in _CITATION.findall(reply)]
     text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", reply).translate(_BRACKETS))
-    cited: list[int] = []
+    numbers: list[int] = []
     for citation in _STRICT_CITATION.findall(text):
         for first_digits, last_digits in _RANGE.findall(citation):
             first = _parse_number(first_digits)
             last = _parse_number(last_digits) if last_digits else first
             if first > last:
-                cited += [first, last]
+                numbers += [first, last]
             else:
-                cited += range(first, min(last, num_documents) + 1)
-                cited += [last] if last > num_documents else []
-    return cited
+                numbers += range(first, min(last, num_documents) + 1)
+                numbers += [last] if last > num_documents else []
+    return numbers
 
 
 def remove_citations(reply: str) -> str:

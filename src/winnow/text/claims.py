@@ -260,12 +260,12 @@ def parse_claim(reply: str) -> bool | None:
         holds = match[2].lower().startswith(("true", "yes", "support", "correct", "entail"))
         return holds != ((match[1] or "").lower() == "not ")
     text = reply.strip()
-    following = _NEXT_CLAIM.search(text)
-    ranked = _rank_verdicts(text[: following.start()] if following else text)
-    if not ranked and following:
-        ranked = _rank_verdicts(text[following.start() :])
-    highest = min(max((rank for rank, _ in ranked), default=0), _MARKED)
-    best = [(rank, verdict) for rank, verdict in ranked if rank >= highest]
+    next_claim = _NEXT_CLAIM.search(text)
+    ranked_verdicts = _rank_verdicts(text[: next_claim.start()] if next_claim else text)
+    if not ranked_verdicts and next_claim:
+        ranked_verdicts = _rank_verdicts(text[next_claim.start() :])
+    highest = min(max((rank for rank, _ in ranked_verdicts), default=0), _MARKED)
+    best = [(rank, verdict) for rank, verdict in ranked_verdicts if rank >= highest]
     is_clear = len({verdict for _, verdict in best}) == 1 or (best and best[-1][0] == _FINAL_RANK)
     return best[-1][1] if is_clear else None
 
@@ -286,7 +286,7 @@ def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
         for sentence in sentences
         if not _LABEL.fullmatch(sentence) or _MARK.match(sentence)
     ]
-    ranked: list[tuple[int, bool | None]] = []
+    ranked_verdicts: list[tuple[int, bool | None]] = []
     label, is_first = "", True
     conceded = [
         verdict
@@ -299,16 +299,16 @@ def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
             label = sentence
             continue
         if _ELLIPSIS.fullmatch(sentence):
-            ranked.append((_LEADING, denied))
+            ranked_verdicts.append((_LEADING, denied))
         else:
-            ranked += _rank_sentence(
+            ranked_verdicts += _rank_sentence(
                 f"{label} {sentence}" if label else sentence, is_first=is_first
             )
         label, is_first = "", False
     content = _CONTENT.sub(r"\1", reply.replace("’", "'").lower())
-    if not ranked and not _UNSURE.search(content) and _DENIAL.search(content):
+    if not ranked_verdicts and not _UNSURE.search(content) and _DENIAL.search(content):
         return [(_IMPLIED, denied)]
-    return ranked or ([(_IMPLIED, True)] if _AFFIRMATION.search(reply.lower()) else [])
+    return ranked_verdicts or ([(_IMPLIED, True)] if _AFFIRMATION.search(reply.lower()) else [])
 
 
 def _rank_sentence(sentence: str, *, is_first: bool) -> Iterator[tuple[int, bool | None]]:
@@ -319,22 +319,22 @@ def _rank_sentence(sentence: str, *, is_first: bool) -> Iterator[tuple[int, bool
         "",
         sentence[mark.end() if mark else 0 :],
     )
-    marked = _FINAL_RANK if mark and _FINAL.search(mark[0]) else _MARKED
+    mark_rank = _FINAL_RANK if mark and _FINAL.search(mark[0]) else _MARKED
     if _MIXED.search(sentence):
         is_bare = len(_FILLER.sub("", _MIXED.sub("", sentence))) < 5
-        yield marked if mark or is_bare else _EXPLICIT, None
+        yield mark_rank if mark or is_bare else _EXPLICIT, None
         return
     judgments = list(_iter_judgments(sentence))
     if answer := _NO.match(rest) or _YES.match(rest):
         is_alone = not rest[answer.end() :].strip(" .!")
         if (is_first or is_alone or mark) and not (is_alone and judgments):
-            yield marked if mark else _LEADING, _NO.match(rest) is None
+            yield mark_rank if mark else _LEADING, _NO.match(rest) is None
     is_bare = not _FILLER.sub("", _JUDGMENT.sub("", sentence))
     for before, match, verdict in judgments:
         if match["weak"] or _REASON.match(before):
             yield _ANYWHERE, verdict
         elif is_bare or mark or _MARK.match(before):
-            yield marked, verdict
+            yield mark_rank, verdict
         elif _OBJECT.match(match.string, match.end()) or (
             _SUBJECT.search(before) and not _CONTENT_BEHIND.match(match.string, match.end())
         ):

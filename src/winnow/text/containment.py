@@ -57,12 +57,12 @@ class _PreparedAnswer:
         start = lowered.find(self.literal) if self.literal else -1
         while start >= 0:
             end = start + len(self.literal)
-            previous, following = lowered[start - 1 : start] or " ", lowered[end : end + 1] or " "
-            if not (previous.isascii() and following.isascii()):
+            previous, next_char = lowered[start - 1 : start] or " ", lowered[end : end + 1] or " "
+            if not (previous.isascii() and next_char.isascii()):
                 # Unicode normalization may turn a neighboring character into a combining mark of
                 # the word.
                 return self.token_string in _build_token_string(text)
-            if not previous.isalnum() and not following.isalnum():
+            if not previous.isalnum() and not next_char.isalnum():
                 return True
             start = lowered.find(self.literal, start + 1)
         is_single_word = self.literal and " " not in self.literal
@@ -96,19 +96,19 @@ def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[boo
     The longest word of an answer is searched for in all texts at once, because most answers occur
     in none or few of them.
     """
-    prepared = [_prepare_answer(answer) for answer in answers]
-    if not all(answer.token_string for answer in prepared):
+    prepared_answers = [_prepare_answer(answer) for answer in answers]
+    if not all(answer.token_string for answer in prepared_answers):
         return [text is not None for text in texts]
     present = ["" if text is None else text for text in texts]
-    encoded = [text.encode() if text.isascii() else _encode(text) for text in present]
-    joined, starts = (
-        _fold_case(b"".join(encoded)),
-        list(itertools.accumulate(map(len, encoded), initial=0)),
+    encoded_texts = [text.encode() if text.isascii() else _encode(text) for text in present]
+    buffer, starts = (
+        _fold_case(b"".join(encoded_texts)),
+        list(itertools.accumulate(map(len, encoded_texts), initial=0)),
     )
     flags = [False] * len(present)
-    for answer in prepared:
+    for answer in prepared_answers:
         for index in (
-            _find_texts(answer.ascii_words[0], joined, starts)
+            _find_texts(answer.ascii_words[0], buffer, starts)
             if answer.ascii_words
             else range(len(present))
         ):
@@ -164,11 +164,11 @@ def replace_answers(text: str, answers: Sequence[str], replacement: str) -> str:
     if not has_answers([text], with_tokens)[0] or not with_tokens:
         return text
     pattern = regex.compile("|".join(map(_build_pattern, with_tokens)), regex.IGNORECASE)
-    replaced = pattern.sub(lambda _: replacement, text)
-    if not has_answer(replaced, with_tokens):
-        return replaced
-    normalized = pattern.sub(lambda _: replacement, unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFC", normalized)
+    new_text = pattern.sub(lambda _: replacement, text)
+    if not has_answer(new_text, with_tokens):
+        return new_text
+    decomposed_text = pattern.sub(lambda _: replacement, unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFC", decomposed_text)
 
 
 def _build_pattern(answer: str) -> str:

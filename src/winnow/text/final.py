@@ -147,12 +147,12 @@ def _select_channel(reply: str) -> str:
     if _STRIPPED_ANALYSIS.match(reply):
         final_marks = list(_STRIPPED_FINAL.finditer(reply))
         return reply[final_marks[-1].end() :] if final_marks else ""
-    named = (
+    reply_match = (
         _NAMED_REPLY.search(reply)
         if reply.lstrip().startswith("Here is my thought process")
         else None
     )
-    return reply[named.end() :] if named else reply
+    return reply[reply_match.end() :] if reply_match else reply
 
 
 def _begins_reasoning(reply: str) -> bool:

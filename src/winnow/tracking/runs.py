@@ -58,17 +58,17 @@ class Tracker:
         self.client = open_store(uri)
         store, location = get_store_path(uri), artifacts.resolve().as_uri()
         folder = str(store.resolve().parent) if store else ""
-        known = self.client.get_experiment_by_name(experiment)
-        if known is not None:
-            if known.lifecycle_stage == "deleted":
-                self.client.restore_experiment(known.experiment_id)
-            former = known.tags.get(_FOLDER_TAG, folder)
-            if former == folder or known.artifact_location == location:
-                self.experiment_id: str = known.experiment_id
+        existing_experiment = self.client.get_experiment_by_name(experiment)
+        if existing_experiment is not None:
+            if existing_experiment.lifecycle_stage == "deleted":
+                self.client.restore_experiment(existing_experiment.experiment_id)
+            former = existing_experiment.tags.get(_FOLDER_TAG, folder)
+            if former == folder or existing_experiment.artifact_location == location:
+                self.experiment_id: str = existing_experiment.experiment_id
                 return
             # The store was moved or copied, and MLflow keeps the files of an experiment at an
             # absolute address.
-            name = f"{experiment} ({known.experiment_id} of {former})"
+            name = f"{experiment} ({existing_experiment.experiment_id} of {former})"
             _log.warning(
                 "%s was moved from %s: its experiment %r is now named %r.",
                 store,
@@ -76,17 +76,17 @@ class Tracker:
                 experiment,
                 name,
             )
-            self.client.rename_experiment(known.experiment_id, name)
+            self.client.rename_experiment(existing_experiment.experiment_id, name)
         tags = {_FOLDER_TAG: folder} if folder else {}
         try:
             self.experiment_id = self.client.create_experiment(
                 experiment, artifact_location=location, tags=tags
             )
         except MlflowException:  # another process has just created it
-            known = self.client.get_experiment_by_name(experiment)
-            if known is None:
+            existing_experiment = self.client.get_experiment_by_name(experiment)
+            if existing_experiment is None:
                 raise
-            self.experiment_id = known.experiment_id
+            self.experiment_id = existing_experiment.experiment_id
 
     def save_view(
         self, name: str, *, metrics: Sequence[str], params: Sequence[str], search: str

@@ -24,14 +24,14 @@ def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> An
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
     layers = (model.get_input_embeddings(), model.get_output_embeddings())
     names = [name for name, module in model.named_modules() if module in layers]
-    trained = names[:1] if layers[0].weight is layers[1].weight else names
+    trained_names = names[:1] if layers[0].weight is layers[1].weight else names
     config = LoraConfig(
         r=rank,
         lora_alpha=2 * rank,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
         trainable_token_indices=(
-            {name: list(new_token_ids) for name in trained} if new_token_ids else None
+            {name: list(new_token_ids) for name in trained_names} if new_token_ids else None
         ),
     )
     return get_peft_model(model, config)
@@ -71,5 +71,5 @@ def save_merged(
         )  # "auto" asks the hub for the base model
         lm = load_causal_lm(base, "float32", "cpu")
         prepare(lm)
-        merged: Any = PeftModel.from_pretrained(lm.model, adapters).merge_and_unload()
-    merged.to(torch.bfloat16).save_pretrained(folder)
+        merged_model: Any = PeftModel.from_pretrained(lm.model, adapters).merge_and_unload()
+    merged_model.to(torch.bfloat16).save_pretrained(folder)

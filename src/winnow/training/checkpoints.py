@@ -150,10 +150,11 @@ def _collect_trained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def _restore_trained(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
     """Copy saved parameters into a module, ignoring untrained names of older checkpoints."""
     parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
-    missing = [name for name in parameters if name not in weights]
-    if missing:
+    missing_names = [name for name in parameters if name not in weights]
+    if missing_names:
         raise ConfigError(
-            f"The checkpoint lacks the parameters {missing[:3]}. Remove it to start training from "
+            f"The checkpoint lacks the parameters {missing_names[:3]}. Remove it to start training "
+            "from "
             "the beginning."
         )
     with torch.no_grad():

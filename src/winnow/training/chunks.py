@@ -51,14 +51,14 @@ def pad_by_question(
     import torch
 
     counts = [len(group.contexts) for group in groups]
-    padded = torch.nn.utils.rnn.pad_sequence(
+    padded_values = torch.nn.utils.rnn.pad_sequence(
         list(torch.split(values, counts)), batch_first=True, padding_value=padding_value
     )
     mask = (
-        torch.arange(padded.shape[1], device=padded.device)
-        < torch.tensor(counts, device=padded.device)[:, None]
+        torch.arange(padded_values.shape[1], device=padded_values.device)
+        < torch.tensor(counts, device=padded_values.device)[:, None]
     )
-    return padded, mask
+    return padded_values, mask
 
 
 def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:

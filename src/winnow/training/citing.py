@@ -21,21 +21,23 @@ def list_citable(
     """Return the questions whose prompts show a relevant document, with their retrieved contexts as
     the prompts show them: cut to `max_words`, and without an answer that is cut off.
     """
-    shown = [(question, _show(question, contexts, max_words)) for question, contexts in questions]
+    candidates = [
+        (question, _show(question, contexts, max_words)) for question, contexts in questions
+    ]
     return [
         (question, contexts)
-        for question, contexts in shown
+        for question, contexts in candidates
         if any(mark_relevant(question, contexts))
     ]
 
 
 def _show(question: Question, contexts: Sequence[Context], max_words: int | None) -> list[Context]:
-    ranked = [context for context in contexts if context.rank]
-    passages = [prepare_passage(context.passage, max_words) for context in ranked]
+    ranked_contexts = [context for context in contexts if context.rank]
+    passages = [prepare_passage(context.passage, max_words) for context in ranked_contexts]
     labels = has_answers([passage.text for passage in passages], question.answers)
     return [
         replace(context, passage=passage, has_answer=has_answer)
-        for context, passage, has_answer in zip(ranked, passages, labels, strict=True)
+        for context, passage, has_answer in zip(ranked_contexts, passages, labels, strict=True)
     ]
 
 
@@ -80,14 +82,14 @@ class CitationPrompts:
         Raises:
             ConfigError: If there is no such question.
         """
-        selected = list_citable(questions, self.max_words)
-        if not selected:
+        citable_questions = list_citable(questions, self.max_words)
+        if not citable_questions:
             raise ConfigError(
                 "No training question has a relevant passage among its contexts, so that there is "
                 "nothing to cite. Check training.rankings, the corpus and the training split."
             )
-        random.Random(seed).shuffle(selected)
-        return selected[: self.examples]
+        random.Random(seed).shuffle(citable_questions)
+        return citable_questions[: self.examples]
 
 
 @dataclass(frozen=True)

@@ -139,11 +139,12 @@ def _build_labeled_examples(
     usable = select_contrasted(questions)
     rng.shuffle(usable)
     repeated = usable * 2
-    answered = usable[: mix.answered]
-    unknown = repeated[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
+    answered_questions = usable[: mix.answered]
+    unknown = repeated[len(answered_questions) % len(usable) :][: min(mix.unknown, len(usable))]
     crowded = usable[-mix.crowded :] if mix.crowded else []
     examples = [
-        _build_answered_example(question, contexts, render) for question, contexts in answered
+        _build_answered_example(question, contexts, render)
+        for question, contexts in answered_questions
     ]
     examples += [
         _build_unknown_example(question, contexts, render, rng) for question, contexts in unknown
@@ -160,17 +161,17 @@ def select_contrasted(
     """Return the questions that have both a context with the answer and an irrelevant one; raise
     ConfigError if none has.
     """
-    selected = [
+    contrasted_questions = [
         (question, contexts)
         for question, contexts in questions
         if any(context.has_answer for context in contexts) and not all(map(is_relevant, contexts))
     ]
-    if not selected:
+    if not contrasted_questions:
         raise ConfigError(
             "No training question has both a context with its answer and an irrelevant one. "
             "Check the corpus and the training split."
         )
-    return selected
+    return contrasted_questions
 
 
 def find_answer_context(contexts: Sequence[Context]) -> Context:

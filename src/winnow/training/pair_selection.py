@@ -49,7 +49,7 @@ class PairSelection:
     def select(self, groups: Sequence[Group]) -> list[Group]:
         """Select the pairs of each question that has both a relevant and an irrelevant passage."""
         pool = [context for group in groups for context in group.contexts]
-        selected = []
+        selected_groups = []
         for group in groups:
             rng = random.Random(f"{self.seed}/pairs/{group.question.question_id}")
             relevant = [context for context in group.contexts if is_relevant(context)]
@@ -58,8 +58,8 @@ class PairSelection:
             negatives += self._draw_random(group.question, group.contexts, pool, rng)
             if relevant and negatives:
                 positives = rng.sample(relevant, min(self.positives, len(relevant)))
-                selected.append(replace(group, contexts=(*positives, *negatives)))
-        return selected
+                selected_groups.append(replace(group, contexts=(*positives, *negatives)))
+        return selected_groups
 
     def _draw_random(
         self,

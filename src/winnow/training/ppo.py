@@ -354,8 +354,10 @@ class Ppo(Method[Rollouts]):
         logits = output.logits[:, :-1].float() / self.decoding.temperature
         log_probs = logits.log_softmax(dim=-1)
         entropies = -(log_probs.exp() * log_probs).sum(dim=-1)
-        hidden = output.hidden_states[-1][:, -width - 1 : -1]
-        values = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(-1).float()
+        last_hidden_states = output.hidden_states[-1][:, -width - 1 : -1]
+        values = (
+            self.value_head(last_hidden_states.to(self.value_head.weight.dtype)).squeeze(-1).float()
+        )
         return log_probs.gather(2, targets[:, :, None]).squeeze(2), values, entropies
 
 

@@ -95,18 +95,18 @@ def build_sample(
     question: Question, contexts: Sequence[Context], answer: Answer, steps: Sequence[Step]
 ) -> Sample:
     """Return the sample that metrics read of an answer, from its question, contexts and steps."""
-    used = tuple(passage.passage_id for passage in answer.used)
-    placed = tuple(context.passage.passage_id for context in contexts)
+    used_passage_ids = tuple(passage.passage_id for passage in answer.used)
+    placed_ids = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction(
         question.question_id,
         answer.text,
         answer.unknown,
         reply=answer.reply,
-        passage_ids=placed,
-        used_ids=used,
+        passage_ids=placed_ids,
+        used_ids=used_passage_ids,
     )
-    shown = build_shown(question, steps, answer.used, contexts)
-    return Sample(question, prediction, contexts, ranking=contexts, shown=shown)
+    shown_contexts = build_shown(question, steps, answer.used, contexts)
+    return Sample(question, prediction, contexts, ranking=contexts, shown=shown_contexts)
 
 
 def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:

@@ -152,14 +152,14 @@ def fine_tune(
     output = trainer.train(resume_from_checkpoint=last_checkpoint)
     seconds = time.monotonic() - start_time
     tokens_per_second = trainer.tokens_seen / seconds
-    skipped = len(rows) - len(usable)
+    num_skipped = len(rows) - len(usable)
     report = SftReport(
         output.global_step,
         float(trainer.losses.total) / output.global_step,
         seconds,
         tokens_per_second,
         measure_peak_memory(),
-        skipped,
+        num_skipped,
     )
     if trainer.is_world_process_zero():
         _save_model(trainer, model, lm.tokenizer, report, base, new_tokens, out)

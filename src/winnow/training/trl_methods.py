@@ -152,8 +152,8 @@ class TrlMethod:
         tokenizer adds.
         """
         text = render_chat(tokenizer, self.task.build_prompt(group))
-        added: list[int] = tokenizer("a")["input_ids"]
-        adds_first = bool(added) and added[0] == tokenizer.bos_token_id
+        token_ids: list[int] = tokenizer("a")["input_ids"]
+        adds_first = bool(token_ids) and token_ids[0] == tokenizer.bos_token_id
         return text.removeprefix(tokenizer.bos_token) if adds_first else text
 
     def _build_reward(self, train: Sequence[Group]) -> Any:

@@ -33,11 +33,13 @@ def build_calibration_table(evaluation: Evaluation) -> TableView:
                 f"{error:.3f}",
             ]
         )
-    scored = [context for question in evaluation.test for context in question.contexts]
-    has_answer = np.array([context.has_answer for context in scored])
+    scored_contexts = [context for question in evaluation.test for context in question.contexts]
+    has_answer = np.array([context.has_answer for context in scored_contexts])
     retriever, estimator = evaluation.sources[0], evaluation.sources[-1]
     for name, source in (("retriever", retriever), ("estimator", estimator)):
-        rate = misranking_rate(np.array([source.score(context) for context in scored]), has_answer)
+        rate = misranking_rate(
+            np.array([source.score(context) for context in scored_contexts]), has_answer
+        )
         rows.append(
             [
                 f"probability that the {name} scores a context with an answer below one without, "

@@ -115,8 +115,8 @@ def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Pa
     Raises:
         ConfigError: If a name is unknown, or if no part remains.
     """
-    requested = PART_NAMES if names is None else names
-    for name in requested or [""]:
+    requested_names = PART_NAMES if names is None else names
+    for name in requested_names or [""]:
         if name not in PART_NAMES:
             choices = ", ".join(PART_NAMES)
             raise ConfigError(
@@ -126,12 +126,13 @@ def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Pa
     parts = [
         part
         for part in PARTS
-        if set(part.names) & set(requested)
+        if set(part.names) & set(requested_names)
         and (evaluation.answered_questions or not part.needs_answers)
     ]
     if not parts:
         raise ConfigError(
-            f"evaluate_estimator.show=[{', '.join(requested)}] needs answers, and the cell of "
+            f"evaluate_estimator.show=[{', '.join(requested_names)}] needs answers, and the cell "
+            "of "
             "these settings is missing. First run `python -m flows.sweep` with the same "
             "settings, rank_by=estimator and k set to evaluate_estimator.k."
         )

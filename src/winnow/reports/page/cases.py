@@ -75,14 +75,14 @@ class Texts:
 
     def _replace(self, parts: Sequence[str | int], passage: Passage) -> list[str | int]:
         number = -1 - self.add_passage(passage)
-        replaced: list[str | int] = []
+        new_parts: list[str | int] = []
         for part in parts:
             if isinstance(part, int):
-                replaced.append(part)
+                new_parts.append(part)
                 continue
             for index, piece in enumerate(part.split(passage.text)):
-                replaced += [number, piece] if index else [piece]
-        return replaced
+                new_parts += [number, piece] if index else [piece]
+        return new_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,46 +131,52 @@ def build_case(
         texts: Texts and passages of the page, to which texts and passages of the case are added.
         steps: Recorded steps of the question, if there are any.
     """
-    recorded = _encode_steps(steps, texts)
+    recorded_rounds = _encode_steps(steps, texts)
     contexts = cell.place(question).contexts
-    encoded = [_encode_context(context, texts) for context in contexts]
-    normalized = normalize(prediction.answer)
+    encoded_contexts = [_encode_context(context, texts) for context in contexts]
+    normalized_answer = normalize(prediction.answer)
     try:
-        replayed = replay_plan(
+        replay = replay_plan(
             cell.plan(question, contexts), identities, ledger, steps.steps if steps else ()
         )
         processed = replay_plan(cell.process(question, contexts), identities, ledger)
     except LedgerError as error:
         return Case(
-            encoded,
-            recorded,
+            encoded_contexts,
+            recorded_rounds,
             None,
             prediction.trace,
-            normalized,
+            normalized_answer,
             f"The calls cannot be shown. {error}",
         )
-    if not is_same_answer(replayed.result, prediction):
+    if not is_same_answer(replay.result, prediction):
         note = (
             "The calls cannot be shown: with them, the strategy now answers "
-            f"{replayed.result.text!r}. Its code has changed since this answer was stored; run "
+            f"{replay.result.text!r}. Its code has changed since this answer was stored; run "
             "`python -m flows.sweep` again."
         )
-        return Case(encoded, recorded, None, prediction.trace, normalized, note)
+        return Case(
+            encoded_contexts, recorded_rounds, None, prediction.trace, normalized_answer, note
+        )
     passages = [context.passage for context in (*processed.result, *contexts)]
-    rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
+    rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replay.rounds]
     if cell.spec.processor is not None:
-        encoded = [_encode_context(context, texts) for context in processed.result]
-    tally = build_tally(cell.strategy, processed.result, replayed.rounds[len(processed.rounds) :])
-    return Case(encoded, rounds, tally, prediction.trace, normalized)
+        encoded_contexts = [_encode_context(context, texts) for context in processed.result]
+    tally = build_tally(cell.strategy, processed.result, replay.rounds[len(processed.rounds) :])
+    return Case(encoded_contexts, rounds, tally, prediction.trace, normalized_answer)
 
 
 def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:
     """Encode the recorded steps of each round like `_encode_call`, without prompts or replies."""
     rounds: dict[int, list[dict[str, Any]]] = {}
     for step in steps.steps if steps else ():
-        shown = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in step.passages)
+        passages_text = "\n\n".join(
+            f"{passage.title}\n{passage.text}".strip() for passage in step.passages
+        )
         prompt = [("query", texts.encode(step.query, ()))] if step.query else []
-        prompt += [("passages", texts.encode(shown, step.passages))] if shown else []
+        prompt += (
+            [("passages", texts.encode(passages_text, step.passages))] if passages_text else []
+        )
         end = (
             f"({step.calls} of this kind; {step.finish or 'scored'}; the text is in the ledger "
             "alone)"
@@ -212,13 +218,13 @@ def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[
             ]
         case Search():
             prompt = [("query", texts.encode(request.query, ()))]
-    encoded = {
+    encoded_call = {
         "kind": type(request).__name__,
         "role": request.role,
         "prompt": prompt,
         **_encode_result(call, prompt_passages, texts),
     }
-    return {**encoded, "dropped": call.dropped} if call.dropped else encoded
+    return {**encoded_call, "dropped": call.dropped} if call.dropped else encoded_call
 
 
 def _encode_messages(

@@ -43,10 +43,10 @@ def describe_ceiling(family: Family, best: Best) -> Iterator[Finding]:
     ceiling = (
         find_best_mean(cells, oracles, family.metric, family.seed) if best.is_deployable else None
     )
-    compared = None if ceiling is None else family.compare(ceiling, best.index)
-    if ceiling is None or compared is None:
+    result = None if ceiling is None else family.compare(ceiling, best.index)
+    if ceiling is None or result is None:
         return
-    comparison = BestComparison(ceiling, *compared, family.metric.direction)
+    comparison = BestComparison(ceiling, *result, family.metric.direction)
     if comparison.gain <= 0:
         return
     value = cells[ceiling].format_metric(family.metric.name, family.seed)
@@ -114,17 +114,17 @@ def _turn_pair(family: Family, pair: Pair) -> tuple[tuple[int, int], BestCompari
     """Return the indices of a pair, the higher cell first, and the comparison in this order."""
     first, second = pair.indices
     indices = (second, first) if pair.comparison.difference < 0 else (first, second)
-    compared = family.compare(*indices)
-    assert compared is not None
-    return indices, BestComparison(indices[1], *compared)
+    result = family.compare(*indices)
+    assert result is not None
+    return indices, BestComparison(indices[1], *result)
 
 
 def _describe_pair(family: Family, title: str, pair: Pair) -> str:
     """Say by how much one cell of a pair is higher than the other, and what both share."""
     indices, comparison = _turn_pair(family, pair)
-    higher, lower, shared = _name_pair(title, *(family.cells[index] for index in indices))
+    higher, lower, shared_text = _name_pair(title, *(family.cells[index] for index in indices))
     return (
-        f"{format_difference(family, comparison)} higher {higher} than {lower} ({shared}; "
+        f"{format_difference(family, comparison)} higher {higher} than {lower} ({shared_text}; "
         f"{format_pair_p(comparison)})"
     )
 
@@ -140,8 +140,8 @@ def _name_pair(title: str, first: CellResult, second: CellResult) -> tuple[str, 
         )
     if title == "placements":
         return one.placed or one.gold, other.placed or other.gold, f"{one.line} on {one.passages}"
-    shared = one.words.removeprefix(one.line).strip().removeprefix("on ")
-    return f"with {one.line}", f"with {other.line}", shared
+    shared_text = one.words.removeprefix(one.line).strip().removeprefix("on ")
+    return f"with {one.line}", f"with {other.line}", shared_text
 
 
 def get_bounds(family: Family, other: BestComparison) -> tuple[float, ...]:
@@ -168,10 +168,10 @@ def format_difference(family: Family, other: BestComparison, direction: int = 1)
 
 def format_pair_p(other: BestComparison) -> str:
     """Format the p-value of a comparison alone and, if the correction changes it, corrected."""
-    alone, corrected = (
+    alone, corrected_p = (
         text if text.startswith("<") else f"= {text}"
         for text in map(format_p, (other.comparison.p_value, other.adjusted_p_value))
     )
     verdict = "" if other.is_significant else ", not significant"
-    second = "" if alone == corrected else f", {corrected.removeprefix('= ')} corrected"
+    second = "" if alone == corrected_p else f", {corrected_p.removeprefix('= ')} corrected"
     return f"p {alone}{second}{verdict}"

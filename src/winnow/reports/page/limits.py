@@ -33,13 +33,18 @@ def describe_limits(family: Family, best: Best) -> Iterator[str]:
             f"{num_dropped} passages were dropped from prompts of the best setting that were too "
             "long. Gold passages are dropped last, so that these prompts rest on their labels."
         )
-    ranked = [sample for sample in cell.samples if sample.ranking and sample.question.answers]
+    ranked_samples = [
+        sample for sample in cell.samples if sample.ranking and sample.question.answers
+    ]
     answerable = {
-        s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)
+        s.question.question_id
+        for s in ranked_samples
+        if any(context.has_answer for context in s.ranking)
     }
-    if ranked and len(answerable) < len(ranked):
+    if ranked_samples and len(answerable) < len(ranked_samples):
         text = (
-            f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context "
+            f"{len(ranked_samples) - len(answerable)} of {len(ranked_samples)} questions have no "
+            "stored context "
             "that holds an answer."
         )
         if answerable:

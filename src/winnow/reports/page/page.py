@@ -227,9 +227,9 @@ class Page:
             [
                 first, second,
                 *(_round(scale * value) for value in (one.difference, one.low, one.high)),
-                _round(one.p_value), _round(adjusted), one.n,
+                _round(one.p_value), _round(adjusted_p_value), one.n,
             ]
-            for (first, second), (one, adjusted) in family.compared.items()
+            for (first, second), (one, adjusted_p_value) in family.compared.items()
         ]  # fmt: skip
 
     def _build_cell(

@@ -119,12 +119,12 @@ def _get_cost(family: Family, index: int, cost: str) -> float | None:
 
 def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
     """Return the best cell as the cheapest of those with its value."""
-    tied = [
+    tied_indices = [
         other.index
         for other in best.comparisons
         if _get_mean(family, other.index) == _get_mean(family, best.index)
     ]
-    level = (best.index, *best.equal, *tied)
+    level = (best.index, *best.equal, *tied_indices)
     costs = {index: own for index in level if (own := _get_cost(family, index, cost)) is not None}
     return (
         find_best(family, min(costs, key=lambda one: (costs[one], one), default=best.index)) or best
@@ -186,8 +186,10 @@ def _format_headline(
     )
     controls = any(other.labels.uses_gold for other in family.cells)
     kind = " of the settings without gold labels" if controls and best.is_deployable else ""
-    tied = [other for other in best.comparisons if _get_mean(family, other.index) == interval.mean]
-    is_level = _are_level(family, best, tied)
+    tied_comparisons = [
+        other for other in best.comparisons if _get_mean(family, other.index) == interval.mean
+    ]
+    is_level = _are_level(family, best, tied_comparisons)
     if is_level:
         text = (
             f"All settings{kind.removeprefix(' of the settings')} have the same {metric.heading}: "
@@ -196,9 +198,11 @@ def _format_headline(
         if _get_cost(family, best.index, cost) is not None:
             text += f" The one with the lowest cost is {cell.labels.words}."
     else:
-        shared = f" (as have {len(tied)} with other answers)" if tied else ""
+        ties_note = (
+            f" (as have {len(tied_comparisons)} with other answers)" if tied_comparisons else ""
+        )
         text = (
-            f"{cell.labels.words} has the {name_best(metric)} {metric.heading}{kind}{shared}: "
+            f"{cell.labels.words} has the {name_best(metric)} {metric.heading}{kind}{ties_note}: "
             f"{value}."
         )
     if len({other.labels.questions for other in family.cells}) > 1:

@@ -59,10 +59,13 @@ class WrittenQueries:
         """Request the queries, and search for all of them together."""
         message = Message("user", self.template.format(question=question.text, n=self.n))
         (reply,) = yield [Generate((message,), self.decoding, role="rewriter")]
-        written = list_queries(reply.text)[: self.n]
+        written_queries = list_queries(reply.text)[: self.n]
         queries = list(
             dict.fromkeys(
-                [*([question.text] if self.with_question or not written else []), *written]
+                [
+                    *([question.text] if self.with_question or not written_queries else []),
+                    *written_queries,
+                ]
             )
         )
         pages = yield [Search(query, depth, role="corpus") for query in queries]

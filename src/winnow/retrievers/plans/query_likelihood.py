@@ -40,12 +40,13 @@ class QueryLikelihood:
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
         """Request the question's likelihood given each passage, with ties left in their order."""
-        scored, rest = (
+        scored_passages, rest = (
             [cut(context.passage, self.max_words) for context in contexts[: self.top]],
             contexts[self.top :],
         )
         prompts = [
-            self.template.format(title=passage.title, text=passage.text) for passage in scored
+            self.template.format(title=passage.title, text=passage.text)
+            for passage in scored_passages
         ]
         scores = yield [
             Likelihood(
@@ -55,11 +56,11 @@ class QueryLikelihood:
                 role="reranker",
                 passages=(passage,),
             )
-            for prompt, passage in zip(prompts, scored, strict=True)
+            for prompt, passage in zip(prompts, scored_passages, strict=True)
         ]
         hits = [
             Hit(passage.passage_id, score.value)
-            for passage, score in zip(scored, scores, strict=True)
+            for passage, score in zip(scored_passages, scores, strict=True)
         ]
         hits.sort(key=lambda hit: -(hit.score or 0.0))
         return [*hits, *(Hit(context.passage.passage_id, None) for context in rest)][:depth]

@@ -84,12 +84,12 @@ class RankGpt:
             return list(passages)
         max_words = min(self.max_words, max(len(passage.text.split()) for passage in passages))
         while True:
-            shown = [cut(passage, max_words) for passage in passages]
+            short_passages = [cut(passage, max_words) for passage in passages]
             request = Generate(
-                self._render(question, shown),
+                self._render(question, short_passages),
                 self.decoding,
                 role="reranker",
-                passages=tuple(shown),
+                passages=tuple(short_passages),
                 may_be_too_long=max_words > 1,
             )
             (reply,) = yield [request]
@@ -104,9 +104,11 @@ class RankGpt:
             Message("assistant", self.welcome),
         ]
         for number, passage in enumerate(passages, start=1):
-            shown = self.passage.format(number=number, title=passage.title, text=passage.text)
+            passage_text = self.passage.format(
+                number=number, title=passage.title, text=passage.text
+            )
             turns += [
-                Message("user", shown),
+                Message("user", passage_text),
                 Message("assistant", self.received.format(number=number)),
             ]
         system = [Message("system", self.system)] if self.system else []
@@ -130,5 +132,7 @@ def read_order(reply: str, count: int) -> list[int]:
     The first mention of a number counts, and numbers of no passage do not. Passages that are not
     named follow in their order.
     """
-    named = [int(number) - 1 for number in re.findall(r"\d+", extract_final_text(reply), re.ASCII)]
-    return list(dict.fromkeys([*(index for index in named if 0 <= index < count), *range(count)]))
+    indices = [
+        int(number) - 1 for number in re.findall(r"\d+", extract_final_text(reply), re.ASCII)
+    ]
+    return list(dict.fromkeys([*(index for index in indices if 0 <= index < count), *range(count)]))

@@ -83,14 +83,10 @@ def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
 
 def is_public(address: str) -> bool:
     """Return whether an IP address (or the IPv4 address inside an IPv6 one) is public."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if (
-            embedded := parsed.ipv4_mapped
-            or parsed.sixtofour
-            or (parsed.teredo[1] if parsed.teredo else None)
-        ):
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        if embedded := ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None):
             return is_public(str(embedded))
-        if parsed in _NAT64:
-            return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
-    return parsed.is_global and not parsed.is_multicast
+        if ip in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+    return ip.is_global and not ip.is_multicast

@@ -101,12 +101,12 @@ class Downloader:
     @contextmanager
     def _open(self, url: httpx.URL, deadline: float) -> Iterator[httpx.Response]:
         """Open a URL; failures, also while the response is read, become an UnreadableError."""
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        remaining_seconds = deadline - time.monotonic()
+        if remaining_seconds <= 0:
             raise UnreadableError(f"not received in {self.timeout:g} s")
         try:
             check_scheme(url)
-            with self._client.stream("GET", url, timeout=remaining) as response:
+            with self._client.stream("GET", url, timeout=remaining_seconds) as response:
                 yield response
         except AddressError as error:
             raise UnreadableError(str(error)) from error

@@ -176,9 +176,9 @@ class WebSearch:
         """
         if self._running:
             wait(self._running, timeout, FIRST_COMPLETED)
-        finished = [future for future in self._running if future.done()]
+        finished_futures = [future for future in self._running if future.done()]
         results: list[tuple[Request, Result]] = []
-        for future in finished:
+        for future in finished_futures:
             request = self._running.pop(future)
             error = future.exception()
             if error is None:

@@ -73,7 +73,7 @@ class PageReader:
             the passage has the excerpt that the search engine showed, or is None if there is none,
             and the note of the snapshot says why.
         """
-        retrieved = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         digest = title = text = note = ""
         try:
             download = self.downloader.download(result.url)
@@ -86,7 +86,7 @@ class PageReader:
             note = f"its text cannot be extracted: {type(error).__name__}: {error}"[:200]
         text = cut_words(text, self.max_words) or result.excerpt
         passage = Passage(result.url, result.title or title, text) if text.strip() else None
-        return passage, Snapshot(result.url, retrieved, digest, note)
+        return passage, Snapshot(result.url, timestamp, digest, note)
 
 
 def extract_text(download: Download) -> tuple[str, str]:
@@ -111,8 +111,8 @@ def extract_text(download: Download) -> tuple[str, str]:
 
 def _decode(download: Download) -> str:
     """Decode a page; invalid bytes are replaced."""
-    declared = _META_CHARSET.search(download.body[:_META_BYTES])
-    for name in (download.charset, declared.group(1).decode() if declared else ""):
+    charset_match = _META_CHARSET.search(download.body[:_META_BYTES])
+    for name in (download.charset, charset_match.group(1).decode() if charset_match else ""):
         if name and (encoding := _find_encoding(name)):
             return download.body.decode(encoding, errors="replace")
     from trafilatura.utils import decode_file

@@ -102,5 +102,5 @@ def _describe(name: str, knowledge: Knowledge) -> list[str]:
     if not knowledge.total:
         return []
     note = ", none passed the filter" if knowledge.is_fallback else ""
-    failed = f", evaluation failed: {knowledge.failed}" if knowledge.failed else ""
-    return [f"{name}: {knowledge.kept} of {knowledge.total} strips{note}{failed}"]
+    failure_note = f", evaluation failed: {knowledge.failed}" if knowledge.failed else ""
+    return [f"{name}: {knowledge.kept} of {knowledge.total} strips{note}{failure_note}"]

@@ -125,7 +125,7 @@ class Refinement:
         """Join strips, which are given with the position of their passage."""
         if self.join == "none":
             return tuple(strip for _, strip in strips)
-        joined = []
+        joined_passages = []
         for _, group in itertools.groupby(
             strips, key=lambda strip: strip[0] if self.join == "passage" else 0
         ):
@@ -133,5 +133,5 @@ class Refinement:
             title = members[0].title if self.join == "passage" else ""
             text = self.separator.join(strip.text for strip in members)
             sources = tuple(dict.fromkeys(source for strip in members for source in strip.sources))
-            joined.append(replace(members[0], title=title, text=text, sources=sources))
-        return tuple(joined)
+            joined_passages.append(replace(members[0], title=title, text=text, sources=sources))
+        return tuple(joined_passages)

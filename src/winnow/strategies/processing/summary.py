@@ -61,14 +61,17 @@ class Summary:
         for part, reply in zip(parts, replies, strict=True):
             text = extract_final_text(reply.text).strip()
             if text:
-                read = (
+                source_contexts = (
                     [one for one in part if one.passage in reply.passages]
                     if reply.dropped
                     else part
                 )
                 summaries.append(
                     derive_context(
-                        question, read, text, part[0].passage.title if self.of == "each" else ""
+                        question,
+                        source_contexts,
+                        text,
+                        part[0].passage.title if self.of == "each" else "",
                     )
                 )
             elif reply.finish in ("length", "content_filter"):
@@ -78,10 +81,10 @@ class Summary:
     def _build_request(self, question: Question, contexts: Sequence[Context]) -> Generate:
         """Build a summary request, which drops lowest-ranked contexts first, gold passages last."""
         passages = tuple(context.passage for context in contexts)
-        shown = "\n".join(
+        passages_text = "\n".join(
             self.passage.format(title=passage.title, text=passage.text) for passage in passages
         )
-        prompt = self.template.format(contexts=shown, question=question.text)
+        prompt = self.template.format(contexts=passages_text, question=question.text)
         return Generate(
             (Message("user", prompt),),
             self.decoding,

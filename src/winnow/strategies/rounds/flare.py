@@ -75,10 +75,10 @@ class Flare:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence per round, and search for and rewrite one with an improbable token."""
         chain, trace = list[str](), list[str]()
-        shown: tuple[Passage, ...] = ()
+        shown_passages: tuple[Passage, ...] = ()
         num_tokens, stop = 0, ""
         while not stop:
-            reply, shown = yield from self._ask(question, contexts, chain, shown)
+            reply, shown_passages = yield from self._ask(question, contexts, chain, shown_passages)
             if reply is None:
                 stop = "prompt too long"
                 break
@@ -89,8 +89,8 @@ class Flare:
                 trace.append(f"query: {query}")
                 pages = yield from search(query, self.n)
                 if pages.passages:
-                    reply, shown = yield from self._ask(
-                        question, build_contexts(pages), chain, shown
+                    reply, shown_passages = yield from self._ask(
+                        question, build_contexts(pages), chain, shown_passages
                     )
                     sentence = "" if reply is None else _divide(reply)[0]
             chain += [sentence] if sentence else []
@@ -100,7 +100,12 @@ class Flare:
             (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text) or UNKNOWN
         )
         return Answer(
-            answer, is_unknown(answer), used=shown, reply=text, trace=tuple(trace), stop=stop
+            answer,
+            is_unknown(answer),
+            used=shown_passages,
+            reply=text,
+            trace=tuple(trace),
+            stop=stop,
         )
 
     def _ask(

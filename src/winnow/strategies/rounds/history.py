@@ -59,10 +59,10 @@ class History:
                 passages that they show.
         """
         while True:
-            observed = (
+            observed_passages = (
                 passage for observation in self.observations for passage in observation.passages
             )
-            passages = tuple(dict.fromkeys((*self.placed, *observed)))
+            passages = tuple(dict.fromkeys((*self.placed, *observed_passages)))
             reply: Generation | TooLong
             (reply,) = yield [build(passages)]
             if isinstance(reply, Generation):

@@ -89,8 +89,8 @@ class Ircot:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
-        shown: tuple[Passage, ...] = ()
-        known = list(contexts)
+        shown_passages: tuple[Passage, ...] = ()
+        known_contexts = list(contexts)
         decoding = replace(
             self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",)
         )
@@ -103,7 +103,7 @@ class Ircot:
                 self.prompt,
                 self.template,
                 question,
-                known,
+                known_contexts,
                 " ".join(chain),
                 decoding,
             )
@@ -111,19 +111,19 @@ class Ircot:
             if isinstance(reply, TooLong):
                 stop = "prompt too long"
                 break
-            shown = get_shown(request, reply)
+            shown_passages = get_shown(request, reply)
             sentence = find_first_sentence(extract_chain_text(reply))
             chain += [sentence] if sentence else []
             stop = self._find_stop(sentence, len(chain))
-            if not stop and len(known) < self.max_passages:
+            if not stop and len(known_contexts) < self.max_passages:
                 query = write_query(question, chain)
-                found = yield from search(query, self.n)
-                trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
-                self._add(known, found)
+                pages = yield from search(query, self.n)
+                trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
+                self._add(known_contexts, pages)
         if self.answer_by == "chain":
-            return self._answer_by_chain(chain, shown, trace, stop)
+            return self._answer_by_chain(chain, shown_passages, trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
-            question, known
+            question, known_contexts
         )
         return replace(
             answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop

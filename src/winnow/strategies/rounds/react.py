@@ -32,10 +32,10 @@ class _Turn:
 
     def format(self, number: int) -> str:
         """Return the lines of the turn in a prompt."""
-        observed = self.observation.text
+        observation_text = self.observation.text
         return (
             f"Thought {number}: {self.thought}\nAction {number}: {self.action}\nObservation "
-            f"{number}: {observed}\n"
+            f"{number}: {observation_text}\n"
         )
 
 
@@ -91,11 +91,11 @@ class React:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a thought and an action in each round, and search if the action says so."""
-        placed = tuple(context.passage for context in contexts)
+        placed_passages = tuple(context.passage for context in contexts)
         beginning = self.template.format(
-            question=question.text, contexts=self.prompt.format_passages(placed)
+            question=question.text, contexts=self.prompt.format_passages(placed_passages)
         )
-        episode, trace = _Episode(beginning.rstrip(), History(placed)), list[str]()
+        episode, trace = _Episode(beginning.rstrip(), History(placed_passages)), list[str]()
         end = episode.history.build_answer
         for number in range(1, self.max_turns + 1):
             reply = yield from self._ask(episode, f"Thought {number}:", f"\nObservation {number}:")

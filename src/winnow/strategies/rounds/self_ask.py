@@ -68,19 +68,23 @@ class SelfAsk:
         intermediate answer.
         """
         thoughts, trace = "", list[str]()
-        shown: tuple[Passage, ...] = ()
+        shown_passages: tuple[Passage, ...] = ()
         text, reply = UNKNOWN, ""
         for number in range(self.max_follow_ups + 1):
-            thought, shown = yield from self._ask(
-                question, contexts, thoughts, _INTERMEDIATE, shown
+            thought, shown_passages = yield from self._ask(
+                question, contexts, thoughts, _INTERMEDIATE, shown_passages
             )
             if thought is None:
-                return self._end(text, reply, shown, trace, "prompt too long")
+                return self._end(text, reply, shown_passages, trace, "prompt too long")
             reply, final, follow_up = thought, _FINAL.search(thought), _FOLLOW_UP.search(thought)
             if final and (not follow_up or final.start() < follow_up.start()):
-                return self._end(final[1].strip().removesuffix("."), reply, shown, trace, "answer")
+                return self._end(
+                    final[1].strip().removesuffix("."), reply, shown_passages, trace, "answer"
+                )
             if follow_up is None:
-                return self._end(extract_reasoned_answer(reply), reply, shown, trace, "no marker")
+                return self._end(
+                    extract_reasoned_answer(reply), reply, shown_passages, trace, "no marker"
+                )
             if number == self.max_follow_ups:
                 break
             query = follow_up[1].strip()
@@ -88,12 +92,14 @@ class SelfAsk:
             trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
             contexts = contexts if pages.is_over_budget else build_contexts(pages)
             thoughts += f" {reply[: follow_up.end()].strip()}\n{_INTERMEDIATE}"
-            answer, shown = yield from self._ask(question, contexts, thoughts, "\n", shown)
+            answer, shown_passages = yield from self._ask(
+                question, contexts, thoughts, "\n", shown_passages
+            )
             if answer is None:
-                return self._end(text, reply, shown, trace, "prompt too long")
+                return self._end(text, reply, shown_passages, trace, "prompt too long")
             lines = answer.removeprefix(_INTERMEDIATE).strip().splitlines()
             thoughts += f" {lines[0].strip() if lines else UNKNOWN}\n"
-        return self._end(text, reply, shown, trace, "max rounds")
+        return self._end(text, reply, shown_passages, trace, "max rounds")
 
     def _ask(
         self,

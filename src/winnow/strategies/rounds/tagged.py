@@ -87,11 +87,11 @@ class TaggedSearch:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the reply up to its next query or its answer, and search."""
-        placed = tuple(context.passage for context in contexts)
+        placed_passages = tuple(context.passage for context in contexts)
         first = self.template.format(
-            question=question.text, contexts=self.prompt.format_passages(placed)
+            question=question.text, contexts=self.prompt.format_passages(placed_passages)
         ).strip()
-        history, parts, trace = History(placed), list[_Part](), list[str]()
+        history, parts, trace = History(placed_passages), list[_Part](), list[str]()
         for num_searches in range(self.max_searches + self.more_turns):
             reply = yield from history.ask(
                 lambda passages: self._build_request(first, parts, passages)

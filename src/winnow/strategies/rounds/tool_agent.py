@@ -89,11 +89,11 @@ class ToolAgent:
             calls = tuple(
                 _repair(call, number) for number, call in enumerate(reply.tool_calls, start=1)
             )
-            for written, call in zip(reply.tool_calls, calls, strict=True):
-                query = _read_query(written)
+            for raw_call, call in zip(reply.tool_calls, calls, strict=True):
+                query = _read_query(raw_call)
                 is_allowed = num_searches < self.max_searches
                 num_searches += bool(query and query.strip() and is_allowed)
-                trace.append(f"{written.name or 'call'}: {(query or written.arguments)[:200]}")
+                trace.append(f"{raw_call.name or 'call'}: {(query or raw_call.arguments)[:200]}")
                 results.append(
                     (call, (yield from self._serve(history, query, is_allowed=is_allowed)))
                 )

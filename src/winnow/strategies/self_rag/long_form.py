@@ -102,14 +102,16 @@ class SelfRagLong:
             grown = [
                 self._extend(*pair, segment) for pair, segment in zip(pairs, segments, strict=True)
             ]
-            finished = [beam for beam in beams if not beam.is_open]
-            beams = sorted([*finished, *grown], key=lambda beam: -beam.score)[: self.beam_width]
+            finished_beams = [beam for beam in beams if not beam.is_open]
+            beams = sorted([*finished_beams, *grown], key=lambda beam: -beam.score)[
+                : self.beam_width
+            ]
         best = beams[0]
         text = remove_reflection_tokens(best.reply)
         trace = (*trace, f"segments: {len(best.passages)}, score {best.score:.3f}")
-        used = tuple(dict.fromkeys(best.passages))
+        used_passages = tuple(dict.fromkeys(best.passages))
         candidates = tuple(remove_reflection_tokens(beam.reply) for beam in beams)
-        return Answer(text, is_unknown(text), candidates, used, best.reply, trace)
+        return Answer(text, is_unknown(text), candidates, used_passages, best.reply, trace)
 
     def _extend(self, beam: _Beam, passage: Passage, segment: Generation) -> _Beam:
         """Return a beam with one more segment, which ends where the model would retrieve again."""

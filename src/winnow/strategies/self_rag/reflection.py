@@ -95,8 +95,8 @@ def cut_segment(segment: Generation, text: str) -> Generation:
     positions = segment.token_positions or {}
     later = [
         position
-        for token, written in positions.items()
-        for position in written[text.count(token) :]
+        for token, occurrences in positions.items()
+        for position in occurrences[text.count(token) :]
     ]
     if not later:
         return structs.replace(segment, text=text)
@@ -109,7 +109,8 @@ def cut_segment(segment: Generation, text: str) -> Generation:
             token: values[:steps] for token, values in (segment.token_logprobs or {}).items()
         },
         token_positions={
-            token: tuple(p for p in written if p < steps) for token, written in positions.items()
+            token: tuple(p for p in occurrences if p < steps)
+            for token, occurrences in positions.items()
         },
     )
 
