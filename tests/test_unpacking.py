@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_assets import BODY
-from winnow.assets import Asset, fetch_asset
+from winnow.assets import Asset, fetch_asset, is_present
 from winnow.errors import AssetError
 
 
@@ -66,3 +66,49 @@ def test_a_link_in_an_archive_is_skipped(tmp_path: Path) -> None:
         Asset(f"file:{tmp_path / 'x.zip'}", str(tmp_path / "a"), size=len(BODY)), tmp_path / "d"
     )
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".asset.json", "file"]
+
+
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Their fixed folders are taken off, so that the second would replace the first."""
+    folder = tmp_path / "folder"
+    for split in ("train", "test"):
+        (folder / split).mkdir(parents=True)
+        (folder / split / "data.jsonl").write_text(split)
+    patterns = ["train/*.jsonl", "test/*.jsonl"]
+    asset = Asset(f"file:{folder}", str(tmp_path / "a"), members=patterns, size=len(BODY))
+    with pytest.raises(AssetError, match=r"would become data\.jsonl, the second of them 'train/"):
+        fetch_asset(asset, tmp_path / "d")
+    whole = Asset(f"file:{folder}", str(tmp_path / "b"), members=["t[er]*/*"], size=len(BODY))
+    assert fetch_asset(whole, tmp_path / "d")
+    assert (tmp_path / "b" / "train" / "data.jsonl").read_text() == "train"
+
+
+def test_a_link_to_a_folder_above_is_not_followed(tmp_path: Path) -> None:
+    """It would be followed forever."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "data.jsonl").write_text("x")
+    (folder / "latest").symlink_to(folder)
+    assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "a"), size=len(BODY)), tmp_path / "d")
+    assert [path.name for path in (tmp_path / "a").rglob("*.jsonl")] == ["data.jsonl"]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_local_file_that_changed_is_fetched_again(tmp_path: Path, is_folder: bool) -> None:
+    """Its former content would be used under its name; a removed one keeps what was fetched."""
+    file = tmp_path / "from" / "data.jsonl"
+    file.parent.mkdir()
+    file.write_text("former")
+    address = f"file:{file.parent if is_folder else file}"
+    asset = Asset(address, str(tmp_path / "a"), size=len(BODY))
+    assert fetch_asset(asset, tmp_path / "d")
+    assert is_present(asset)
+    assert not fetch_asset(asset, tmp_path / "d")
+    file.write_text("latter")
+    assert not is_present(asset)
+    assert fetch_asset(asset, tmp_path / "d")
+    assert (tmp_path / "a" / "data.jsonl").read_text() == "latter"
+    file.unlink()
+    file.parent.rmdir()
+    assert is_present(asset)
+    assert not fetch_asset(asset, tmp_path / "d")

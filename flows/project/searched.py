@@ -73,6 +73,11 @@ def resolve_search_spec(project: Project) -> EngineSpec:
             "in the corpus of the rankings, which is not searched here. Use search=local, or "
             "search.rules.placed=false."
         )
+    if search.damage.get("how") == "poisoned" and search.rules.build().placed:
+        raise ConfigError(
+            "search.rules.placed=true would insert the true gold passage next to the poisoned one, "
+            "which search.damage.how=poisoned finds in its place. Set one of them otherwise."
+        )
     if issubclass(search.engine.component_class, LocalSearch):
         return _resolve_local_spec(
             project, resolve_searched_project(project), "search", search.name, search.engine

@@ -27,6 +27,7 @@ _MAX_SLUG = 150
 """Bytes of a name in a path. File systems allow 255, of which keys, temporary names and names of
 two parts take some.
 """
+_PINNED_ADDRESS = re.compile(r"^hf://[^@]+@[0-9a-f]{40}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,12 @@ class PinnedAssets:
             return path
         if digest := self.compute_digest(str(path)):
             return digest
+        if "://" in str(path) and not _PINNED_ADDRESS.search(str(path)):
+            raise ConfigError(
+                f"{path} is an address, whose content may change while its name does not. Fetch "
+                "the file with an `asset` (docs/data.md), or pin a file of the hub to its commit, "
+                "as in hf://datasets/owner/name@<40 hexadecimal digits>/train.jsonl."
+            )
         target = Path(path)
         if not target.exists() and glob.has_magic(str(path)):
             return [

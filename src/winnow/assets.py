@@ -27,8 +27,10 @@ from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import (
     FileRecord,
     compute_file_digest,
+    describe_file,
     describe_files,
     is_unchanged,
+    list_files,
 )
 from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError, DownloadError
@@ -129,7 +131,8 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
                 f"{asset.address}. Remove the folder to download them again, or keep your own "
                 "copy in another folder."
             )
-        return False
+        if not _is_origin_changed(asset):
+            return False
     if folder.is_dir() and any(folder.iterdir()) and not (folder / RECORD_NAME).exists():
         raise AssetError(
             f"{folder} contains files that were not fetched from {asset.address}, and would be "
@@ -159,9 +162,9 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
                 f"{asset.address} contains no file that matches {list(asset.members)}. Correct "
                 "`members`."
             )
-        (fresh / RECORD_NAME).write_text(
-            json.dumps({**asset.source, "files": describe_files(fresh)})
-        )
+        origin = _describe_origin(asset) if asset.scheme == "file" else {}
+        record = {**asset.source, "origin": origin, "files": describe_files(fresh)}
+        (fresh / RECORD_NAME).write_text(json.dumps(record))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -172,8 +175,29 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
 
 
 def is_present(asset: Asset) -> bool:
-    """Return whether an asset has been unpacked to its folder."""
-    return bool(_read_recorded_files(Path(asset.path), _apply_recorded_checksum(asset).source))
+    """Return whether an asset has been unpacked to its folder, from a local path as it is now."""
+    files = _read_recorded_files(Path(asset.path), _apply_recorded_checksum(asset).source)
+    return bool(files) and not _is_origin_changed(asset)
+
+
+def _describe_origin(asset: Asset) -> dict[str, FileRecord]:
+    """Describe the file or the folder that an asset of the scheme "file" copies."""
+    path = Path(asset.location)
+    return describe_files(path) if path.is_dir() else {"": describe_file(path)}
+
+
+def _is_origin_changed(asset: Asset) -> bool:
+    """Return whether the local path that an asset copies has changed since it was unpacked; one
+    that was removed has not.
+    """
+    path = Path(asset.location)
+    if asset.scheme != "file" or not path.exists():
+        return False
+    records = json.loads((Path(asset.path) / RECORD_NAME).read_text()).get("origin", {})
+    names = list_files(path) if path.is_dir() else [""]
+    return sorted(records) != sorted(names) or not all(
+        is_unchanged(path / name, record) for name, record in records.items()
+    )
 
 
 def _apply_recorded_checksum(asset: Asset) -> Asset:

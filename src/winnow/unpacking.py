@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+import re
 import shutil
 import stat
 import tarfile
@@ -16,6 +17,7 @@ from typing import IO
 from winnow.errors import AssetError
 
 _CHUNK_BYTES = 2**20
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def describe_excess_size(address: str, size: int) -> str:
@@ -44,11 +46,7 @@ class Selection:
 def unpack(file: Path, name: str, selection: Selection, folder: Path) -> None:
     """Copy selected members of an archive (except links) or folder, or a plain file as `name`."""
     if file.is_dir():
-        paths = sorted(
-            Path(parent, name)
-            for parent, _, names in os.walk(file, followlinks=True)
-            for name in names
-        )
+        paths = sorted(_iter_files(file))
         members = ((one.relative_to(file).as_posix(), partial(_open_binary, one)) for one in paths)
         _copy_members(members, selection, folder)
     elif zipfile.is_zipfile(file):
@@ -67,6 +65,16 @@ def unpack(file: Path, name: str, selection: Selection, folder: Path) -> None:
         shutil.copy(file, folder / name)
 
 
+def _iter_files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, also behind links, but not those behind a link to a folder
+    above it.
+    """
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        path = Path(parent).resolve()
+        folders[:] = [one for one in folders if not path.is_relative_to((path / one).resolve())]
+        yield from (Path(parent, name) for name in names)
+
+
 def _open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
@@ -83,7 +91,7 @@ def _copy_members(
         matching = next((pattern for pattern in patterns if fnmatch.fnmatch(name, pattern)), None)
         if matching is None or name.endswith("/"):
             continue
-        fixed_folder = matching.split("*")[0].rpartition("/")[0]
+        fixed_folder = _WILDCARD.split(matching)[0].rpartition("/")[0]
         relative = (
             PurePosixPath(name).relative_to(fixed_folder) if fixed_folder else PurePosixPath(name)
         )
@@ -93,6 +101,11 @@ def _copy_members(
                 "was not extracted."
             )
         target = folder / relative
+        if target.exists():
+            raise AssetError(
+                f"Two members of {selection.address} would become {relative}, the second of them "
+                f"{name!r}. Name a folder that they share in `members`, such as ['nq/*']."
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         source = open_member()
         if source is not None:

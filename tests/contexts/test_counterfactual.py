@@ -157,3 +157,10 @@ def test_of_several_gold_passages_the_one_with_the_answer_is_changed() -> None:
         True,
         "p3",
     )
+
+
+def test_an_answer_without_letters_does_not_block_the_substitutes() -> None:
+    """Its normalized form is empty, and every text contains an empty one."""
+    question = replace(QUESTION, answers=(*QUESTION.answers, "---"))
+    gold = next(context for context in place(question) if context.is_gold)
+    assert gold.substitute

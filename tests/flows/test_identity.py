@@ -166,3 +166,13 @@ def test_settings_of_a_reader_of_one_s_own_are_in_the_ledgers_identity(folder: P
     names.add(get_ledger_identity(open_reader(reader, "", price=Price())))
     assert len(names) == 3
     assert all(name.startswith("mine/settings-") for name in names)
+
+
+def test_addresses_of_files_are_refused_unless_they_are_pinned() -> None:
+    """Their content may change, and the key would not."""
+    pinned = PinnedAssets({})
+    for address in ("https://example.org/train.jsonl", "hf://datasets/owner/name/train.jsonl"):
+        with pytest.raises(ConfigError, match="is an address, whose content may change"):
+            pinned.identify_files({"train": [address]})
+    address = f"hf://datasets/owner/name@{'a' * 40}/train.jsonl"
+    assert pinned.identify_files([address]) == [address]

@@ -47,7 +47,7 @@ def test_missing_scores_are_missing(tmp_path: Path) -> None:
                 [{"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": bad}]}]
             )
         )
-        with pytest.raises(InputError, match="a number as the score of context 0"):
+        with pytest.raises(InputError, match="a finite number as the score of context 0"):
             list(read_fid(path))
 
 
@@ -203,3 +203,27 @@ def test_ids_of_contexts_by_their_usual_names(tmp_path: Path, name: str) -> None
     )
     (row,) = read_fid(path)
     assert row.contexts[0][0].passage_id == "7"
+
+
+def test_questions_without_answers_are_read_back(tmp_path: Path) -> None:
+    """As BEIR's and RAGE's; a row without the field is malformed, which DVC's files are not."""
+    path = tmp_path / "folder" / "test.json"
+    path.parent.mkdir()
+    question = replace(make_question(), answers=())
+    write_fid(path, [(question, [make_context(1, "one")])])
+    (path.parent / "test.json.dvc").write_text("outs:")
+    (row,) = read_fid(path.parent)
+    assert row.question.answers == ()
+    path.write_text(json.dumps([{"question": "a?", "ctxs": []}]))
+    with pytest.raises(InputError, match="answer"):
+        list(read_fid(path))
+
+
+@pytest.mark.parametrize("score", ["Infinity", "-inf", 1e39])
+def test_scores_without_a_finite_value_are_refused(tmp_path: Path, score: object) -> None:
+    """The weights of the contexts would not be numbers."""
+    path = tmp_path / "f.json"
+    row = {"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": score}]}
+    path.write_text(json.dumps([row]))
+    with pytest.raises(InputError, match="a finite number as the score of context 0"):
+        list(read_fid(path))

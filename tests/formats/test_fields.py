@@ -107,3 +107,10 @@ def test_whole_numbers_that_pandas_wrote_as_floats() -> None:
     assert parse_answers([1990.0, 2.5, "3.0", -0.0], Place(path, 1)) == ("1990", "2.5", "3.0", "0")
     assert parse_ids("[12.0, 7]", Place(path, 1), "gold") == ("12", "7")
     assert require_text(12.0, Place(path, 1), "id") == "12"
+
+
+def test_an_empty_cell_is_no_id() -> None:
+    """CSV has no other way to say that a question has no gold passage."""
+    assert parse_ids(" ", Place(PATH, 1), "gold") == ()
+    with pytest.raises(InputError, match="non-empty gold"):
+        parse_ids(["a", ""], Place(PATH, 1), "gold")

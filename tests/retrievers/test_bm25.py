@@ -179,3 +179,17 @@ def test_scripts_without_spaces_are_searched_by_characters(tmp_path: Path) -> No
         ConfigError, match="BM25 has no language 'klingon'; it has burmese, chinese"
     ):
         BM25(language="klingon")
+
+
+def test_combining_marks_continue_a_word(tmp_path: Path) -> None:
+    """Hindi's vowel signs are no ends of words, and a decomposed letter equals a composed one."""
+    passages = [
+        Passage("hindi", "", "\u0939\u093f\u0928\u094d\u0926\u0940 \u092d\u093e\u0937\u093e"),
+        Passage("czech", "", "Dvor\u030ca\u0301k wrote an opera"),
+        Passage("other", "", "nothing of either"),
+    ]
+    BM25().build(lambda: iter(passages), tmp_path)
+    searcher = BM25().open(tmp_path)
+    for query, passage_id in (("\u092d\u093e\u0937\u093e", "hindi"), ("Dvo\u0159\u00e1k", "czech")):
+        (hits,) = searcher.search([make_question(query)], 10)
+        assert [hit.passage_id for hit in hits] == [passage_id]

@@ -1,6 +1,7 @@
 """Dense retrieval."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -228,3 +229,19 @@ def test_searches_of_averages_together_are_those_alone(
         (alone,) = searcher.search_averages([pair], 4)
         expected = {hit.passage_id: hit.score for hit in alone}
         assert {hit.passage_id: hit.score for hit in together} == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 100])
+def test_equal_passages_are_in_the_order_of_the_corpus(
+    tmp_path: Path, encoder: SentenceEncoder, depth: int
+) -> None:
+    """At every depth, as with the other retrievers."""
+    copies = [
+        replace(passage, passage_id=f"{passage.passage_id}{n}")
+        for passage in PASSAGES
+        for n in range(3)
+    ]
+    Dense(encoder).build(lambda: iter(copies), tmp_path)
+    (hits, _) = Dense(encoder).open(tmp_path).search(QUESTIONS, depth)
+    best = hits[0].passage_id[0]
+    assert [hit.passage_id for hit in hits[:3]] == [f"{best}{n}" for n in range(3)][:depth]

@@ -1,16 +1,17 @@
 """Hybrid retrieval."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
-from winnow.records import Hit, Passage
+from winnow.records import Hit, Passage, Question
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
-from winnow.retrievers.hybrid import Hybrid, fuse_rankings
+from winnow.retrievers.hybrid import Hybrid, _HybridSearcher, fuse_rankings
 from winnow.testing import PASSAGES, make_question
 
 QUESTIONS = [
@@ -45,3 +46,25 @@ def test_hybrid_builds_members_once(tmp_path: Path, encoder: SentenceEncoder) ->
     }
     with pytest.raises(ConfigError, match="two or more"):
         Hybrid({"bm25": BM25()})
+
+
+class _Listed:
+    """A searcher whose ranking is a list."""
+
+    def __init__(self, ids: str) -> None:
+        self.ids = ids
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return the beginning of the list for every question."""
+        return [[Hit(id_, 1.0) for id_ in self.ids[:depth]] for _ in questions]
+
+
+def test_a_shallow_search_finds_the_first_of_a_deeper_one() -> None:
+    """A passage that one member ranks low counts at every depth."""
+    rng = random.Random(1)
+    letters = [*"abcdefghijklmnopqrst"]
+    for _ in range(50):
+        members = [_Listed("".join(rng.sample(letters, 20))) for _ in range(2)]
+        searcher = _HybridSearcher(members, 60)  # type: ignore[arg-type]
+        (deep,) = searcher.search(QUESTIONS[:1], 20)
+        assert [hits[:3] for hits in searcher.search(QUESTIONS, 3)] == [deep[:3]] * 2

@@ -55,3 +55,14 @@ def test_settings_are_checked() -> None:
         FactsSettings(contexts=2)
     with pytest.raises(ConfigError, match="at least 40 people"):
         FactsSettings(first_names=2, last_names=2)
+
+
+def test_worlds_that_cannot_be_written_are_refused() -> None:
+    """More words than there are, and a split all of whose people have one value."""
+    with pytest.raises(ConfigError, match="there are 19600"):
+        FactsSettings(values=4000)
+    world = Facts(SMALL)
+    for facts in world.facts.values():
+        facts["town"] = "Berlin"
+    with pytest.raises(ConfigError, match="have the same town"):
+        list(world.generate_cases("train"))

@@ -235,7 +235,12 @@ def check_content(folder: Path) -> None:
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
-    """Return the size, mtime (ns) and SHA-256 of every file below a folder, by relative path.
+    """Return the size, mtime (ns) and SHA-256 of every file below a folder, by relative path."""
+    return {name: describe_file(folder / name) for name in list_files(folder)}
+
+
+def list_files(folder: Path) -> list[str]:
+    """List the files below a folder by relative path.
 
     Temporary files, such as those that a killed process left behind, are not part of an artifact.
     """
@@ -244,10 +249,11 @@ def describe_files(folder: Path) -> dict[str, FileRecord]:
         for file in folder.rglob("*")
         if file.is_file() and file.name not in _RUN_RECORDS
     )
-    return {str(file): _describe_file(folder / file) for file in files if not is_temporary(file)}
+    return [str(file) for file in files if not is_temporary(file)]
 
 
-def _describe_file(file: Path) -> FileRecord:
+def describe_file(file: Path) -> FileRecord:
+    """Return the size, mtime (ns) and SHA-256 of a file."""
     state = file.stat()
     return {
         "size": state.st_size,

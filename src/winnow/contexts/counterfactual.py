@@ -40,7 +40,7 @@ class Counterfactual:
             there are none.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     order: Order = "first"
     seed: Annotated[int, Ge(0)] = 13
@@ -110,7 +110,7 @@ class Counterfactual:
     def _iter_substitutes(self, question: Question, passage: Passage) -> Iterator[str]:
         """Yield answers of the same kind that may replace a question's answer, in random order."""
         own = list(question.answers)
-        forms = [normalize(one) for one in own]
+        forms = [form for one in own if (form := normalize(one))]
         kind = classify_answer(own[0])
         candidates = _group_by_kind(tuple(self.answers)).get(kind, ()) if kind != "yes/no" else ()
         rng = random.Random(

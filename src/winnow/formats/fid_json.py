@@ -7,6 +7,7 @@ A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from winnow.records import Context, Passage, Question
 
 _ID_FIELDS = ("id", "_id", "docid", "passage_id", "psg_id")
 """Fields of a context that may have its id: those of FiD and DPR, BEIR, Pyserini, and others."""
+_FILE_NAME = re.compile(r"\.jsonl?(?:\.gz)?$")
+_MAX_SCORE = 3.4e38
+"""Largest score that float32 can hold."""
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +57,7 @@ def read_fid(path: Path) -> Iterator[FidRow]:
         files = sorted(
             file
             for file in path.iterdir()
-            if ".json" in file.name and not file.name.startswith(".")
+            if _FILE_NAME.search(file.name) and not file.name.startswith(".")
         )
         if not files:
             raise InputError(
@@ -109,7 +113,8 @@ def _parse_row(place: Place, row: Any, split: str) -> FidRow:
             expected="an object with question, answers and ctxs",
         )
     target = str(row.get("target") or "").strip()
-    answers = parse_answers(row.get("answers") or [target], place)
+    is_unanswered = row.get("answers") == [] and not target
+    answers = () if is_unanswered else parse_answers(row.get("answers") or [target], place)
     given_id = row.get("id")
     question_id = str(place.number - 1) if given_id is None else require_text(given_id, place, "id")
     if split and question_id.isdigit():
@@ -176,8 +181,8 @@ def _parse_score(value: Any, place: Place, index: int) -> float | None:
         score = float(value)
     except (TypeError, ValueError):
         score = math.nan
-    if math.isnan(score):
-        expectation = f"a number as the score of context {index}, or none"
+    if not abs(score) <= _MAX_SCORE:
+        expectation = f"a finite number as the score of context {index}, or none"
         raise InputError.at(place, received=repr(value), expected=expectation)
     return score
 

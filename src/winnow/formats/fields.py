@@ -153,7 +153,7 @@ def read_title(value: object, place: Place, *, column: str = "title") -> str:
 
 
 def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
-    """Return distinct ids as texts from a list (see `parse_list`) or one id. None is not an id.
+    """Return distinct ids as texts from a list (see `parse_list`) or one id. None and "" are none.
 
     Args:
         value: Value of the field.
@@ -164,7 +164,8 @@ def parse_ids(value: object, place: Place, field_name: str) -> tuple[str, ...]:
         InputError: If an id is empty, or neither a string nor a number.
     """
     expectation = f"an id or a list of ids as {field_name}"
-    values = [] if value is None else parse_list(value, place, expected=expectation)
+    is_blank = value is None or (isinstance(value, str) and not value.strip())
+    values = [] if is_blank else parse_list(value, place, expected=expectation)
     return tuple(dict.fromkeys(require_text(item, place, field_name) for item in values))
 
 

@@ -1,7 +1,9 @@
 """Words of texts, also in Chinese, Japanese, Thai, Lao, Khmer and Burmese (without spaces)."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 CHARACTERS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u4dbf"
@@ -12,6 +14,13 @@ LANGUAGES = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
 _CHARACTER = re.compile(f"[{CHARACTERS}]")
 _PIECE = re.compile(f"[{CHARACTERS}]|[^{CHARACTERS}]+")
 _LETTER = re.compile(r"\w")
+
+
+@cache
+def list_marks() -> str:
+    """Return all combining marks, which continue a word, such as the vowel signs of Hindi."""
+    characters = map(chr, range(0x300, 0x1F000))
+    return "".join(one for one in characters if unicodedata.category(one)[0] == "M")
 
 
 def is_unspaced(text: str) -> bool:

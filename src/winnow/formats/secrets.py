@@ -15,7 +15,7 @@ _PREFIX = re.compile(
 
 
 def mask_secret(text: str, secret: str) -> str:
-    """Replace a secret, its URL and base64 encodings and pieces of 12+ characters with "[key]".
+    """Replace a secret, its escaped forms and pieces of 12+ characters with "[key]".
 
     Args:
         text: Text to be shown or logged. Mask it before it is cut, so that no cut leaves a shorter
@@ -27,6 +27,7 @@ def mask_secret(text: str, secret: str) -> str:
     base64_form = base64.b64encode(secret.encode()).decode()
     for form in (
         secret,
+        repr(secret)[1:-1],  # with escaped control characters
         quote(secret, safe=""),
         base64_form.rstrip("=")[:-1] if len(secret) >= _MIN_PIECE else base64_form,
     ):

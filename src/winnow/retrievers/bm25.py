@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import unicodedata
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from winnow.artifacts.parquet import batched
 from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ConfigError
-from winnow.formats.scripts import CHARACTERS, LANGUAGES
+from winnow.formats.scripts import CHARACTERS, LANGUAGES, list_marks
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 
@@ -37,6 +38,9 @@ _BLOCK = 20_000
 class BM25:
     """Lucene's variant of BM25 over title and text, with stop words and Snowball stemming.
 
+    Words of one character are left out, as bm25s does by default, but not of the languages without
+    spaces. Tantivy keeps them.
+
     Args:
         k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
         b: Strength of the length normalization, from 0 to 1.
@@ -45,7 +49,7 @@ class BM25:
             to the words of other scripts.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     k1: float = 1.5
     b: float = 0.75
@@ -88,6 +92,7 @@ class BM25:
 
     def _tokenize(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
+        texts = [unicodedata.normalize("NFC", text) for text in texts]
         if self.language in LANGUAGES:
             return _import_bm25s().tokenize(
                 texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False
@@ -96,7 +101,11 @@ class BM25:
 
         stemmer = Stemmer.Stemmer(self.language)
         return _import_bm25s().tokenize(
-            texts, stopwords=self.language, stemmer=stemmer, show_progress=False
+            texts,
+            token_pattern=rf"[\w{list_marks()}]{{2,}}",
+            stopwords=self.language,
+            stemmer=stemmer,
+            show_progress=False,
         )
 
 

@@ -50,7 +50,7 @@ class Dense:
             index where it is trained.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     encoder: SentenceEncoder
     index_factory: str = "Flat"
@@ -177,7 +177,7 @@ class _DenseSearcher:
     passage_ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first."""
+        """Return up to `depth` passages per question, best first, ties in the corpus's order."""
         return self._search(
             self.encoder.encode_queries([question.text for question in questions]), depth
         )
@@ -190,9 +190,10 @@ class _DenseSearcher:
 
     def _search(self, vectors: NDArray[np.float32], depth: int) -> list[list[Hit]]:
         scores, rows = self.index.search(vectors, min(depth, len(self.passage_ids)))
+        order = np.lexsort((rows, -scores), axis=-1)
         return [
-            self._build_hits(question_rows, question_scores)
-            for question_rows, question_scores in zip(rows, scores, strict=True)
+            self._build_hits(question_rows[best_first], question_scores[best_first])
+            for question_rows, question_scores, best_first in zip(rows, scores, order, strict=True)
         ]
 
     def _build_hits(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[Hit]:

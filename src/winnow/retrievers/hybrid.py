@@ -11,6 +11,11 @@ from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Retriever, Searcher
 from winnow.records import Hit, Question
 
+_MIN_DEPTH = 100
+"""Least number of passages of each ranking that are fused, so that the best of a shallow search are
+also the first of a deeper one.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
@@ -22,7 +27,7 @@ class Hybrid:
             ranks.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     members: Mapping[str, Retriever]
     rrf_k: Annotated[int, Ge(0)] = 60
@@ -57,7 +62,8 @@ class _HybridSearcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the best `depth` passages of the fused ranking."""
-        rankings = [searcher.search(questions, depth) for searcher in self.searchers]
+        fused_depth = max(depth, _MIN_DEPTH)
+        rankings = [searcher.search(questions, fused_depth) for searcher in self.searchers]
         return [
             fuse_rankings(question_rankings, self.rrf_k)[:depth]
             for question_rankings in zip(*rankings, strict=True)

@@ -67,6 +67,12 @@ class FactsSettings:
                 "facts.world needs first_names times last_names to be at least 40 people; "
                 f"received {self}."
             )
+        num_words = len(RELATIONS) * self.values + self.first_names + self.last_names
+        if num_words > (max_words := (len(_ONSETS) * len(_RIMES)) ** 2):
+            raise ConfigError(
+                f"facts.world needs {num_words} distinct words for its names and values, and there "
+                f"are {max_words}; received {self}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,14 @@ class Facts:
         If the value of the fact is `excluded_value`, which is the answer to the question, the
         passage is about another person.
         """
+        if self.facts[person][relation] == excluded_value and all(
+            self.facts[one][relation] == excluded_value for one in people
+        ):
+            raise ConfigError(
+                f"facts.world: all {len(people)} people of a split have the same {relation}, so "
+                "that no passage states another one. Raise facts.world.values or first_names, or "
+                f"choose another seed; received {self.settings}."
+            )
         while self.facts[person][relation] == excluded_value:
             person = self._draw_other_person(people, person)
         text = RELATIONS[relation][0].format(name=person, value=self.facts[person][relation])

@@ -154,3 +154,8 @@ def test_a_tenth_of_the_words_goes_at_a_time() -> None:
         serve,
     )
     assert lengths == [300, 270, 243]
+
+
+def test_a_number_without_end_is_no_passage() -> None:
+    """A reply may repeat a digit up to its limit."""
+    assert read_order("1" * 20_000 + " [2]", 3) == [1, 0, 2]

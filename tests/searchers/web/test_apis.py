@@ -134,3 +134,16 @@ def test_an_address_with_a_secret_or_none_is_refused(url: str) -> None:
         JsonSearchApi(url)
     assert "password@" not in str(raised.value)
     assert "abc" not in str(raised.value)
+
+
+def test_a_key_with_a_line_end_is_stripped_and_one_that_is_no_key_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file of variables may add a line end; a message does not show the key."""
+    monkeypatch.setenv("SOME_KEY", f"{KEY}\r\n")
+    assert APIS[1][0].build_headers() == {"X-API-KEY": KEY}
+    APIS[1][0].check()
+    monkeypatch.setenv("SOME_KEY", "s\u00e9cret-key-of-mine")
+    with pytest.raises(ConfigError, match="characters that no key has") as error:
+        APIS[1][0].check()
+    assert "cret-key" not in str(error.value)

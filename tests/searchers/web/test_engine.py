@@ -308,3 +308,15 @@ def test_a_search_for_nothing_is_refused(web: SmallWeb, tmp_path: Path, search: 
     """Before it is made."""
     with pytest.raises(ConfigError, match="a search needs a query"):
         run(tmp_path, make_engine(web), [search.query], search.n)
+
+
+def test_the_reason_of_a_failure_does_not_show_the_key(
+    tmp_path: Path, web: SmallWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stored in the ledger."""
+    monkeypatch.setenv("SOME_KEY", "0123456789\rabcdef")
+    engine = make_engine(web, api=Serper(f"{web.url}/search", "SOME_KEY"))
+    (result,) = run(tmp_path, engine)
+    assert isinstance(result, Failed)
+    assert "[key]" in result.reason
+    assert b"0123456789" not in (tmp_path / "ledger.sqlite").read_bytes()

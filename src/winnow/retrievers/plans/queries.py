@@ -28,7 +28,8 @@ class WrittenQueries:
 
     One query in place of the question is the rewriting of Ma et al. (2023), several in addition to
     it RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
-    prompt for each. A reply without a query leaves the question.
+    prompt for each. A reply without a query leaves the question. Where there may be several rankings,
+    the scores are of the fusion for every question, also where only one was found.
 
     Args:
         template: Prompt with {question}, and {n} if the number of queries is to be named.
@@ -39,7 +40,7 @@ class WrittenQueries:
             influence of the top ranks.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str
     decoding: Decoding
@@ -70,7 +71,8 @@ class WrittenQueries:
         )
         pages = yield [Search(query, depth, role="corpus") for query in queries]
         rankings = [list_hits(result) for result in pages]
-        return rankings[0] if len(rankings) == 1 else fuse_rankings(rankings, self.rrf_k)[:depth]
+        is_fused = self.n > 1 or self.with_question
+        return fuse_rankings(rankings, self.rrf_k)[:depth] if is_fused else rankings[0]
 
 
 def list_queries(reply: str) -> list[str]:

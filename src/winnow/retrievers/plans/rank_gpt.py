@@ -132,7 +132,6 @@ def read_order(reply: str, count: int) -> list[int]:
     The first mention of a number counts, and numbers of no passage do not. Passages that are not
     named follow in their order.
     """
-    indices = [
-        int(number) - 1 for number in re.findall(r"\d+", extract_final_text(reply), re.ASCII)
-    ]
+    numbers = re.findall(r"(?<!\d)\d{1,9}(?!\d)", extract_final_text(reply), re.ASCII)
+    indices = [int(number) - 1 for number in numbers]
     return list(dict.fromkeys([*(index for index in indices if 0 <= index < count), *range(count)]))

@@ -80,8 +80,15 @@ class JsonSearchApi:
             )
 
     def check(self) -> None:
-        """Raise ConfigError if the key is missing."""
-        if self.api_key_variable and not os.environ.get(self.api_key_variable):
+        """Raise ConfigError if the key is missing, or has a character that no header may have."""
+        key = self._read_key()
+        if not key.isascii() or not key.isprintable():
+            raise ConfigError(
+                f"The API key in the environment variable {self.api_key_variable} contains "
+                "characters that no key has, such as a letter with an accent. Copy it again from "
+                f"{self.key_source}."
+            )
+        if self.api_key_variable and not key:
             raise ConfigError(
                 f"{self.url} needs an API key: set the environment variable "
                 f"{self.api_key_variable}. A key can be had from {self.key_source}. Without a "
@@ -90,17 +97,15 @@ class JsonSearchApi:
 
     def mask_key(self, text: str) -> str:
         """Replace the key and pieces of it in a text by "[key]"."""
-        return mask_secret(
-            text, os.environ.get(self.api_key_variable, "") if self.api_key_variable else ""
-        )
+        return mask_secret(text, self._read_key())
 
     def build_headers(self) -> dict[str, str]:
         """Return the header with the key."""
-        return (
-            {self.key_header: os.environ.get(self.api_key_variable, "")}
-            if self.api_key_variable
-            else {}
-        )
+        return {self.key_header: self._read_key()} if self.api_key_variable else {}
+
+    def _read_key(self) -> str:
+        """Return the key without the line end that a file of variables may add, or ""."""
+        return os.environ.get(self.api_key_variable, "").strip() if self.api_key_variable else ""
 
 
 @dataclass(frozen=True)

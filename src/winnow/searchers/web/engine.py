@@ -246,7 +246,8 @@ class WebSearch:
         except httpx.TimeoutException:
             raise _RetryError(f"time-out: no reply in {_TIMEOUT:g} s") from None
         except httpx.HTTPError as error:
-            raise _RetryError(f"{type(error).__name__}: {error}") from error
+            reason = self.api.mask_key(f"{type(error).__name__}: {error}")[:300]
+            raise _RetryError(reason) from None  # the cause may hold the key
         if reply.status_code in _REJECTED and not _is_quota(reply):
             raise ReaderError(
                 f"The search engine {self.identity} rejects searches with HTTP status "
