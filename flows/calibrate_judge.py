@@ -59,7 +59,8 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
             "for labels",
             note=f"Set `label` in {file} to true or false, and run the command again.",
         )
-    labels = read_labels(file)
+    more = out / _MORE
+    labels = read_labels([file, *([more] if more.is_file() else [])])
     table = build_calibration_rows(results, labels, stage_settings.seed)
     metric = results[0].metrics[0]
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
@@ -67,8 +68,15 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     unlabeled_rows = list_missing(results, labels)
     notes = describe_labels(results, labels, len(unlabeled_rows))
     if unlabeled_rows:
-        write_texts(out, {_MORE: _format_lines(unlabeled_rows)})
-        notes.append(f"Label them in {out / _MORE}, and add the lines to {file}.")
+        former = more.read_text("utf-8-sig") if more.is_file() else ""
+        new_rows = [
+            row
+            for row in unlabeled_rows
+            if (row["question_id"], row["answer"]) not in labels.open_keys
+        ]
+        gap = "\n" if former and not former.endswith("\n") else ""
+        write_texts(out, {_MORE: f"{former}{gap}{_format_lines(new_rows)}"})
+        notes.append(f"Label them in {more} or {file}, and run the command again.")
     notes += [
         (
             "corrected: the rate that people would find, from the verdicts on all answers and the "

@@ -35,6 +35,17 @@ def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
     assert cell["corrected"]["low"] > cell["judge"]["high"]
     assert cell["precision"] is None, "the judge calls no answer right"
     assert cell["agreement"]["mean"] == 0.0
+    other = {**rows[5], "answer": "an answer of another cell", "label": True}
+    file.write_text(file.read_text() + json.dumps(other))
+    more = file.parent / "labels_more.jsonl"
+    printed = prepared("calibrate_judge", *words).stdout
+    assert f"Label them in {more.relative_to(tmp_path)}" in printed
+    assert [json.loads(line) for line in more.read_text().splitlines()] == [rows[5]]
+    labeled = json.dumps({**rows[5], "label": "true"})
+    more.write_text(labeled)
+    for _ in range(2):
+        assert "EM and 7 labels of people" in prepared("calibrate_judge", *words).stdout
+        assert more.read_text() == labeled
     missing = prepared(
         "calibrate_judge", *words, "calibrate_judge.labels=none.jsonl", check=False
     ).stderr

@@ -69,7 +69,7 @@ def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
     """Words and numbers; null is no label, and an equal label twice is one."""
     rows = [_row(True), _row(1), _row("No", 1), _row(0.0, 2), _row("right", 3), _row(None, 4), ""]
     odd = json.dumps(_row(True, 5, "a\u2028b"), ensure_ascii=False)
-    labels = read_labels(_write(tmp_path / "l.jsonl", *rows, odd))
+    labels = read_labels([_write(tmp_path / "l.jsonl", *rows, odd)])
     assert labels.values == {
         ("q0", "x"): 1.0,
         ("q1", "x"): 0.0,
@@ -77,7 +77,7 @@ def test_labels_are_read_as_people_write_them(tmp_path: Path) -> None:
         ("q3", "x"): 1.0,
         ("q5", "a\u2028b"): 1.0,
     }
-    assert labels.num_open == 1
+    assert len(labels.open_keys) == 1
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_other_lines_are_refused_by_number(
 ) -> None:
     """Nothing is guessed and nothing is left out."""
     with pytest.raises(ConfigError, match=message):
-        read_labels(_write(tmp_path / "l.jsonl", *rows))
+        read_labels([_write(tmp_path / "l.jsonl", *rows)])
 
 
 def test_cells_are_compared_by_question_and_answer() -> None:
@@ -120,7 +120,7 @@ def test_cells_are_compared_by_question_and_answer() -> None:
             ("q3", "unknown"): 1.0,
             ("q9", "x"): 1.0,
         },
-        2,
+        {("q5", "x"), ("q6", "x")},
     )
     first, second = build_calibration_rows(CELLS, labels, 0)
     assert (first["labels"], second["labels"]) == (4, 3)
@@ -143,7 +143,7 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
     assert "2 answers in the file have no label yet" in notes[1]
     assert "1 answers have no label, although other answers to their questions have one" in notes[2]
-    lopsided = Labels({("q0", "x"): 1.0}, 0)
+    lopsided = Labels({("q0", "x"): 1.0}, set())
     assert any(
         "no label of answers with the verdict wrong; 50 %" in note
         for note in describe_labels(CELLS[:1], lopsided, 0)
@@ -155,7 +155,7 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     ):
         with pytest.raises(ConfigError, match="different selections of questions"):
             compare()
-    none, _ = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, 0), 0)
+    none, _ = build_calibration_rows(CELLS, Labels({("q9", "x"): 1.0}, set()), 0)
     undefined = [value for value in none.values() if isinstance(value, Interval)]
     assert [value.n for value in undefined] == [8, 0, 0, 0, 0, 0, 0], "only the judge's own rate"
 
@@ -165,7 +165,8 @@ def test_every_column_is_that_of_its_name() -> None:
     agree.
     """
     labels = Labels(
-        {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q4", "x"): 0.0}, 1
+        {("q0", "x"): 1.0, ("q1", "x"): 0.0, ("q2", "unknown"): 0.0, ("q4", "x"): 0.0},
+        {("q5", "x")},
     )
     (row,) = build_calibration_rows(CELLS[:1], labels, 0)
     alone, means = row["people, labels alone"], []
@@ -177,5 +178,5 @@ def test_every_column_is_that_of_its_name() -> None:
         means.append(value.mean)
     assert means == pytest.approx([1 / 2, 1 / 3, 1])
     assert "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0)[0]
-    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, 0), 0)[0]
+    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0)[0]
     assert foreign.count(" to z") == 3, "three are named"

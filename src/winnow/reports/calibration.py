@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,10 @@ _LABELS: Mapping[object, float] = {
     False: 0.0,
     "yes": 1.0,
     "no": 0.0,
+    "true": 1.0,
+    "false": 0.0,
+    "1": 1.0,
+    "0": 0.0,
     "right": 1.0,
     "wrong": 0.0,
 }
@@ -34,11 +38,11 @@ class Labels:
     Attributes:
         values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by
             question and answer.
-        num_open: Number of answers in the file without a label yet.
+        open_keys: Questions and answers in the files that have no label yet.
     """
 
     values: Mapping[tuple[str, str], float]
-    num_open: int
+    open_keys: Set[tuple[str, str]]
 
 
 def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[dict[str, Any]]:
@@ -94,19 +98,17 @@ def check_one_selection(cells: Sequence[CellResult]) -> None:
         )
 
 
-def read_labels(path: Path) -> Labels:
-    """Read JSON lines of `question_id`, `answer`, `label` (true, false, 1, 0, "yes", "no" or null).
+def read_labels(paths: Sequence[Path]) -> Labels:
+    """Read JSON lines of `question_id`, `answer` and `label`: true, false, 1, 0, "yes", "no",
+    "right", "wrong" or null.
 
     Raises:
         ConfigError: If a line is not of this form, if an answer has two different labels, or if
             none has one.
     """
     values: dict[tuple[str, str], float] = {}
-    num_open = 0
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
+    open_keys: set[tuple[str, str]] = set()
+    for place, line in (item for path in paths for item in _iter_lines(path)):
         try:
             row = json.loads(line)
             key, label = (str(row["question_id"]), str(row["answer"])), row["label"]
@@ -116,7 +118,7 @@ def read_labels(path: Path) -> Labels:
                 f"{line[:80]}"
             ) from error
         if label is None:
-            num_open += 1
+            open_keys.add(key)
             continue
         value = (
             _LABELS.get(label.lower() if isinstance(label, str) else label)
@@ -125,7 +127,8 @@ def read_labels(path: Path) -> Labels:
         )
         if value is None:
             raise ConfigError(
-                f"{place}: label {label!r} is none of true, false, 1, 0, yes, no and null."
+                f"{place}: label {label!r} is none of true, false, 1, 0, yes, no, right, wrong and "
+                "null."
             )
         if values.setdefault(key, value) != value:
             raise ConfigError(
@@ -133,9 +136,17 @@ def read_labels(path: Path) -> Labels:
             )
     if not values:
         raise ConfigError(
-            f"{path} has no label: {num_open} answers wait for one. Set label to true or false."
+            f"{paths[0]} has no label: {len(open_keys)} answers wait for one. Set label to true or "
+            "false."
         )
-    return Labels(values, num_open)
+    return Labels(values, open_keys - values.keys())
+
+
+def _iter_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file that are not empty, each with its place."""
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            yield f"{path}, line {number}", line
 
 
 def build_calibration_rows(
@@ -209,9 +220,9 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
             f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such "
             f"as {examples}."
         )
-    if labels.num_open:
+    if labels.open_keys:
         notes.append(
-            f"{labels.num_open} answers in the file have no label yet. The corrected rates take "
+            f"{len(labels.open_keys)} answers in the file have no label yet. The corrected rates take "
             "the labeled ones for a random sample: label them in the order of the file, or all."
         )
     if num_missing:
