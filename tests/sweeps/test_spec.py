@@ -63,6 +63,27 @@ def test_cells_with_equal_labels_are_told_apart_by_their_configuration() -> None
     assert list_varying_settings(prompts)[0] == [("prompt.system", f"{'x' * 37}...")]
 
 
+def test_values_that_differ_late_or_in_blanks_remain_different() -> None:
+    """Cells with one label would be averaged, or be compared as if they were one."""
+    texts = [
+        f"{'You are a helpful assistant. ' * 2}Answer with {end}." for end in ("a word", "two")
+    ]
+    labels = [
+        dict(one)["prompt.system"]
+        for one in list_varying_settings([spec({}, prompt={"system": text}) for text in texts])
+    ]
+    assert labels == ["...swer with a word.", "...swer with two."]
+    blanks = list_varying_settings([spec({}, prompt={"system": text}) for text in ("a b", "a  b")])
+    first, second = (dict(one)["prompt.system"] for one in blanks)
+    assert first != second
+    assert first.startswith("a b #")
+    cells = [
+        replace(one, labels=replace(one.labels, questions=name))
+        for one, name in zip([spec({}, dataset={"path": name}) for name in "xy"], "xy", strict=True)
+    ]
+    assert list_varying_settings(cells) == [[("dataset.path", "x")], [("dataset.path", "y")]]
+
+
 def test_prices_are_those_of_the_engines_of_rankings_too() -> None:
     """Without those that have none, so that the money of a plan counts."""
 

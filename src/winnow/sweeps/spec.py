@@ -3,8 +3,10 @@
 The sweep, the manifest, MLflow, the report and `flows.show` use the same specification.
 """
 
+import os.path
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -210,7 +212,8 @@ def list_varying_settings(cells: Sequence[CellSpec]) -> list[list[tuple[str, str
     settings = [[(name, cell.settings[name]) for name in names] for cell in cells]
     groups: dict[object, list[int]] = {}
     for index, cell in enumerate(cells):
-        groups.setdefault((cell.labels, tuple(settings[index])), []).append(index)
+        labels = replace(cell.labels, questions="")  # which no table shows
+        groups.setdefault((labels, tuple(settings[index])), []).append(index)
     for indices in groups.values():
         differences = _list_differences([cells[index].config for index in indices])
         for index, difference in zip(indices, differences, strict=True):
@@ -246,10 +249,29 @@ def _list_differences(configs: Sequence[Mapping[str, Any]]) -> list[list[tuple[s
     ]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
-    return [[(name, _shorten(settings.get(name))) for name in varying] for settings in flat]
+    columns = [_shorten_all([settings.get(name) for settings in flat]) for name in varying]
+    return [list(zip(varying, texts, strict=True)) for texts in zip(*columns, strict=True)] or [
+        [] for _ in flat
+    ]
 
 
-def _shorten(value: object) -> str:
-    """Format a value on one line of at most 40 characters."""
-    text = " ".join(str(value).split())
+def _shorten_all(values: Sequence[object]) -> list[str]:
+    """Format the values of a setting on one line each of about 40 characters, so that different
+    values remain different.
+    """
+    texts = [" ".join(str(value).split()) for value in values]
+    num_values = len(set(map(repr, values)))
+    short_texts = list(map(_shorten, texts))
+    if len(set(short_texts)) < num_values:
+        start = max(0, len(os.path.commonprefix(texts)) - 10)
+        short_texts = [_shorten("..." * bool(start) + text[start:]) for text in texts]
+    if len(set(short_texts)) < num_values:
+        digests = [sha256(repr(value).encode()).hexdigest()[:6] for value in values]
+        short_texts = [
+            f"{text} #{digest}" for text, digest in zip(short_texts, digests, strict=True)
+        ]
+    return short_texts
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 3] + "..."
