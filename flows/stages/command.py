@@ -16,7 +16,7 @@ from flows.settings.overrides import load_params
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from flows.stages.errors import exit_on_errors
-from flows.stages.last_sweep import recall_sweep, remember_sweep
+from flows.stages.last_sweep import Recall, recall_sweep, remember_sweep
 from flows.stages.registry import Stage, list_needed, list_stages
 from flows.stages.words import complete_words, compose_jobs, run_hydra, take_value
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
@@ -70,12 +70,13 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
         ]
         print(format_choices(choices) or format_help(stage.name, stage.description))
         return
-    line = CommandLine.parse(recall_sweep(words) if stage.last_sweep == "used" else words)
+    recall = _recall(stage, words)
+    line = CommandLine.parse(recall.words)
     if line.target:
         check_target(Path(line.target))
 
     def run_jobs(composed: Sequence[Composed]) -> None:
-        _run_jobs(stage, line, composed).show()
+        _run_jobs(stage, line, composed, recall).show()
 
     if line.params:
         run_jobs([load_params(Path(line.params), line.rest, grid=stage.grid)])
@@ -100,21 +101,36 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     """
     check_secrets((word.partition("=")[0], word) for word in overrides)
     forget_options()
-    composed_jobs = compose_jobs(complete_words(overrides, grid=stage.grid))
-    if composed_jobs is None:
+    recall = _recall(stage, overrides)
+    line = CommandLine.parse(recall.words)
+    if line.params:
+        composed_jobs: list[Composed] | None = [
+            load_params(Path(line.params), line.rest, grid=stage.grid)
+        ]
+    else:
+        composed_jobs = compose_jobs(complete_words(line.rest, grid=stage.grid))
+    if composed_jobs is None or line.target:
         raise ConfigError(
-            f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, and launchers other "
-            "than runner=shared need the command line."
+            f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, launchers other than "
+            "runner=shared, and --track need the command line."
         )
-    return _run_jobs(stage, CommandLine(overrides, "", "", overrides), composed_jobs)
+    return _run_jobs(stage, line, composed_jobs, recall)
 
 
-def _run_jobs(stage: Stage, line: CommandLine, composed: Sequence[Composed]) -> Summary:
+def _recall(stage: Stage, words: Sequence[str]) -> Recall:
+    """Return the words of a stage, with those of the sweep that it shows."""
+    return recall_sweep(words) if stage.last_sweep == "used" else Recall(words)
+
+
+def _run_jobs(
+    stage: Stage, line: CommandLine, composed: Sequence[Composed], recall: Recall
+) -> Summary:
     """Run a stage with composed settings, under Prefect if it is used.
 
     With --params, an optional stage does nothing if no cell reads its results.
     """
     jobs = open_jobs(stage, composed, line.words)
+    recall.check(jobs)
     if stage.last_sweep == "set":
         remember_sweep(line.words, jobs)
     is_skipped = line.params and stage.is_optional and not is_needed(stage, jobs)

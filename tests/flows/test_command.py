@@ -10,15 +10,16 @@ import pytest
 from conftest import overrides
 
 from flows.corpus import STAGE as CORPUS
+from flows.report import STAGE as REPORT
 from flows.score import STAGE as SCORE
 from flows.settings import composition
 from flows.settings.composition import compose_config
 from flows.settings.door import compose
-from flows.settings.overrides import complete_overrides
+from flows.settings.overrides import complete_overrides, load_params
 from flows.settings.typed import Settings
 from flows.show import STAGE as SHOW
 from flows.stages.command import execute, is_needed, open_jobs, run
-from flows.stages.last_sweep import recall_sweep, remember_sweep
+from flows.stages.last_sweep import Recall, recall_sweep, remember_sweep
 from flows.stages.registry import Stage
 from flows.sweep import STAGE as SWEEP
 from flows.tools.summary import Summary
@@ -66,7 +67,7 @@ def test_a_changed_yaml_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
         (CORPUS, ["dry_run=true"], "flows.corpus has no dry run; only .*sweep.* have one"),
         (SHOW, ["seeds=[1,2]"], r"seeds=\[1, 2\]: flows.show shows one training"),
         (SWEEP, ["--cfg", "job"], "--cfg job: .*its flags but -m, .*need the command line"),
-        (SWEEP, ["-m", "k=1,2", "runner=joblib"], "launchers other than runner=shared need"),
+        (SWEEP, ["-m", "k=1,2", "runner=joblib"], "runner=shared, and --track need"),
     ],
 )
 def test_what_a_command_refuses_is_an_exception(
@@ -96,36 +97,56 @@ def test_a_sweep_is_shown_by_its_name_or_as_the_last(
     monkeypatch.chdir(tmp_path)
     settings = open_jobs(SWEEP, [compose_config([])])
     first, second = ["--params", "params.yaml"], ["-m", "k=1,2", "sweep.name=mine"]
-    assert recall_sweep([]) == []
+    assert recall_sweep([]) == Recall([])
     remember_sweep(second, [replace_plain(settings[0], "mine")])
     remember_sweep(first, settings)
     remember_sweep(["dry_run=true"], [settings[0].replace(dry_run=True)])
     remember_sweep(["pipeline.goal=retrieve"], [settings[0].replace(pipeline={"goal": "retrieve"})])
-    assert recall_sweep([]) == first
+    assert recall_sweep([]).words == first
     assert "Settings of the last sweep: --params params.yaml" in capsys.readouterr().out
-    assert recall_sweep(["sweep.name=mine"]) == second
+    assert recall_sweep(["sweep.name=mine"]).words == second
     assert "Settings of the sweep of this name: -m k=1,2 sweep.name=mine" in capsys.readouterr().out
     for words in (["k=7"], ["sweep.name=mine", "k=7"], ["export.sweep.name=mine"]):
-        assert recall_sweep(words) == words
+        assert recall_sweep(words) == Recall(words)
+    views = ["metric=[em]", "report.out=x", "sweep.name=mine"]
+    assert recall_sweep(views).words == [*second, *views[:2]]
     with pytest.raises(
         ConfigError,
         match=r"no sweep of the name other here, but there were mine, trivia\. Give all",
     ):
         recall_sweep(["sweep.name=other"])
     remember_sweep(
-        ["-m", "k=1", "shard=2/4"], [replace_plain(settings[0], name) for name in ("one", "two")]
+        ["-m", "k=1", "shard=2/4", "metric=[f1]"],
+        [replace_plain(settings[0], name) for name in ("one", "two")],
     )
-    assert (
-        recall_sweep(["sweep.name=one"])
-        == recall_sweep(["sweep.name=two"])
-        == recall_sweep([])
-        == ["-m", "k=1"]
-    )
+    assert recall_sweep(["sweep.name=one"]) == recall_sweep(["sweep.name=two"]) == recall_sweep([])
+    assert recall_sweep([]).words == ["-m", "k=1", "metric=[f1]"]
+    assert recall_sweep(["metric=[em]"]).words == ["-m", "k=1", "metric=[em]"]
     remember_sweep(second, [replace_plain(settings[0], "mine")])
-    assert recall_sweep([]) == second, "one that runs again is the last"
-    for text in ("{", "[1]"):
+    assert recall_sweep([]).words == second, "one that runs again is the last"
+    for text in ("{", "[1]", '{"mine": []}'):
         Path("data/sweeps.json").write_text(text)
-        assert recall_sweep([]) == [], "a damaged file is none"
+        assert recall_sweep([]) == Recall([]), "a damaged file is none"
+
+
+def test_words_that_give_other_cells_since_are_no_longer_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another sweep would be shown as the last one; what is shown of it may differ."""
+    monkeypatch.chdir(tmp_path)
+    params = tmp_path / "params.yaml"
+    shutil.copy(Path(composition.CONF).parent / "params.yaml", params)
+    words = ["--params", str(params)]
+    (settings,) = open_jobs(SWEEP, [load_params(params, [], grid=True)])
+    remember_sweep(words, [settings])
+    recall_sweep([]).check(open_jobs(SWEEP, [load_params(params, ["report.out=x"], grid=True)]))
+    with pytest.raises(ConfigError, match="now give other settings, because params"):
+        recall_sweep([]).check([settings.replace(depth=99)])
+    text = params.read_text()
+    params.write_text(text.replace("\ndepth: 100", "\ndepth: 90"))
+    assert params.read_text() != text
+    with pytest.raises(ConfigError, match="now give other settings"):
+        run(REPORT)
 
 
 def replace_plain(settings: Settings, name: str) -> Settings:

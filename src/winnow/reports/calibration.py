@@ -222,8 +222,9 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         )
     if labels.open_keys:
         notes.append(
-            f"{len(labels.open_keys)} answers in the file have no label yet. The corrected rates take "
-            "the labeled ones for a random sample: label them in the order of the file, or all."
+            f"{len(labels.open_keys)} answers in the file have no label yet. The corrected rates "
+            "take the labeled ones for a random sample: label them in the order of the file, or "
+            "all."
         )
     if num_missing:
         notes.append(

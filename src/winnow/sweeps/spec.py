@@ -3,7 +3,6 @@
 The sweep, the manifest, MLflow, the report and `flows.show` use the same specification.
 """
 
-import os.path
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -263,7 +262,9 @@ def _shorten_all(values: Sequence[object]) -> list[str]:
     num_values = len(set(map(repr, values)))
     short_texts = list(map(_shorten, texts))
     if len(set(short_texts)) < num_values:
-        start = max(0, len(os.path.commonprefix(texts)) - 10)
+        columns = enumerate(zip(*texts, strict=False))
+        first = next((index for index, column in columns if len(set(column)) > 1), 0)
+        start = max(0, first - 10)
         short_texts = [_shorten("..." * bool(start) + text[start:]) for text in texts]
     if len(set(short_texts)) < num_values:
         digests = [sha256(repr(value).encode()).hexdigest()[:6] for value in values]

@@ -28,7 +28,7 @@ class WrittenQueries:
 
     One query in place of the question is the rewriting of Ma et al. (2023), several in addition to
     it RAG-Fusion, and the questions of which it consists its decomposition; conf/retriever has a
-    prompt for each. A reply without a query leaves the question. Where there may be several rankings,
+    prompt for each. A reply without a query leaves the question. If there may be several rankings,
     the scores are of the fusion for every question, also where only one was found.
 
     Args:
