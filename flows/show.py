@@ -22,12 +22,14 @@ from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary
 from winnow.artifacts.steps import QuestionSteps, read_steps
+from winnow.artifacts.tables import read_predictions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, LedgerError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
+from winnow.predictions import Prediction
 from winnow.records import Answer, Question
 from winnow.requests import (
     Estimate,
@@ -40,7 +42,16 @@ from winnow.requests import (
     TooLong,
 )
 from winnow.steps import Outcome
-from winnow.sweeps.replay import Call, Replay, format_message, format_reply, replay_plan
+from winnow.sweeps.replay import (
+    Call,
+    Replay,
+    count_usage,
+    describe_other_answer,
+    format_message,
+    format_reply,
+    is_same_answer,
+    replay_plan,
+)
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
@@ -61,6 +72,11 @@ def show(jobs: Sequence[Settings]) -> Summary:
         replay = _replay_question(settings, cell, question, placed_contexts)
         for line in _iter_lines(cell, question, placed_contexts, replay):
             console.print(line)
+        stored = _read_prediction(cell, question)
+        if stored and not is_same_answer(replay.result, stored):
+            console.print(describe_other_answer(replay.result, stored, cell.spec.folder) + "\n")
+            rows.append(_name_cell(cell, stored.answer))
+            continue
         rows.append(_build_row(settings, cell, question, placed_contexts, replay))
     return Summary(f"Question {settings.question}", rows)
 
@@ -75,6 +91,12 @@ def _find_question(cell: LoadedCell, question_id: str) -> Question:
             + suggest_name(question_id, known_ids)
         )
     return questions[question_id]
+
+
+def _read_prediction(cell: LoadedCell, question: Question) -> Prediction | None:
+    """Return the stored prediction for a question, or None if the cell is not finished."""
+    predictions = read_predictions(cell.spec.predictions) if cell.spec.is_finished else []
+    return next((one for one in predictions if one.question_id == question.question_id), None)
 
 
 def _replay_question(
@@ -204,9 +226,9 @@ def _build_row(
     placed: PlacedContexts,
     replayed: Replay[Answer],
 ) -> dict[str, Any]:
-    labels = cell.spec.labels
     answer, steps = replayed.result, replayed.steps
-    prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
+    usage = tuple(count_usage(call) for calls in replayed.rounds for call in calls)
+    prediction = build_prediction(question, placed, Outcome(question.question_id, answer, usage))
     known_contexts = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
     shown_contexts = build_shown(question, steps, answer.used, known_contexts)
     sample = Sample(question, prediction, placed.contexts, shown=shown_contexts)
@@ -217,8 +239,13 @@ def _build_row(
     ]
     rows = {metric.heading: metric.compute_row(sample) for metric in metrics}
     values = {metric.heading: _format_value(metric, rows[metric.heading]) for metric in metrics}
-    names = {"strategy": labels.line, "k": labels.k, "gold": labels.gold, "answer": answer.text}
-    return {**names, **values, "gold position": placed.gold_position or UNDEFINED}
+    position = placed.gold_position or UNDEFINED
+    return {**_name_cell(cell, answer.text), **values, "gold position": position}
+
+
+def _name_cell(cell: LoadedCell, answer: str) -> dict[str, Any]:
+    labels = cell.spec.labels
+    return {"strategy": labels.line, "k": labels.k, "gold": labels.gold, "answer": answer}
 
 
 def _format_value(metric: Metric, row: Row | None) -> str:

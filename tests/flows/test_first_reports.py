@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from conftest import Run
 from mlflow import MlflowClient
 from report_data import read_report_data
@@ -70,6 +72,15 @@ def test_show_replays_a_question_without_a_model(
         "show", f"question={one.question_id}", "strategy=post_fusion", "k=3", check=False
     ).stderr
     assert "The ledger lacks a call of round 1" in missing
+    (file,) = (tmp_path / "data/predictions").glob("*/predictions.parquet")
+    table = pq.read_table(file)
+    answers = pa.array(["another"] * len(table), table.schema.field("answer").type)
+    index = table.schema.get_field_index("answer")
+    pq.write_table(table.set_column(index, table.schema.field("answer"), answers), file)
+    words = (f"question={one.question_id}", "strategy=post_fusion", "k=2")
+    changed = prepared("show", *words).stdout
+    assert f"now answers {one.answer!r}, and 'another' is stored" in changed
+    assert changed.rstrip().splitlines()[-2].count("another") == 1, "the table has the stored one"
 
 
 def test_a_report_replays_all_cells_without_a_model(

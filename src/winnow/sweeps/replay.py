@@ -6,6 +6,7 @@ result. The ledger stores the result of every finished call.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic
 
 from msgspec import structs
@@ -141,6 +142,15 @@ def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
     """Return whether a replayed answer is the stored one."""
     stored_fields = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
     return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored_fields
+
+
+def describe_other_answer(answer: Answer, prediction: Prediction, folder: Path) -> str:
+    """Say that the calls in the ledger now give another answer than the stored one, and why."""
+    return (
+        f"With the calls in the ledger, the strategy now answers {answer.text!r}, and "
+        f"{prediction.answer!r} is stored. Its code has changed under the same revision, or calls "
+        f"were made again. Remove {folder} and run `python -m flows.sweep` to recompute the cell."
+    )
 
 
 def _find_call(

@@ -49,7 +49,7 @@ class _Cell:
     """The part of a loaded cell that a replay uses."""
 
     strategy = STRATEGY
-    spec = SimpleNamespace(processor=None)
+    spec = SimpleNamespace(processor=None, folder=Path("cell"))
 
     def place(self, question: object) -> Any:
         return Placement().place(make_question(), CONTEXTS, 2)

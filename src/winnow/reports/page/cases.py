@@ -26,7 +26,14 @@ from winnow.requests import (
     Search,
     TooLong,
 )
-from winnow.sweeps.replay import Call, format_message, format_reply, is_same_answer, replay_plan
+from winnow.sweeps.replay import (
+    Call,
+    describe_other_answer,
+    format_message,
+    format_reply,
+    is_same_answer,
+    replay_plan,
+)
 from winnow.sweeps.run import LoadedCell
 from winnow.text.normalization import normalize
 
@@ -151,9 +158,8 @@ def build_case(
         )
     if not is_same_answer(replay.result, prediction):
         note = (
-            "The calls cannot be shown: with them, the strategy now answers "
-            f"{replay.result.text!r}. Its code has changed since this answer was stored; run "
-            "`python -m flows.sweep` again."
+            "The calls cannot be shown. "
+            f"{describe_other_answer(replay.result, prediction, cell.spec.folder)}"
         )
         return Case(
             encoded_contexts, recorded_rounds, None, prediction.trace, normalized_answer, note
