@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import permutation_test as scipy_permutation_test
 
 from winnow.errors import InputError
 from winnow.metrics.comparisons import (
@@ -284,3 +285,14 @@ def test_rounding_is_no_spread() -> None:
     assert math.isnan(
         compute_detectable_difference(np.full(100, 0.9) - np.append(np.full(99, 0.6), 0.6 + 1e-16))
     )
+
+
+def test_random_signs_agree_with_scipy_and_count_ties() -> None:
+    """Within the error of 9,999 permutations, also where many sums equal the observed one."""
+    rng = np.random.default_rng(3)
+    for values in (rng.normal(0.2, 1, 80), rng.choice([-0.5, 0.5, 1.0], 60)):
+        scipy_p_value = scipy_permutation_test(
+            (values,), np.mean, permutation_type="samples", n_resamples=50_000, rng=rng, batch=1000
+        ).pvalue
+        assert permutation_test(values, seed=1) == pytest.approx(scipy_p_value, abs=0.02)
+    assert permutation_test([0.1] * 10 + [-0.1] * 10) == 1.0
