@@ -1,5 +1,6 @@
 """What the page's script reads."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,17 @@ def test_questions_with_a_gold_passage_are_counted_in_a_cell_that_shows_passages
     """Every second of six has one, whichever cell comes first."""
     closed = make_cell_result("closed_book", 0, "retrieved", [1.0] * 6)
     data = build_page([closed, CELLS[0]])._build_data()
-    assert (data["numGold"], data["numQuestions"]) == (3, 6)
+    assert (data["numGold"], data["numQuestions"]) == ("3", 6)
+
+
+def test_cells_with_other_gold_passages_have_a_range() -> None:
+    """Two retrievers find other gold passages, and one number would be of one of them."""
+    samples = [
+        replace(sample, prediction=replace(sample.prediction, provenance="none"))
+        for sample in CELLS[0].samples
+    ]
+    none = replace(CELLS[0], samples=samples)
+    assert build_page([CELLS[0], none])._build_data()["numGold"] == "0 to 3"
 
 
 def test_the_chart_library_is_kept_between_reports(

@@ -95,3 +95,40 @@ def test_a_choice_that_the_page_does_not_have_is_named(tmp_path: Path) -> None:
         )
     )
     assert CLOSED.partition(" ")[0] in alone
+
+
+PROBE = """<script>
+setTimeout(() => {
+  const marks = [...document.querySelectorAll("svg.marks .mark-symbol path")];
+  const styles = marks.map((mark) => getComputedStyle(mark));
+  const fills = styles.map((one) => `${one.fill} ${one.stroke}`);
+  const rows = ["100.0", "– (0)", "90.0"].map((text) => [text]);
+  const orders = [false, true].map((isDescending) => sortRows(rows, 0, isDescending).flat());
+  document.body.dataset.found = JSON.stringify({ fills, orders });
+}, 1500);</script>"""
+
+
+@needs_chromium
+def test_cells_without_passages_have_a_color_and_undefined_values_are_last(tmp_path: Path) -> None:
+    """Where settings vary, which cells without passages do not have; no question, no number."""
+    cells = [
+        replace(
+            cell,
+            labels=replace(
+                cell.labels, setting=f"retriever={name}", varying=(("retriever", name),)
+            ),
+        )
+        for cell, name in zip([CELLS[0], CELLS[0]], ("bm25", "dense"), strict=True)
+    ]
+    text = build_page([*cells, CELLS[2]]).render()
+    file = tmp_path / "index.html"
+    file.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    page = open_page(
+        file, begin="<body", view="explore", kind="cost", color="strategy and settings"
+    )
+    match = re.search(r"data-found=\"(\{.*?\})\"", page)
+    assert match is not None
+    found = json.loads(match[1])
+    assert len(found["fills"]) >= 3
+    assert "none none" not in found["fills"]
+    assert found["orders"] == [["90.0", "100.0", "– (0)"], ["100.0", "90.0", "– (0)"]]

@@ -76,6 +76,7 @@ function describeField(name, extra) {
 function describeColors(name, points, extra) {
   const field = describeField(name);
   if (!field) return {};
+  field.sort = [...field.sort, ...new Set(points.map((point) => point[field.field]).filter((value) => !field.sort.includes(value)))];  // of cells without passages
   const pick = (values, rule) => field.sort.map((_, index) => values[rule(index) % values.length]);
   const paints = pick(data.colors, (index) => index), shapes = pick(SHAPES, (index) => Math.floor(index / data.colors.length));
   for (const point of points) point.paint = paints[field.sort.indexOf(point[field.field])];
@@ -257,7 +258,7 @@ function showExplore(state) {
     isFree && points.some((point) => point.oracle) && muted("Hollow points use gold labels. "),
     isFree && points.some((point) => point.closed) && points.some((point) => !point.closed) && muted("Dashed lines are cells without passages. "),
     !isCurve && choice.metric.unit === "percent" && points.some((point) => point.closed) && data.selection && muted(`Cells without passages are ${data.selection}. `),
-    !isCurve && muted(`A ${choice.kind === "matrix" ? "field" : "point"} opens its questions. `), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart, choice); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points); } }, "save its values as CSV"),
+    !isCurve && muted(`A ${choice.kind === "matrix" ? "field" : "point"} opens its questions. `), muted("The menu at the chart's corner saves it as SVG or PNG; "), h("a", { href: "#", id: "print", onclick: (event) => { event.preventDefault(); printChart(chart, choice); } }, "print it or save it as PDF"), muted("; "), h("a", { href: "#", onclick: (event) => { event.preventDefault(); saveRows(isCurve ? listCurveRows(choice, points) : points, choice); } }, "save its values as CSV"),
     !isCurve && showPositions(choice.metric, choice.held),
   ];
 }
@@ -282,10 +283,11 @@ function save(name, rows) {
 }
 
 // Points with the fields of their cells by name, and curves as they are.
-function saveRows(rows) {
+function saveRows(rows, choice) {
   const names = listFields().map((field) => field.name), drawing = /^(f\d+|paint|panel|first|words|numSame|text|short|costText|against|closed)$/;
-  const named = rows.map((row) => ({ ...Object.fromEntries(names.map((name, index) => [name, row[`f${index}`]]).filter(([, value]) => value !== undefined)), ...Object.fromEntries(Object.entries(row).filter(([name]) => !drawing.test(name))) }));
-  save("chart.csv", [Object.keys(named[0] || {}), ...named.map(Object.values)]);
+  const told = { metric: choice.metric.title, ...(choice.kind === "cost" && { "cost of": choice.cost.title }), ...(choice.kind === "differences" && { "compared with": choice.baseline.words }) };
+  const named = rows.map((row) => ({ ...told, ...Object.fromEntries(names.map((name, index) => [name, row[`f${index}`]]).filter(([, value]) => value !== undefined)), ...Object.fromEntries(Object.entries(row).filter(([name]) => !drawing.test(name))) }));
+  save(`${data.title} ${choice.kind} ${choice.metric.name}.csv`, [Object.keys(named[0] || {}), ...named.map(Object.values)]);
 }
 
 const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();

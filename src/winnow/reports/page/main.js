@@ -16,7 +16,7 @@ function render() {
 // What the address names that the page does not have, with what it has.
 function listUnknown(state) {
   const known = { view: Object.keys(VIEWS), kind: Object.keys(listKinds()), metric: data.metrics.map((metric) => metric.name), cost: data.metrics.map((metric) => metric.name),
-    outcome: data.outcomes.map((outcome) => outcome.name), ...Object.fromEntries(["a", "b", "c", "baseline"].map((name) => [name, cells.map((cell) => cell.name)])) };
+    outcome: data.outcomes.map((outcome) => outcome.name), table: data.tables.map((_, index) => String(index)), ...Object.fromEntries(["a", "b", "c", "baseline"].map((name) => [name, cells.map((cell) => cell.name)])) };
   for (const field of data.cells.length ? listFields() : []) known[`only ${field.name}`] = field.values;
   return Object.entries(known).filter(([name, values]) => state[name] && !values.includes(state[name])).map(([name, values]) =>
     h("p", { class: "note" }, `The address says ${name}=${state[name]}, which this page does not have. It has ${values.join(", ")}.`));
@@ -39,7 +39,7 @@ addEventListener("keydown", (event) => {
 addEventListener("hashchange", (event) => {
   started = performance.now();
   const places = [event.oldURL, event.newURL].map((url) => new URLSearchParams(new URL(url).hash.slice(1)));
-  const isSame = ["view", "id", "table"].every((name) => (places[0].get(name) || "") === (places[1].get(name) || ""));
+  const isSame = ["view", "id", "table", ...(places[1].get("id") ? ["a", "b", "c"] : [])].every((name) => (places[0].get(name) || "") === (places[1].get(name) || ""));
   if (isSame) renderInPlace();
   else { render(); scrollTo(0, 0); }
 });

@@ -5,7 +5,7 @@ import gzip
 import math
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -125,7 +125,10 @@ class Page:
             "pairs": self._list_pairs(),
             "frontier": self._build_frontier(),
             "curves": self.curves,
-            "numGold": sum(one != "none" for one in largest.columns.provenances),
+            "numGold": _format_range(
+                sum(one != "none" for one in cell.columns.provenances)
+                for cell in ([one for one in cells if one.labels.shows_passages] or [largest])
+            ),
             "numQuestions": largest.num_questions,
             "numTests": self.family.num_tests,
             "selection": self.selection,
@@ -362,3 +365,8 @@ def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[
         )
     )
     return ids[:most]
+
+
+def _format_range(numbers: Iterable[int]) -> str:
+    low, *_, high = sorted([*(distinct := set(numbers)), *distinct])
+    return str(low) if low == high else f"{low} to {high}"

@@ -6,9 +6,9 @@ function readNumber(text) {
 }
 
 function sortRows(rows, column, isDescending) {
-  const isNumeric = rows.every((row) => readNumber(row[column]) !== null || /^[–-]?$/.test(row[column].trim()));
+  const isEmpty = (row) => /^[–-]?( \(0\))?$/.test(row[column].trim());  // "– (0)" is a group without questions
+  const isNumeric = rows.every((row) => isEmpty(row) || readNumber(row[column]) !== null);
   const compare = isNumeric ? (x, y) => (readNumber(x[column]) ?? -Infinity) - (readNumber(y[column]) ?? -Infinity) : (x, y) => x[column].localeCompare(y[column]);
-  const isEmpty = (row) => /^[–-]?$/.test(row[column].trim());
   const sorted = rows.filter((row) => !isEmpty(row)).sort(compare);
   return [...(isDescending ? sorted.reverse() : sorted), ...rows.filter(isEmpty)];
 }
@@ -30,7 +30,8 @@ function pinLabels(box, num) {
 
 function showTables(state) {
   const names = data.tables.map((entry, index) => [String(index), entry.title]);
-  const entry = data.tables[Number(state.table) || 0];
+  const place = data.tables[Number(state.table)] ? Number(state.table) : 0;
+  const entry = data.tables[place];
   const hidden = new Set((state.hide || "").split(",").filter(Boolean).map(Number));
   const words = (state.search || "").toLowerCase();
   const found = entry.rows.filter((row) => !words || row.some((text) => text.toLowerCase().includes(words)));
@@ -44,7 +45,7 @@ function showTables(state) {
       h("a", { href: link({ by: String(index), order }, state) }, entry.columns[index], isBy ? (state.order === "down" ? " ↓" : " ↑") : ""));
   };
   return [
-    h("div", { class: "controls" }, select("Table", names, names[Number(state.table) || 0][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state, "words in the rows"),
+    h("div", { class: "controls" }, select("Table", names, names[place][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state, "words in the rows"),
       h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("table.csv", [entry.columns, ...rows]); } }, "save as CSV"),
       h("details", { class: "inline" }, h("summary", {}, "Columns"), entry.columns.map((name, index) => h("label", {}, h("input", { type: "checkbox", name: `column ${name}`, checked: !hidden.has(index), onchange: () => {
         if (!hidden.delete(index)) hidden.add(index);
