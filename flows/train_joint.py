@@ -28,8 +28,7 @@ from flows.project.models import is_trained, list_readers, list_teachers, resolv
 from flows.project.prompts import open_prompt
 from flows.project.runs import collect_results
 from flows.project.shards import divide_limits
-from flows.settings.trainings import Joint
-from flows.settings.trainings import Teacher as TeacherSettings
+from flows.settings.trainings import Joint, JointTeacher
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
@@ -192,7 +191,7 @@ def _load_groups(
 
 
 def _add_teacher_outputs(
-    project: Project, taught_by: TeacherSettings, train: Sequence[Any], dev: Sequence[Any]
+    project: Project, taught_by: JointTeacher, train: Sequence[Any], dev: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Add the teacher's answer likelihoods to the training groups and its replies to dev groups.
 

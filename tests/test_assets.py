@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -29,6 +31,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     version = ""
     ranges: list[str] = []  # noqa: RUF012 (one server a test)
     location = ""
+    delay = 0.0
 
     def do_GET(self) -> None:
         if type(self).location and self.path == "/data.bin":
@@ -48,6 +51,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         end = len(BODY)
         if type(self).cut:
             type(self).cut, end = False, len(BODY) // 2
+        time.sleep(type(self).delay)
         self.wfile.write(BODY[start:end])
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
@@ -58,6 +62,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def address() -> Iterator[str]:
     """A loopback server that breaks off once."""
     _Handler.cut, _Handler.ranges, _Handler.version, _Handler.location = True, [], "", ""
+    _Handler.delay = 0.0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/data.bin"
@@ -119,7 +124,7 @@ def test_another_hash_is_refused_and_what_was_there_stays(tmp_path: Path, addres
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}, expected {'0' * 64}"):
         fetch_asset(Asset(address, str(tmp_path / "a"), "0" * 64, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
-    assert list((tmp_path / "d").iterdir()) == []
+    assert [file for file in (tmp_path / "d").iterdir() if file.suffix != ".lock"] == []
 
 
 def test_files_of_one_s_own_are_never_replaced(tmp_path: Path, address: str) -> None:
@@ -302,7 +307,7 @@ def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> No
     assert fetch_asset(asset, tmp_path / "d")
     assert read_recorded_sha256(asset) == SHA
     assert _Handler.ranges == ["", "bytes=51200-"]
-    assert list((tmp_path / "d").iterdir()) == []
+    assert [file for file in (tmp_path / "d").iterdir() if file.suffix != ".lock"] == []
 
 
 @pytest.mark.parametrize(
@@ -321,3 +326,13 @@ def test_two_versions_of_an_unpinned_file_are_never_mixed(
     _Handler.version = after
     assert fetch_asset(asset, tmp_path / "d")
     assert read_recorded_sha256(asset) == SHA
+
+
+def test_two_fetches_of_one_asset_download_it_once(tmp_path: Path, address: str) -> None:
+    """The second one would write into the file of the first."""
+    _Handler.cut, _Handler.delay = False, 0.5
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(fetch_asset, asset, tmp_path / "d") for _ in range(2)]
+        assert sorted(future.result() for future in futures) == [False, True]
+    assert (len(_Handler.ranges), read_recorded_sha256(asset)) == (1, SHA)

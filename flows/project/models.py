@@ -8,7 +8,7 @@ from flows.settings.commits import is_remote
 from flows.settings.components import Component
 from flows.settings.composition import list_options, load_option
 from flows.settings.sections import Reader
-from flows.settings.trainings import Joint, Teacher, Training
+from flows.settings.trainings import Joint, JointTeacher, Training
 from flows.settings.typed import Settings
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import MODEL_ROLES
@@ -107,7 +107,7 @@ def get_closed_book_reader(settings: Settings) -> Reader:
     return reader
 
 
-def list_teachers(settings: Settings) -> list[Teacher]:
+def list_teachers(settings: Settings) -> list[JointTeacher]:
     """Return the settings of the teachers of the joint trainings."""
     return [
         training.teacher

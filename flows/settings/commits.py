@@ -18,7 +18,7 @@ from flows.settings.identity import PinnedAssets, iter_asset_nodes
 from flows.settings.sections import Reader
 from winnow.artifacts.files import atomic_write
 from winnow.assets import RECORDED
-from winnow.errors import AssetError
+from winnow.errors import AssetError, ConfigError
 from winnow.identity import hub, markers
 from winnow.identity.hub import HubName
 
@@ -102,7 +102,13 @@ def _record(entries: dict[str, str]) -> None:
 
 
 def _read_lock() -> dict[str, str]:
-    lock_entries: dict[str, str] = json.loads(LOCK.read_text()) if LOCK.is_file() else {}
+    try:
+        lock_entries: dict[str, str] = json.loads(LOCK.read_text()) if LOCK.is_file() else {}
+    except ValueError as error:
+        raise ConfigError(
+            f"{LOCK} is not valid JSON ({error}). Resolve the conflict of versions in it, or "
+            "restore it from version control."
+        ) from error
     return lock_entries
 
 

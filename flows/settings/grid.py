@@ -109,9 +109,9 @@ def _normalize_cell(cell: DictConfig) -> DictConfig:
         }
         normalized_cell.distractors = load_option("distractors", "retrieved")
         normalized_cell.context = load_option("context", "none")
-    if not uses_reader and not cell.retriever.get(
-        "engines"
-    ):  # by default, the reader serves the plan of a retriever
+    # by default, the reader serves the plan of a retriever and filters the questions
+    filters = cell.sweep.closed_book_filter and cell.closed_book.get("reader") is None
+    if not (uses_reader or cell.retriever.get("engines") or filters):
         normalized_cell.training = load_option("training", "none")
     return normalized_cell
 

@@ -7,7 +7,7 @@ settings are part of the key.
 import glob
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,16 +39,22 @@ class PinnedAssets:
             to.
     """
 
-    sources: Mapping[Path, Sequence[Mapping[str, Any]]]
+    sources: Mapping[Path, Mapping[str, Any]]
 
     @classmethod
     def from_settings(cls, plain: Mapping[str, Any]) -> "PinnedAssets":
         """Collect the pinned assets of settings, at any depth."""
-        sources: dict[Path, list[Mapping[str, Any]]] = {}
+        sources: dict[Path, Mapping[str, Any]] = {}
         for node in iter_asset_nodes(plain):
             if node.get("sha256") or str(node.get("address", "")).startswith("hf:"):
                 asset = Asset(**node)
-                sources.setdefault(Path(asset.path), []).append(asset.source)
+                first = sources.setdefault(Path(asset.path), asset.source)
+                if first != asset.source:
+                    raise ConfigError(
+                        f"Two assets are unpacked to {asset.path}: {first['address']} and "
+                        f"{asset.address} (or another checksum or members of it). Give one of them "
+                        "another `asset.path`."
+                    )
         return cls(sources)
 
     def compute_digest(self, path: str) -> str | None:
@@ -58,16 +64,13 @@ class PinnedAssets:
         unpacked. An asset that is not unpacked yet has the same digest as afterwards, so that keys
         do not depend on it.
         """
-        for folder, sources in self.sources.items():
+        for folder, source in self.sources.items():
             if not Path(path).is_relative_to(folder):
                 continue
             inner_path = str(Path(path).relative_to(folder))
-            if folder.is_dir() and not any(
-                is_unchanged_asset(folder, source, inner_path) for source in sources
-            ):
+            if folder.is_dir() and not is_unchanged_asset(folder, source, inner_path):
                 return None
-            source_keys = sorted({compute_key(source) for source in sources})
-            return f"{compute_key(source_keys)}/{inner_path}"
+            return f"{compute_key([compute_key(source)])}/{inner_path}"
         return None
 
     def covers(self, path: str) -> bool:

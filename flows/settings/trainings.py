@@ -21,10 +21,15 @@ from winnow.training.settings import LoopSettings, SftSettings
 
 
 class Teacher(Section):
-    """A model whose replies or likelihoods train another one."""
+    """A model whose replies train another one."""
 
     reader: Reader
     decoding: Component[Decoding]
+
+
+class JointTeacher(Teacher):
+    """A model whose replies or likelihoods train an estimator, with a prompt of its own."""
+
     prompt: MaybeComponent[Prompt] = NOTHING
 
 
@@ -79,7 +84,7 @@ class Joint(Section):
 
     name: str
     trainable: list[str]
-    teacher: Teacher | None
+    teacher: JointTeacher | None
     method: Component[Method[Any]]
     data: JointData
     settings: Component[LoopSettings]

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from winnow.artifacts.files import atomic_write, check_free_space
+from winnow.artifacts.files import atomic_write, check_free_space, hold_lock
 from winnow.artifacts.provenance import (
     FileRecord,
     compute_file_digest,
@@ -122,6 +122,15 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
             or if its folder contains other files or files that were changed since they were
             unpacked. The files in the folder are then kept.
     """
+    downloads.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(str(Path(asset.path).resolve()).encode()).hexdigest()[:16]
+    notice = f"Another process fetches {asset.address}, which is waited for."
+    with hold_lock(downloads / f".{name}.lock", notice):
+        return _fetch_asset(asset, downloads, advance)
+
+
+def _fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback) -> bool:
+    """Fetch an asset like `fetch_asset`, which holds the lock of its folder."""
     folder = Path(asset.path)
     asset = _apply_recorded_checksum(asset)
     if _read_recorded_files(folder, asset.source):
@@ -141,7 +150,6 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_free_space(folder.parent, asset.size)
-    downloads.mkdir(parents=True, exist_ok=True)
     with atomic_write(folder, required_bytes=asset.size) as fresh:
         fresh.mkdir()
         if asset.scheme == "hf":

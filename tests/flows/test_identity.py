@@ -11,6 +11,7 @@ import pytest
 
 from flows.project.engines import open_reader
 from flows.settings.components import check_component
+from flows.settings.door import compose
 from flows.settings.identity import PinnedAssets
 from flows.settings.sections import Reader
 from winnow.errors import ConfigError
@@ -176,3 +177,26 @@ def test_addresses_of_files_are_refused_unless_they_are_pinned() -> None:
             pinned.identify_files({"train": [address]})
     address = f"hf://datasets/owner/name@{'a' * 40}/train.jsonl"
     assert pinned.identify_files([address]) == [address]
+
+
+def test_two_assets_in_one_folder_are_refused() -> None:
+    """Both would have the identity of whichever lies there."""
+    words = ["reader=smollm2", "reader@judge=smollm2"]
+    compose(words)
+    with pytest.raises(ConfigError, match=r"Two assets are unpacked to assets/smollm2"):
+        PinnedAssets.from_settings(compose([*words, f"judge.asset.sha256={'0' * 64}"]).plain)
+
+
+def test_cells_without_a_reader_filter_questions_by_the_reader_of_the_others() -> None:
+    """With its training, which cells without a reader otherwise do not have."""
+    words = ["reader=smollm2_tuned", "grid={strategy:[post_fusion,stored]}"]
+    for is_filtered, num_trainings in ((True, 1), (False, 2)):
+        settings = compose([*words, f"sweep.closed_book_filter={str(is_filtered).lower()}"])
+        assert len({cell.training.name for cell in settings.cells}) == num_trainings
+
+
+def test_a_teacher_of_replies_has_no_prompt_of_its_own() -> None:
+    """It would be ignored: the teacher is asked with the prompt of the reader."""
+    words = ["training=cite_synthetic", "prompt=rage", "+prompt@training.teacher.prompt=rage_short"]
+    with pytest.raises(ConfigError, match="prompt"):
+        compose(words)

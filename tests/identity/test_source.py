@@ -1,6 +1,10 @@
 """What a source file says: which of its edits count."""
 
+import os
+import sys
 from collections.abc import Callable
+from importlib import import_module, reload
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,8 @@ from tests.identity.projects import (
     TYPED,
     Project,
 )
+from winnow.errors import ConfigError
+from winnow.identity.code import get_revision
 
 
 def test_the_statement_after_a_docstring_counts(revision_of: Callable[[str, int], str]) -> None:
@@ -99,3 +105,23 @@ def test_what_runs_in_place_of_type_checking_does(project: Project) -> None:
     assert project.compute(theirs=one + MAIN) != project.compute(
         theirs=one.replace("1", "2") + MAIN
     )
+
+
+def test_code_edited_after_its_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of the imported code would be kept under the key of the edited code."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "edited.py"
+    file.write_text("class Theirs:\n    answer = 1\n")
+    os.utime(file, (10**9, 10**9))
+    module = import_module("edited")
+    file.write_text("class Theirs:\n    answer = 2\n")
+    with pytest.raises(ConfigError, match=r"edited\.py was edited after this process imported it"):
+        get_revision(module.Theirs)
+    second = get_revision(reload(module).Theirs)
+    file.write_text("class Theirs:\n    answer = 3\n")
+    os.utime(file, (2 * 10**9, 2 * 10**9))
+    assert get_revision(module.Theirs) == second, "what was identified is what runs"
+    monkeypatch.delitem(sys.modules, "edited")

@@ -2,15 +2,17 @@
 
 import ast
 import hashlib
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from weakref import WeakKeyDictionary
 
+from winnow.errors import ConfigError
 from winnow.identity.modules import find_source, identify_without_source
 from winnow.identity.parsing import ImportStatement, parse_text
 
@@ -122,7 +124,17 @@ specification of the import, which another one (`importlib.reload`) replaces.
 
 
 def read_loaded(path: Path, name: str, *, compiles: bool = False) -> Code:
-    """Parse a source file once per import, because later edits do not change what runs."""
+    """Parse a source file once per import, because later edits do not change what runs.
+
+    Args:
+        path: Source file.
+        name: Name of the module.
+        compiles: Whether the digest is of all code, not only of what is run, for the record of a
+            run, which marks edited files itself.
+
+    Raises:
+        ConfigError: If the file was edited between its import and the first call.
+    """
     module = sys.modules.get(name)
     cache: dict[bool, Code] = {}
     if module is not None:
@@ -131,6 +143,11 @@ def read_loaded(path: Path, name: str, *, compiles: bool = False) -> Code:
             cache = {}
         _LOADED[module] = module.__spec__, cache
     if compiles not in cache:
+        if module is not None and not compiles and _was_edited(path, module):
+            raise ConfigError(
+                f"{path} was edited after this process imported it, so that the code that runs "
+                "cannot be identified. Start the process, in a notebook the kernel, again."
+            )
         cache[compiles] = read_code(str(path), path.stat().st_mtime_ns, name, compiles=compiles)
     return cache[compiles]
 
@@ -140,3 +157,24 @@ def _iter_parents(module: str) -> Iterator[Import]:
     parts = module.split(".")
     for length in range(1, len(parts)):
         yield Import("", ".".join(parts[:length]))
+
+
+def _was_edited(path: Path, module: ModuleType) -> bool:
+    """Return whether a source file is not the one that a module was imported from, by the time that
+    Python wrote into the bytecode. Without bytecode of this import, return False.
+    """
+    spec = module.__spec__
+    if sys.dont_write_bytecode or spec is None or type(spec.loader) is not SourceFileLoader:
+        return False
+    bytecode = Path(spec.cached or "")
+    try:
+        header = bytecode.read_bytes()[:16]
+    except OSError:
+        return False
+    has_time = len(header) == 16 and header[4:8] == bytes(4)
+    compiled_time = int.from_bytes(header[8:12], "little")
+    return (
+        has_time
+        and os.access(bytecode.parent, os.W_OK)
+        and compiled_time != int(path.stat().st_mtime) & 0xFFFFFFFF
+    )
