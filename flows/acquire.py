@@ -240,9 +240,14 @@ def _iter_strings(node: Any) -> Iterator[str]:
             yield from _iter_strings(inner)
 
 
+_SETTINGS = (
+    "corpus", "dataset", "encoder", "estimator", "search", "nli", "closed_book", "training",
+    "joint", "generator", *MODEL_ROLES,
+)  # fmt: skip
+"""Sections whose components may have an asset."""
 STAGE = Stage(
     acquire,
-    settings=("corpus", "dataset", "encoder", "estimator", *MODEL_ROLES),
+    settings=_SETTINGS,
     dry_run=plan_downloads,
 )
 main = make_main(STAGE)

@@ -9,6 +9,7 @@ dvc exp run -S 'overrides.yaml:+set.grid.k=[1,7]'
 
 import difflib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -185,16 +186,23 @@ def load_overrides(path: Path) -> list[str]:
     ]
 
 
+def _escape_mark(match: re.Match[str]) -> str:
+    """Double the backslashes, and escape the quotation mark after them if there is one."""
+    backslashes = match[1] or match[3] or ""
+    return 2 * backslashes + ("\\'" if match[2] else "")
+
+
 def _quote(value: Any) -> str:
     """Format a value in Hydra's override grammar, with strings quoted to allow any character."""
-    if value == {}:
-        return "{}"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{name}:{_quote(inner)}' for name, inner in value.items())}}}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
         return f"[{','.join(_quote(item) for item in value)}]"
     if isinstance(value, str):
-        escaped_value = value.replace("'", chr(92) + "'")
+        # backslashes before a quotation mark, also the last one, would escape it
+        escaped_value = re.sub(r"(\\*)(')|(\\+)$", _escape_mark, value)
         return f"'{escaped_value}'"
     return str(value)
 

@@ -14,6 +14,7 @@ from typing import Any
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import resolve_cell_artifact
 from flows.project.inputs import ArtifactIndex, list_roots
+from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage, get_stage
@@ -33,7 +34,7 @@ def why(jobs: Sequence[Settings]) -> Summary:
     """Print how artifacts and inputs were made, and return their differences from the settings."""
     rows: list[dict[str, Any]] = []
     titles = []
-    for settings in jobs:
+    for settings in list_cells(jobs):
         project = Project(settings)
         folder = (
             Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
@@ -151,7 +152,7 @@ def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact
     )
 
 
-STAGE = Stage(why, seeds="one")
+STAGE = Stage(why, grid=True, seeds="one")
 main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@ A class declares the settings that do not change its results (see `winnow.identi
 settings are part of the key.
 """
 
+import dataclasses
 import glob
 import inspect
 import re
@@ -224,6 +225,12 @@ def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any
         name: parameters[name].default
         for name in marked_names
         if name in parameters and name not in settings
+    }
+    fields = dataclasses.fields(component) if dataclasses.is_dataclass(component) else ()
+    defaults |= {
+        field.name: field.default_factory()
+        for field in fields
+        if field.name in defaults and field.default_factory is not dataclasses.MISSING
     }
     values = {
         name: value

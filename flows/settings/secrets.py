@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from winnow.errors import ConfigError
 
-_SECRET_VARIABLE = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
+_SECRET_VARIABLE = re.compile(r"(^|_)((PG)?PASSWORD|KEY|TOKEN|SECRET|PASSWD|CREDENTIALS?)(_\d+)?$")
 """Names of environment variables that hold secrets."""
 _SECRET_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{12,}")
 """Values that are secrets, unlike words, paths and addresses, which settings may contain."""
@@ -15,6 +15,8 @@ _KEY_FORMATS = re.compile(
     r"|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{20,}|AIza[\w-]{35})"
 )
 """API key formats of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
+_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")
+"""An address with a user name and a password."""
 
 
 def check_secrets(
@@ -37,6 +39,12 @@ def check_secrets(
         if _SECRET_VARIABLE.search(name) and _SECRET_VALUE.fullmatch(value)
     }
     for setting, text in texts:
+        if _PASSWORD.search(text):
+            raise ConfigError(
+                f"{setting} contains an address with a password, which would be written to "
+                "artifacts and MLflow. Remove it: MLflow reads MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD, PostgreSQL PGPASSWORD, and downloads ~/.netrc."
+            )
         variable = next((name for value, name in secrets.items() if value in text), None)
         if variable or _KEY_FORMATS.search(text):
             secret = f"the value of the environment variable {variable}" if variable else "a key"

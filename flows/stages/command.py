@@ -61,9 +61,17 @@ class CommandLine:
         return cls(own, target, params, rest)
 
 
+def _check_words(words: Sequence[str]) -> None:
+    """Raise ConfigError if a word contains a secret, without showing it."""
+    check_secrets(
+        (word.partition("=")[0] if "=" in word else f"word {number} of the command", word)
+        for number, word in enumerate(words, 1)
+    )
+
+
 def run_command(stage: Stage, words: Sequence[str]) -> None:
     """Run a stage with the words of its command line, and print its summary."""
-    check_secrets((word.partition("=")[0], word) for word in words)
+    _check_words(words)
     if {"--help", "-h"} & set(words):
         choices = [
             word for word in words if "=" in word and word.partition("=")[0] in list_groups()
@@ -99,7 +107,7 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     Raises:
         ConfigError: If a setting is wrong, or if the words need the command line.
     """
-    check_secrets((word.partition("=")[0], word) for word in overrides)
+    _check_words(overrides)
     forget_options()
     recall = _recall(stage, overrides)
     line = CommandLine.parse(recall.words)

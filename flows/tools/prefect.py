@@ -1,6 +1,7 @@
 """Runs a stage directly, or under Prefect (imported only then) if PREFECT_API_URL is set."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -181,7 +182,7 @@ class _Blocks:
         self._flow_run = get_run_context().flow_run.id  # type: ignore[union-attr]  # the context is that of a flow
         self._artifact: Any = None
         with suppress(*self._errors):
-            key = label.replace(" ", "-").replace("'", "")
+            key = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")  # all that Prefect allows
             description = f"{label}: {total} questions"
             self._artifact = create_progress_artifact(0.0, key=key, description=description)
         self._begin()

@@ -325,3 +325,11 @@ def test_only_code_behind_artifacts_mixes_them(tmp_path: Path) -> None:
         True,
     ]
     assert is_code_mixed([documented, same])
+
+
+def test_a_damaged_manifest_is_named(artifact: Path) -> None:
+    """A cut file is no artifact that was never made."""
+    file = artifact / "manifest.json"
+    file.write_text(file.read_text()[:50])
+    with pytest.raises(ArtifactError, match=rf"{re.escape(str(file))} is damaged"):
+        is_done(artifact, "k")

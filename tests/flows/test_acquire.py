@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.acquire import acquire, iter_assets, plan_downloads
+from flows.acquire import STAGE, acquire, iter_assets, plan_downloads
 from flows.project.artifacts import Project
-from flows.settings.composition import list_options
+from flows.settings.composition import list_groups, list_options, load_option
 from flows.settings.door import compose, reopen
+from flows.settings.identity import iter_asset_nodes
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.errors import AssetError
 
@@ -224,3 +225,16 @@ def test_a_group_may_have_several_assets() -> None:
         ["corpus=rage_beir", "dataset=rage_beir", "corpus.parser.parts.nq.path=/mine.jsonl"]
     )
     assert "assets/beir/nq" not in {asset.path for asset in iter_assets(cfg)}
+
+
+def test_every_section_with_an_asset_is_a_setting_of_the_stage() -> None:
+    """DVC runs the stage again if one of them changes."""
+    groups = [group for group in list_groups() if group not in ("experiment", "runner")]
+    sections = {
+        group.partition("/")[0]
+        for group in groups
+        for option in list_options(group)
+        if list(iter_asset_nodes({group: load_option(group, option)}))
+    }
+    assert sections <= set(STAGE.settings)
+    assert {"corpus", "dataset", "reader", "encoder"} <= sections

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from flows.compose import _quote
 from flows.settings import composition
-from flows.settings.composition import compose_config, list_groups, list_options, load_option
+from flows.settings.composition import (
+    compose_config,
+    list_groups,
+    list_options,
+    load_option,
+    parse_overrides,
+)
 from winnow.errors import ConfigError
 
 
@@ -52,3 +59,23 @@ def test_other_spellings_of_what_an_option_builds_on(
     load_option.cache_clear()
     composition._compose_options.cache_clear()
     assert load_option("strategy", "own") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a'b",
+        "a\\",
+        "a\\'b",
+        "x\\y",
+        "\\'",
+        "",
+        {"a": [1, {"b": "c'd"}]},
+        [{"model": "m", "input": 1.5}],
+        {},
+    ],
+)
+def test_a_value_of_a_yaml_is_what_hydra_reads(value: object) -> None:
+    """Quotation marks, backslashes, lists of mappings."""
+    (override,) = parse_overrides([f"k={_quote(value)}"])
+    assert override.value() == value

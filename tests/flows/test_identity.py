@@ -200,3 +200,18 @@ def test_a_teacher_of_replies_has_no_prompt_of_its_own() -> None:
     words = ["training=cite_synthetic", "prompt=rage", "+prompt@training.teacher.prompt=rage_short"]
     with pytest.raises(ConfigError, match="prompt"):
         compose(words)
+
+
+def test_default_lists_of_files_count_by_content(folder: Path) -> None:
+    """Which a dataclass makes with a function."""
+    file = folder / "default.txt"
+    file.write_text("one")
+    source = SOURCE.replace("import dataclass", "import dataclass, field")
+    listed = (
+        f"path: Annotated[list[str], InputFile] = field(default_factory=lambda: [{str(file)!r}])"
+    )
+    source = source.replace("path: Annotated[str, InputFile]", listed)
+    (folder / "my_listed.py").write_text(source)
+    first = identify("my_listed.Mine")
+    file.write_text("two")
+    assert identify("my_listed.Mine") != first

@@ -6,9 +6,11 @@ import pytest
 from conftest import Run
 
 from flows.compose import compose_params
+from flows.corpus import STAGE as CORPUS
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 from flows.settings.secrets import check_secrets
+from flows.stages.command import run as run_stage
 from winnow.errors import ConfigError
 
 KEY = "sk-test-0123456789abcdefghij"
@@ -89,3 +91,24 @@ def test_a_key_reaches_no_file(run: Run, tmp_path: Path) -> None:
         for p in tmp_path.rglob("*")
         if p.is_file() and p.name != "params.yaml" and KEY.encode() in p.read_bytes()
     ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:hunter2@127.0.0.1:5000", "postgresql://me:hunter2@db/x", "https://:hunter2@host/a"],
+)
+def test_a_password_in_an_address_is_refused(address: str) -> None:
+    """It would be in every manifest and MLflow run; PostgreSQL's variable counts as well."""
+    with pytest.raises(ConfigError, match="an address with a password") as raised:
+        check_secrets([("tracking.uri", address)], {})
+    assert "hunter2" not in str(raised.value)
+    check_secrets([("tracking.uri", "http://me@host:5000/a:b@c")], {})
+    with pytest.raises(ConfigError, match="PGPASSWORD"):
+        check_secrets([("paths.ledger", "x-a1b2c3d4e5f6")], {"PGPASSWORD": "a1b2c3d4e5f6"})
+
+
+def test_a_key_that_is_no_setting_is_not_shown() -> None:
+    """It is named by its place."""
+    with pytest.raises(ConfigError, match="word 2 of the command contains a key") as raised:
+        run_stage(CORPUS, ["k=1", KEY])
+    assert KEY not in str(raised.value)

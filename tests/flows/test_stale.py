@@ -216,6 +216,8 @@ def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Pa
     (corpus,) = (tmp_path / "data/corpus").iterdir()
     assert "no difference" in prepared("why", f"artifact={corpus}").stdout
     assert "not a finished artifact" in prepared("why", "artifact=data", check=False).stderr
+    prepared("sweep", "k=1", "strategy=closed_book")
+    assert "no difference" in prepared("why", "k=1", "strategy=closed_book").stdout
 
 
 def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Path) -> None:

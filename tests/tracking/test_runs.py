@@ -148,3 +148,14 @@ def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
     run.log_table(["a"], [[1]], "other.json")
     listed = json.loads(run.get_tag("mlflow.loggedArtifacts") or "")
     assert [entry["path"] for entry in listed] == ["answers.json", "other.json"]
+
+
+def test_a_name_with_an_apostrophe_is_found(tmp_path: Path) -> None:
+    """As in a sweep's name."""
+    tracker = Tracker(f"sqlite:///{tmp_path / 'mlflow.db'}", "winnow", tmp_path / "artifacts")
+    run = tracker.start_run("cell", params={}, tags={"sweep": "it's mine"})
+    run.end()
+    found = tracker.find_run(sweep="it's mine")
+    assert found is not None
+    assert found.run_id == run.run_id
+    assert tracker.find_run(sweep="it's not") is None

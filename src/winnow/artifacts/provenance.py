@@ -65,9 +65,18 @@ def is_done(folder: Path, key: str) -> bool:
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """Return the manifest of an artifact, or an empty mapping if it has none."""
+    """Return the manifest of an artifact, or an empty mapping if it has none.
+
+    Raises:
+        ArtifactError: If the file is not JSON.
+    """
     manifest = folder / MANIFEST
-    body: Mapping[str, Any] = json.loads(manifest.read_text()) if manifest.is_file() else {}
+    try:
+        body: Mapping[str, Any] = json.loads(manifest.read_text()) if manifest.is_file() else {}
+    except ValueError as error:
+        raise ArtifactError(
+            f"{manifest} is damaged ({error}). Remove the folder, and run the command again."
+        ) from error
     return body
 
 

@@ -47,7 +47,7 @@ class Tracker:
         uri: Address of the MLflow store, such as "sqlite:///mlflow.db" with an absolute or relative
             path.
         experiment: Name of the experiment, which is created if it does not exist.
-        artifacts: Folder for attached files of a new experiment.
+        artifacts: Folder for attached files of a new experiment; a server has one of its own.
     """
 
     def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
@@ -80,7 +80,7 @@ class Tracker:
         tags = {_FOLDER_TAG: folder} if folder else {}
         try:
             self.experiment_id = self.client.create_experiment(
-                experiment, artifact_location=location, tags=tags
+                experiment, artifact_location=location if store else None, tags=tags
             )
         except MlflowException:  # another process has just created it
             existing_experiment = self.client.get_experiment_by_name(experiment)
@@ -114,10 +114,9 @@ class Tracker:
 
     def find_run(self, **tags: str) -> Run | None:
         """Return the latest finished run with these tags, or None if there is none."""
-        conditions = " and ".join(f"tags.{name} = '{value}'" for name, value in tags.items())
-        runs = self.client.search_runs(
-            [self.experiment_id], f"{conditions} and status = 'FINISHED'", max_results=1
-        )
+        conditions = [f"tags.{name} = {_quote(value)}" for name, value in tags.items()]
+        search = " and ".join([*conditions, "status = 'FINISHED'"])
+        runs = self.client.search_runs([self.experiment_id], search, max_results=1)
         return Run(self.client, runs[0].info.run_id) if runs else None
 
     def start_run(
@@ -234,3 +233,8 @@ def _flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         )
         for name, value in flatten(settings).items()
     }
+
+
+def _quote(value: str) -> str:
+    """Quote a value in MLflow's search syntax, which has no escapes."""
+    return f'"{value}"' if "'" in value else f"'{value}'"
