@@ -114,6 +114,12 @@ def _validate(settings: Settings) -> None:
             "thresholds are chosen on the one and evaluated on the other. Run `python -m "
             f"flows.score` and this command with 'score.splits=[{own.dev},{own.test}]'."
         )
+    if settings.estimator.relevance_scale == "none" and own.show != ["table2"]:
+        raise ConfigError(
+            f"estimator={settings.estimator.name}: its scores are not log-odds "
+            "(estimator.relevance_scale=none), and all parts of this report but the ranking are of "
+            "probabilities. Set evaluate_estimator.show=[table2]."
+        )
     if settings.score.depth is not None and settings.score.depth < own.k:
         raise ConfigError(
             f"evaluate_estimator.k={own.k} is larger than the number of contexts that the "

@@ -62,6 +62,12 @@ def _remove_world(out: Path) -> None:
     """
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _STEMS}
+    questions = out / "questions"
+    unexpected |= {
+        f"questions/{path.name}"
+        for path in (questions.iterdir() if questions.is_dir() else ())
+        if path.name.removeprefix(".").partition(".")[0] not in ("train", "dev", "test")
+    }
     if unexpected:
         raise ConfigError(
             f"facts.out={out} contains {sorted(unexpected)[:3]}, which this stage did not write. "

@@ -15,6 +15,7 @@ labels.
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,6 +45,8 @@ from winnow.errors import ConfigError
 from winnow.strategies.teaching import Teacher
 from winnow.sweeps.shards import Shard
 from winnow.targets import require_targets
+
+_log = logging.getLogger(__name__)
 
 
 def train_joint(jobs: Sequence[Settings]) -> Summary:
@@ -186,7 +189,15 @@ def _load_groups(
         contexts = [
             context for context in build_ranked_contexts(rankings, question) if context.rank
         ]
-        groups.append(Group(question, tuple(contexts[:max_contexts])))
+        if contexts:
+            groups.append(Group(question, tuple(contexts[:max_contexts])))
+    if len(groups) < len(questions):
+        _log.warning(
+            "%d of %d questions of split %s have no retrieved context. They are left out.",
+            len(questions) - len(groups),
+            len(questions),
+            split,
+        )
     return groups
 
 
@@ -222,7 +233,11 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     best: dict[str, float] = next(
         (row for row in report["history"] if row["epoch"] == report["best_epoch"]), {}
     )
-    metrics = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
+    metrics = {
+        name: f"{value:.3f}" if name == "squared_error" else f"{100 * value:.1f} %"
+        for name, value in best.items()
+        if name != "epoch"
+    }
     counts = (
         (report.get(name, 0), what)
         for name, what in (("truncated", "pairs"), ("truncated_answers", "answers"))

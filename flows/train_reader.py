@@ -9,6 +9,7 @@ A training that starts with the reader of another one (`training.start`) runs th
         training.settings.lora_rank=16
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 from flows.project.artifacts import Artifact, Project
 from flows.project.checks import check_ahead
 from flows.project.elsewhere import print_equivalent
-from flows.project.engines import EVALUATED, open_reader, resolve_reader_spec
+from flows.project.engines import EVALUATED, open_engines, open_reader, resolve_reader_spec
 from flows.project.ledger import open_ledger
 from flows.project.models import (
     check_training_split,
@@ -29,7 +30,7 @@ from flows.project.models import (
     resolve_trained_reader,
 )
 from flows.project.prompts import open_prompt
-from flows.project.runs import collect_results, iter_outcomes
+from flows.project.runs import iter_outcomes
 from flows.settings.components import Component, check_component
 from flows.settings.trainings import Teacher, Training
 from flows.settings.typed import Settings
@@ -57,6 +58,8 @@ T = TypeVar("T")
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
+
+_log = logging.getLogger(__name__)
 
 
 def train_reader(jobs: Sequence[Settings]) -> Summary:
@@ -195,10 +198,23 @@ def _ask_teacher(
         )
 
     specs = [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
-    answers = collect_results(
-        project.settings, specs, iter_jobs(), len(questions), "asking the teacher"
-    )
-    return {str(question_id): answer.reply for question_id, answer in answers.items()}
+    with open_ledger(project.settings) as ledger:
+        outcomes = iter_outcomes(
+            open_engines(specs), ledger, iter_jobs(), len(questions), "asking the teacher"
+        )
+        replies = {
+            str(outcome.tag): outcome.result.reply
+            for outcome in outcomes
+            if not any(step.finish.startswith("length") for step in outcome.steps)
+        }
+    if num_cut := len(questions) - len(replies):
+        _log.warning(
+            "%d of %d replies of the teacher were cut at training.teacher.decoding.max_new_tokens. "
+            "They are left out.",
+            num_cut,
+            len(questions),
+        )
+    return replies
 
 
 def _train_on_rewards(

@@ -232,6 +232,12 @@ def _validate(settings: Settings) -> None:
             "search.rules.placed=true would change those of searches, of which no metric knows. "
             "Set search.rules.placed=false, or take another placement."
         )
+    if weighted_by == "estimator" and settings.estimator.relevance_scale == "none":
+        raise ConfigError(
+            f"weighting.by=estimator takes scores as log-odds, which those of "
+            f"estimator={settings.estimator.name} are not (estimator.relevance_scale=none). Choose "
+            "another estimator, or weighting.by=none."
+        )
     if weighted_by != "none" and not _keeps_contexts(settings):
         raise ConfigError(
             f"weighting.by={weighted_by} needs a score of every context, which "

@@ -52,3 +52,12 @@ def test_a_model_without_a_head_gets_one_and_a_classifier_is_refused(tmp_path: P
     assert estimator.score(PAIRS).shape == (2,)
     with pytest.raises(ModelError, match="3 classes"):
         T5Regression(make_regression(tmp_path / "classes", 3)).score(PAIRS)
+
+
+def test_a_text_with_the_end_token_is_scored_in_any_batch(tmp_path: Path) -> None:
+    """The head reads at the last token of each pair, as alone."""
+    estimator = T5Regression(make_regression(tmp_path / "t5", 1), dtype="float32")
+    end = estimator.lm.tokenizer.eos_token
+    pairs = [*PAIRS, ("who wrote emma", Passage("c", "Emma", f"Jane {end} Austen wrote Emma."))]
+    alone = [estimator.score([pair]).item() for pair in pairs]
+    assert estimator.score(pairs).tolist() == pytest.approx(alone, abs=1e-4)

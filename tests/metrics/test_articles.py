@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from winnow.errors import InputError
 from winnow.metrics.articles import load_articles
 
 
@@ -26,3 +29,18 @@ def test_passages_by_their_match(tmp_path: Path) -> None:
     file.write_text(json.dumps({"title": "Bexley", "text": "x"}) + "\n")
     assert load_articles(file, 1) is articles
     assert load_articles(file, 2).select("Bexley", "x", 1)
+
+
+def test_titles_that_differ_in_case_are_two_articles(tmp_path: Path) -> None:
+    """Each is found by its own title, neither by a third spelling; a title twice is refused."""
+    file = tmp_path / "a.jsonl"
+    lines = [json.dumps({"title": title, "text": title}) for title in ("Seal", "SEAL", "Emma")]
+    file.write_text("\n".join(lines))
+    articles = load_articles(file, 11)
+    for title in ("Seal", "SEAL"):
+        assert [one.text for one in articles.select(title, "x", 1) or ()] == [title]
+    assert articles.select("seal", "x", 1) is None
+    assert articles.select("emma", "x", 1)
+    file.write_text("\n".join([*lines, lines[0]]))
+    with pytest.raises(InputError, match="line 4: expected one article of each title"):
+        load_articles(file, 12)

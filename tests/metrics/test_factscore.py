@@ -237,3 +237,18 @@ def test_a_question_without_a_topic_is_refused() -> None:
     bare = replace(sample(), question=replace(sample().question, meta=""))
     with pytest.raises(InputError, match=r"no topic, which FactScore needs.*\"topic\""):
         run_scripted_plan(METRIC.plan(bare), [["- a fact", "- another"]])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "score"), [("Based on the passages, the", None), ("False. The", 0.0)]
+)
+def test_a_verdict_that_was_cut_before_its_word_is_undefined(
+    verdict: str, score: float | None
+) -> None:
+    """The published rule would call it supported."""
+    plan = replace(METRIC, gamma=0).plan(sample("Ada wrote."))
+    next(plan)
+    plan.send([Generation("- Ada wrote.")])
+    with pytest.raises(StopIteration) as end:
+        plan.send([Generation(verdict, "length")])
+    assert end.value.value == score

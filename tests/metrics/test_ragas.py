@@ -53,7 +53,7 @@ def test_passages_are_judged_in_prompt_order() -> None:
     )
     assert score == pytest.approx((1 + 2 / 3) / 2)
     assert [prompt.partition("|")[2] for prompt in prompts[0]] == [
-        f"text {rank}|Ada Lovelace" for rank in (1, 2, 3)
+        f"Title {rank}\ntext {rank}|Ada Lovelace" for rank in (1, 2, 3)
     ]
 
 
@@ -67,7 +67,8 @@ def test_claims_are_checked_against_all_passages_at_once(of: Measure, text: str)
     )
     assert score == 0.5
     assert prompts[0] == [f"X {sample().question.text}|{text}"]
-    assert prompts[1] == [f"C {sample().question.text}|text 1\ntext 2\ntext 3|1. a\n2. b"]
+    passages = "Title 1\ntext 1\nTitle 2\ntext 2\nTitle 3\ntext 3"
+    assert prompts[1] == [f"C {sample().question.text}|{passages}|1. a\n2. b"]
 
 
 def test_what_is_missing_is_undefined_or_as_published() -> None:

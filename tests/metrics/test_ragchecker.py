@@ -129,8 +129,8 @@ def test_claims_are_listed_and_checked() -> None:
     )
     text = sample().question.text
     assert prompts[0] == [f"X {text}|Ada wrote it in 1843."]
-    assert prompts[1][0] == f"C {text}|text 1|1. a\n2. b"
-    assert prompts[1][1] == f"C {text}|text 1|1. c"
+    assert prompts[1][0] == f"C {text}|Title 1\ntext 1|1. a\n2. b"
+    assert prompts[1][1] == f"C {text}|Title 1\ntext 1|1. c"
     assert prompts[1][4] == f"C {text}|Ada Lovelace|1. a\n2. b"
     assert score == pytest.approx(2 / 3), "b and c"
 

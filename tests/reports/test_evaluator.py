@@ -84,3 +84,25 @@ def test_scores_that_are_no_probabilities_have_no_calibration() -> None:
     assert len(report.plots) == 1
     (note,) = report.notes
     assert note.startswith("1 of 16 scores are not between -1 and 1")
+
+
+@pytest.mark.parametrize(("dev_scored", "test_scored"), [(True, False), (False, True)])
+def test_the_retriever_is_compared_by_one_scale(dev_scored: bool, test_scored: bool) -> None:
+    """A threshold of scores says nothing of ranks: one context without a score is enough."""
+    dev, test = evaluated("d", scored=dev_scored), evaluated("t", scored=test_scored)
+    pairs = [
+        PairSelection(1, 1, 0).select([Group(item.question, item.contexts) for item in part])
+        for part in (dev, test)
+    ]
+    report = build_evaluator_report(dev, test, *pairs, {}, find_thresholds(dev, 1.0), 0, 1.0, {})
+    rows = {row[0]: row for row in report.tables[0].rows}
+    ranks, _, _ = build_evaluator_report(
+        *(evaluated(name, scored=False) for name in "dt"),
+        *pairs,
+        {},
+        find_thresholds(dev, 1.0),
+        0,
+        1.0,
+        {},
+    ).tables
+    assert rows["retriever's score"] == {row[0]: row for row in ranks.rows}["retriever's score"]

@@ -330,3 +330,12 @@ def test_settings_out_of_range(base: str) -> None:
             make_ppo(base, **wrong)
     with pytest.raises(ConfigError, match="temperature"):
         Ppo(base, make_ppo(base).task, Decoding())
+
+
+def test_a_batch_of_fewer_questions_than_mini_batches_is_trained_on(
+    base: str, tmp_path: Path
+) -> None:
+    """Such as the last one of an epoch."""
+    learner, settings = make_ppo(base, minibatches=4), replace(SETTINGS, batch_questions=4)
+    report = fit(learner, GROUPS[:5], GROUPS[:4], settings, tmp_path / "out", lambda *_: None)
+    assert report.steps > 4

@@ -17,6 +17,7 @@ from tokenizers.processors import TemplateProcessing
 
 from tests.training.test_ppo import GROUPS, PROMPT, SETTINGS, Broken, Emits, base
 from winnow.errors import ConfigError, WinnowError
+from winnow.metrics.base import Sample
 from winnow.modeling.chat import TEMPLATE_DATE, tokenize_chat
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Decoding
@@ -149,3 +150,42 @@ def test_two_processes_take_the_steps_of_one(method: str, base: str, tmp_path: P
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads((tmp_path / "two/training.json").read_text())["steps"] == steps
+
+
+@pytest.mark.parametrize(("number", "steps"), [(3, 1), (7, 2)])
+def test_every_question_is_trained_on(base: str, tmp_path: Path, number: int, steps: int) -> None:
+    """TRL leaves out an incomplete batch, and cannot train with fewer questions than one."""
+    seen: list[str] = []
+
+    class Seeing(Emits):
+        def score(self, sample: Sample) -> float:
+            """Note the question."""
+            seen.append(sample.question.question_id)
+            return super().score(sample)
+
+    task = replace(TASK, reward=Seeing("emits", "emits"))
+    learner = Grpo(base, task, DECODING, lora_rank=4, replies=2, device="cpu")
+    settings = replace(SETTINGS, batch_questions=4, epochs=1)
+    report = learner.fit(GROUPS[:number], settings, tmp_path / "out", lambda *_: None)
+    assert (report.steps, report.best_epoch) == (steps, 1)
+    assert set(seen) == {group.question.question_id for group in GROUPS[:number]}
+
+
+def test_dropout_is_the_settings(base: str, tmp_path: Path) -> None:
+    """It is in the key of the reader, so that it must change the weights."""
+    weights = []
+    for dropout in (0.0, 0.5):
+        learner = Grpo(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
+        settings = replace(SETTINGS, batch_questions=4, dropout=dropout)
+        out = tmp_path / f"{dropout}"
+        learner.fit(GROUPS[:4], settings, out, lambda *_: None)
+        weights.append(load_file(out / "reader/model.safetensors"))
+    assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_a_loss_above_the_limit_ends_the_training(base: str, tmp_path: Path) -> None:
+    """As in the other loops."""
+    learner = Grpo(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
+    settings = replace(SETTINGS, batch_questions=4, max_loss=1e-12, epochs=2, logging_steps=1)
+    with pytest.raises(WinnowError, match=r"settings\.max_loss=1e-12"):
+        learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda *_: None)

@@ -4,6 +4,7 @@ Each estimate is computed once and stored in the ledger, so that later requests 
 from there.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,6 +13,8 @@ from winnow.errors import ConfigError, NoScoreError
 from winnow.protocols import Estimator
 from winnow.records import Passage
 from winnow.requests import Estimate, Failed, Request, Result, Score
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -50,7 +53,13 @@ class EstimatorEngine:
         """Do nothing, because nothing can be checked before the weights are loaded."""
 
     def close(self) -> None:
-        """Do nothing, because there is no connection to close."""
+        """Log how many texts were truncated; there is no connection to close."""
+        if num_truncated := self.estimator.truncated:
+            _log.warning(
+                "%s: %d of the texts scored in this run were truncated to the maximum length.",
+                self.identity,
+                num_truncated,
+            )
 
     def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (part of the protocol)
         """Return None, because every Estimate request can be served."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from winnow.errors import ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
@@ -45,9 +45,21 @@ class T5Regression(PairEstimator):
         return collate_rows(self, rows)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the outputs of the head (B, 1)."""
+        """Compute the outputs of the head (B, 1) at the last token of each pair.
+
+        The model itself refuses a batch in which a text contains the end token.
+        """
         ids, mask = inputs
-        logits: torch.Tensor = self.lm.model(input_ids=ids, attention_mask=mask).logits
+        model: Any = self.lm.model
+        hidden_states = model.transformer(
+            input_ids=ids,
+            attention_mask=mask,
+            decoder_input_ids=model.transformer._shift_right(ids),
+            use_cache=False,
+        )[0]
+        last = mask.sum(dim=1) - 1
+        rows = list(range(len(ids)))
+        logits: torch.Tensor = model.classification_head(hidden_states[rows, last])
         return logits
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:  # noqa: ARG002 (the interface)

@@ -18,21 +18,28 @@ class Articles:
     """Articles in JSON lines with `title` and `text`, divided into passages of 100 words.
 
     Attributes:
-        passages: Passages of each article, by the title in lower case.
+        passages: Passages of each article, by the title.
     """
 
     passages: Mapping[str, Sequence[Passage]]
+
+    def _find(self, topic: str) -> Sequence[Passage] | None:
+        """Return the passages of a topic's article, or None if there is none."""
+        if topic in self.passages:
+            return self.passages[topic]
+        titles = [title for title in self.passages if title.lower() == topic.lower()]
+        return self.passages[titles[0]] if len(titles) == 1 else None
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
         """Return a topic's best passages for a fact by BM25, or None if it has no article.
 
         Args:
-            topic: Title of the article, in any case.
+            topic: Title of the article, in any case if only one article has it then.
             fact: Text to match.
             number: Maximum number of passages, best first. Those of equal scores are in the order
                 of the article.
         """
-        passages = self.passages.get(topic.strip().lower())
+        passages = self._find(topic.strip())
         if passages is None:
             return None
         import bm25s
@@ -74,7 +81,10 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
             texts = (
                 " ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS)
             )
-            passages[title.lower()] = [
+            if title in passages:
+                expectation = f"one article of each title; {title!r} has one in a line above"
+                raise InputError.at(Place(path, number), received=line, expected=expectation)
+            passages[title] = [
                 Passage(f"{title}#{index}", title, text) for index, text in enumerate(texts)
             ]
     return Articles(passages)

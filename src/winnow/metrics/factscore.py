@@ -27,6 +27,9 @@ _NEXT_EXAMPLE = re.compile(
 )
 _NEGATIONS = ("not", "cannot", "unknown", "information")
 
+_MAX_VERDICT_TOKENS = 64
+"""Length of a verdict, of which some judges begin with a clause."""
+
 
 @dataclass(frozen=True)
 class FactScore(JudgedMetric):
@@ -106,11 +109,11 @@ class FactScore(JudgedMetric):
                 self.check_template.format(
                     topic=topic, passages=_format_passages(passages or ()), fact=fact
                 ),
-                8,
+                _MAX_VERDICT_TOKENS,
             )
             for fact, passages in zip(facts, knowledge, strict=True)
         ]
-        if any(map(_is_missing, verdicts)):
+        if any(map(_is_undecided, verdicts)):
             return None
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
@@ -143,6 +146,13 @@ def _is_missing(reply: Generation) -> bool:
     """
     is_empty = not extract_final_text(reply.text).strip()
     return is_empty and (reply.finish != "stop" or bool(reply.text.strip()))
+
+
+def _is_undecided(reply: Generation) -> bool:
+    """Return whether a verdict is missing, or was cut before its word "true" or "false"."""
+    text = extract_final_text(reply.text).lower()
+    is_open = "true" not in text and "false" not in text
+    return _is_missing(reply) or (reply.finish == "length" and is_open)
 
 
 def _find_topic(question: Question) -> str:

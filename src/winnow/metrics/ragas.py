@@ -10,6 +10,7 @@ from winnow.metrics.claim_checks import (
     ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
+    format_titled,
     read_all_labels,
     read_claims,
     read_verdicts,
@@ -56,7 +57,7 @@ class Ragas(ClaimMetric):
             and {answer}.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     of: Measure = "faithfulness"
     dialect: Literal["strict", "ragas"] = "strict"
@@ -76,7 +77,7 @@ class Ragas(ClaimMetric):
         question, prediction = sample.question, sample.prediction
         if sample.shown is None or not sample.shown.contexts:
             return None
-        passages = [context.passage.text for context in sample.shown.contexts]
+        passages = [format_titled(context.passage) for context in sample.shown.contexts]
         if self.of == "faithfulness":
             if self.dialect == "strict" and prediction.unknown:
                 return None

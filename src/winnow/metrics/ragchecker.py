@@ -14,6 +14,7 @@ from winnow.metrics.claim_checks import (
     ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
+    format_titled,
     read_claims,
     read_verdicts,
 )
@@ -63,7 +64,7 @@ class RagChecker(ClaimMetric):
         claims: Number of claims of a request for verdicts (published: 5).
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
@@ -82,7 +83,7 @@ class RagChecker(ClaimMetric):
         if sample.shown is None or (needs_answer and not question.answers) or is_abstention:
             return None
         response, accepted_answer = sample.whole_answer, next(iter(question.answers), "")
-        passages = [context.passage.text for context in sample.shown.contexts]
+        passages = [format_titled(context.passage) for context in sample.shown.contexts]
         sources = {
             "answer": (response, [accepted_answer]),
             "response": (accepted_answer, [response]),

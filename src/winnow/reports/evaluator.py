@@ -120,12 +120,14 @@ def _build_pairs_table(
     """Build the table of accuracy and AUROC on pairs, comparing each evaluator to the retriever."""
     labels, dev_labels = _list_labels(test_pairs), _list_labels(dev_pairs)
     groups = [group.question.question_id for group in test_pairs for _ in group.contexts]
+    contexts = [context for group in (*dev_pairs, *test_pairs) for context in group.contexts]
+    has_scores = all(context.score is not None for context in contexts)
     sources: dict[str, tuple[Floats, float, str]] = {}
     for name, dev_scores, test_scores in (
         (
             "retriever's score",
-            _list_retriever_scores(dev_pairs),
-            _list_retriever_scores(test_pairs),
+            _list_retriever_scores(dev_pairs, has_scores=has_scores),
+            _list_retriever_scores(test_pairs, has_scores=has_scores),
         ),
         ("estimator", _list_scores(dev, dev_pairs), _list_scores(test, test_pairs)),
     ):
@@ -267,10 +269,9 @@ def _list_labels(pairs: Sequence[Group]) -> Labels:
     return np.array([is_relevant(context) for group in pairs for context in group.contexts])
 
 
-def _list_retriever_scores(pairs: Sequence[Group]) -> Floats:
-    """Return the retriever's scores of the pairs, or negative ranks if there are no scores."""
+def _list_retriever_scores(pairs: Sequence[Group], *, has_scores: bool) -> Floats:
+    """Return the retriever's scores of the pairs, or negative ranks without scores."""
     contexts = [context for group in pairs for context in group.contexts]
-    has_scores = all(context.score is not None for context in contexts)
     return np.array(
         [
             context.get_retriever_score() if has_scores else -float(context.rank)

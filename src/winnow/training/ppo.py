@@ -76,8 +76,9 @@ class Rollouts:
     rows: list[int] = field(default_factory=list)
 
     def start_update(self, minibatches: int) -> list[int]:
-        """Select the replies of the next mini-batch."""
-        self.rows = self.order[self.update % minibatches :: minibatches]
+        """Select the replies of the next mini-batch; a batch of fewer replies has fewer of them."""
+        number = min(minibatches, len(self.order))
+        self.rows = self.order[self.update % number :: number]
         self.update += 1
         return self.rows
 

@@ -36,7 +36,7 @@ class Rag(Method[Sequence[Group]]):
         generator: Generator to train.
         objective: "marginal" for the likelihood of eq. 2 (RAG-sequence), or "paper" for the sum of
             -log P_G over the contexts.
-        scale: Factor of the retriever's scores in eq. 1. The value 0 gives uniform weights.
+        scale: Factor of the retriever's scores in eq. 1.
         top: Number of contexts per question in evaluation, in retrieved order. Training uses all
             contexts of a group.
     """

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
 from winnow.artifacts.files import check_free_space
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, WinnowError
 from winnow.identity.markers import ModelName
 from winnow.modeling.chat import render_chat
 from winnow.modeling.devices import pick_device, resolve_dtype
@@ -22,7 +24,7 @@ from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.loop import Log
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
-from winnow.training.progress import LoopReport
+from winnow.training.progress import LoopReport, set_dropout
 from winnow.training.rollouts import (
     RewardedTask,
 )  # not for type checkers alone: settings read annotations
@@ -112,6 +114,11 @@ class TrlMethod:
         lm = load_with_adapters(self.base, self.lora_rank, self.quantize, self.device)
         model: Any = lm.model
         check_free_space(out.parent, _BYTES_PER_PARAMETER * model.num_parameters())
+        if settings.dropout is not None:
+            set_dropout(model, settings.dropout)
+        unit = settings.batch_questions * settings.accumulation
+        # TRL leaves out an incomplete batch; the first questions fill it
+        train = [*train, *islice(cycle(tuple(train)), -len(train) % unit)]
         prompts = [self._build_prompt(lm.tokenizer, group) for group in train]
         checkpoints = out.with_name(out.name + ".checkpoints")
         arguments = getattr(trl, self.config_name)(**self._build_arguments(settings, checkpoints))
@@ -122,7 +129,7 @@ class TrlMethod:
             args=arguments,
             train_dataset=Dataset.from_dict({"prompt": prompts, "group": list(range(len(train)))}),
             processing_class=lm.tokenizer,
-            callbacks=[_build_callback(log)],
+            callbacks=[_build_callback(log, settings.max_loss)],
         )
         start_time = time.monotonic()
         last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
@@ -131,7 +138,12 @@ class TrlMethod:
         seconds = time.monotonic() - start_time
         tokens = float(trainer.state.num_input_tokens_seen) - tokens_before
         report = LoopReport(
-            output.global_step, seconds, tokens / max(seconds, 1e-9), measure_peak_memory(), 1, []
+            output.global_step,
+            seconds,
+            tokens / max(seconds, 1e-9),
+            measure_peak_memory(),
+            settings.epochs,
+            [],
         )
         if trainer.is_world_process_zero():
             partial_folder = out.with_name(out.name + ".partial")
@@ -197,7 +209,8 @@ class TrlMethod:
             "bf16": resolve_dtype(settings.precision, settings.device) == "bfloat16",
             "use_cpu": device.type == "cpu",
             "gradient_checkpointing": settings.gradient_checkpointing,
-            "save_steps": settings.save_steps,
+            # replies are made anew after a resumption, which must not be between two passes
+            "save_steps": math.ceil(settings.save_steps / self.passes) * self.passes,
             "save_total_limit": 1,
             "logging_steps": settings.logging_steps,
             "seed": settings.seed,
@@ -243,8 +256,10 @@ def _count_tokens(checkpoint: str) -> float:
     return float(state.num_input_tokens_seen)
 
 
-def _build_callback(log: Log) -> Any:
-    """Return a callback that passes TRL's numbers on, without the times."""
+def _build_callback(log: Log, max_loss: float) -> Any:
+    """Return a callback that passes TRL's numbers on, without the times, and stops a training whose
+    loss is not finite or above a limit.
+    """
     from transformers import TrainerCallback
 
     class MetricsLogger(TrainerCallback):
@@ -256,6 +271,12 @@ def _build_callback(log: Log) -> Any:
                     for name, value in logs.items()
                     if isinstance(value, int | float)
                 }
+                loss = values.get("loss", 0.0)
+                if not math.isfinite(loss) or loss > max_loss:
+                    raise WinnowError(
+                        f"The loss of step {state.global_step} is {loss}, and "
+                        f"settings.max_loss={max_loss}. Lower settings.learning_rate."
+                    )
                 log(
                     {name.replace("/", "_"): value for name, value in values.items()},
                     state.global_step,

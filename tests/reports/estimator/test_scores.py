@@ -107,3 +107,13 @@ def test_probabilities_are_calibrated_and_answered_questions_are_selected() -> N
     answered = select_answered(DEV)
     assert [question.question.question_id for question in answered] == ["q1", "q3"]
     assert get_exact_matches(answered).tolist() == [1.0, 0.0]
+
+
+def test_a_question_without_contexts_is_one_without_an_answer() -> None:
+    """Retrieval allows it; its set has no best score."""
+    empty = scored(4, [], [], [])
+    retriever, *_ = build_score_sources(DEV, 5.0)
+    best, answerable = retriever.score_sets([*DEV, empty], 2)
+    assert best.tolist() == [9.0, 5.0, 9.5, -np.inf]
+    assert answerable.tolist() == [True, False, True, False]
+    assert retriever.choose_threshold([*DEV, empty], 2) > 5.0

@@ -80,7 +80,7 @@ class Evaluation:
             top_contexts = [source.rank(question)[: self.k] for question in self.answered_questions]
             shares = np.array(
                 [
-                    np.mean([source.is_relevant(context) for context in contexts])
+                    np.mean([source.is_relevant(context) for context in contexts] or [False])
                     for contexts in top_contexts
                 ]
             )

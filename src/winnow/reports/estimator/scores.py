@@ -63,12 +63,12 @@ class ScoreSource:
         """Score the top k contexts of each question as a set.
 
         Returns:
-            best_scores: (questions,) Highest score in each set.
+            best_scores: (questions,) Highest score in each set, -inf in an empty one.
             answerable: (questions,) Whether any context of the set contains an answer.
         """
         sets = [self.rank(question)[:k] for question in questions]
         best_scores = np.array(
-            [max(self.score(context) for context in contexts) for contexts in sets],
+            [max(map(self.score, contexts), default=-math.inf) for contexts in sets],
             dtype=np.float64,
         )
         answerable = np.array(
@@ -79,7 +79,8 @@ class ScoreSource:
     def choose_threshold(self, dev: Sequence[ScoredQuestion], k: int) -> float:
         """Choose the candidate threshold with the best F1 on the sets of development questions."""
         best_scores, answerable = self.score_sets(dev, k)
-        return select_threshold(best_scores, answerable, self.propose_thresholds(best_scores))
+        proposals = self.propose_thresholds(best_scores[np.isfinite(best_scores)])
+        return select_threshold(best_scores, answerable, proposals)
 
 
 def get_log_odds(context: Context) -> float:
