@@ -10,6 +10,7 @@ python -m flows.calls experiment=quick_start
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from flows.project.artifacts import Artifact, Project
 from flows.project.cells import require_finished, resolve_cells
@@ -23,16 +24,18 @@ from flows.tools.dvc import CALLS
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import read_content_digest
 from winnow.artifacts.steps import read_steps
+from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
 from winnow.metrics.base import JudgedMetric, collect_inputs
+from winnow.predictions import Prediction
 from winnow.protocols import CallStore
 from winnow.records import Role
 from winnow.requests import Plan, TooLong
 from winnow.steps import Step
-from winnow.sweeps.replay import replay_plan
+from winnow.sweeps.replay import is_same_answer, replay_plan
 from winnow.sweeps.run import iter_jobs, load_cells
 from winnow.sweeps.samples import SampleReader, build_judge_jobs
 from winnow.sweeps.spec import CellSpec
@@ -49,8 +52,8 @@ def calls(jobs: Sequence[Settings]) -> Summary:
     number, num_incomplete = export_used_calls(settings, specs, artifact.folder / CALLS)
     if num_incomplete:
         return Summary(
-            f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they "
-            "cannot be replayed.",
+            f"Nothing was exported: {num_incomplete} answers cannot be replayed. The ledger lacks "
+            "their calls, or has replies that were requested again since.",
             note=(
                 "Import the calls (`winnow ledger import LEDGER FILE`), or remove the predictions "
                 "and make them again with `python -m flows.sweep`. With DVC, run `dvc repro "
@@ -105,31 +108,37 @@ def collect_keys(
     """Replay finished cells and their judged metrics.
 
     Returns:
-        Keys of all calls that they use, and the number of plans that cannot be replayed because the
-        ledger lacks a call.
+        Keys of all calls that they use, and the number of plans that cannot be replayed, because
+        the ledger lacks a call or now gives another answer than the stored one.
     """
     keys: set[bytes] = set()
     num_incomplete = 0
     with progress("replaying", None) as advance:
-        for plan, identities, recorded_steps in _iter_plans(settings, specs):
+        for plan, identities, recorded_steps, prediction in _iter_plans(settings, specs):
             try:
-                rounds = replay_plan(plan, identities, ledger, recorded_steps).rounds
+                replay = replay_plan(plan, identities, ledger, recorded_steps)
+            except LedgerError:
+                num_incomplete += 1
+            else:
                 keys.update(
                     call.key
-                    for calls in rounds
+                    for calls in replay.rounds
                     for call in calls
                     if not isinstance(call.result, TooLong)
                 )
-            except LedgerError:
-                num_incomplete += 1
+                num_incomplete += prediction is not None and not is_same_answer(
+                    replay.result, prediction
+                )
             advance()
     return keys, num_incomplete
 
 
 def _iter_plans(
     settings: Settings, specs: Sequence[CellSpec]
-) -> Iterator[tuple[Plan[object], Mapping[Role, str], Sequence[Step]]]:
-    """Yield all plans of the cells and judged metrics with engine identities and recorded steps."""
+) -> Iterator[tuple[Plan[Any], Mapping[Role, str], Sequence[Step], Prediction | None]]:
+    """Yield all plans of the cells and judged metrics with engine identities, recorded steps and,
+    for those of cells, the stored prediction.
+    """
     for cell in load_cells(specs):
         identities = identify_engine_specs(cell.spec.engines)
         steps = read_steps(
@@ -137,9 +146,11 @@ def _iter_plans(
             cell.rankings.passages,
             {question.question_id for question in cell.questions},
         )
+        predictions = {one.question_id: one for one in read_predictions(cell.spec.predictions)}
         for question, job in zip(cell.questions, iter_jobs([cell]), strict=True):
             own = steps.get(question.question_id)
-            yield job.plan, identities, own.steps if own else ()
+            prediction = predictions[question.question_id]
+            yield job.plan, identities, own.steps if own else (), prediction
     metrics = [metric for metric in build_metrics(settings) if isinstance(metric, JudgedMetric)]
     if metrics:
         reader = SampleReader(collect_inputs(metrics))
@@ -148,7 +159,7 @@ def _iter_plans(
                 [spec.resolve_engine(role) for role in list_judging_roles(metrics)]
             )
             yield from (
-                (job.plan, judge, ())
+                (job.plan, judge, (), None)
                 for job in build_judge_jobs(metrics, {spec.key: reader.read(spec)})
             )
 

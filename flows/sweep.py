@@ -24,7 +24,7 @@ from flows.project.cells import (
     resolve_cells,
 )
 from flows.project.checks import check_ahead
-from flows.project.engines import open_cell_engines
+from flows.project.engines import list_prices, open_cell_engines
 from flows.project.ledger import open_ledger
 from flows.project.metrics import (
     check_common_settings,
@@ -91,6 +91,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes = [
         *sentences,
+        *_describe_other_cells(jobs[0], specs),
         *(notes or [_ALL_FINISHED_NOTE if judging.executed else _NO_CALL_NOTE]),
         *build_code_notes(folders),
         _describe_passages(results),
@@ -119,6 +120,28 @@ def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[
     ]
 
 
+def _describe_other_cells(settings: Settings, specs: Sequence[CellSpec]) -> list[str]:
+    """Name the finished cells that may share the empty replies that this run requested again."""
+    folders = {spec.folder for spec in specs}
+    finished_files = [
+        folder / specs[0].predictions.name
+        for folder in sorted(specs[0].folder.parent.iterdir())
+        if folder not in folders and (folder / MANIFEST).is_file()
+    ]
+    others = [
+        file.parent.name
+        for file in (finished_files if settings.sweep.retry_empty else [])
+        if any(one.empty for row in read_predictions(file) for one in row.usage)
+    ]
+    if not others:
+        return []
+    return [
+        f"{len(others)} other finished cells have replies without text, which may have been "
+        f"requested again: {', '.join(others)}. Sweep them with sweep.retry_empty=true before "
+        "they are compared with these."
+    ]
+
+
 def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same language models, and return a summary of the calls and their cost."""
     stats = RunStats()
@@ -126,16 +149,13 @@ def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
         (cell.spec.folder / MANIFEST).unlink(
             missing_ok=True
         )  # so that they count as unfinished if the run is killed
+    engines = open_cell_engines(cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
         total = sum(len(cell.questions) for cell in cells)
-        outcomes = iter_outcomes(
-            open_cell_engines(cells), ledger, iter_jobs(cells), total, "sweeping", stats
-        )
+        outcomes = iter_outcomes(engines, ledger, iter_jobs(cells), total, "sweeping", stats)
         with closing(outcomes):  # also if a cell cannot be finished
             write_cells(cells, outcomes, _finish_cell)
-    return describe_usage(
-        stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
-    )
+    return describe_usage(stats, list_prices(engines.values()))
 
 
 def _finish_cell(cell: LoadedCell, rows: int) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ledger.filled import filled
 from winnow.cli import main
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding
@@ -94,3 +95,15 @@ def test_gc_runs_in_a_project(
         main(["gc"])
     assert end.value.code == 1
     assert "run it in the folder that contains flows/" in capfd.readouterr().err
+
+
+def test_a_ledger_may_be_named_by_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in paths.ledger; a database is refused where only files are meant."""
+    monkeypatch.chdir(tmp_path)
+    filled(tmp_path / "l.sqlite", "m", "abc")
+    main(["ledger", "size", "sqlite:///l.sqlite"])
+    assert "3 calls in all" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="is for files of SQLite"):
+        main(["ledger", "size", "postgresql://me@host/db"])

@@ -223,3 +223,12 @@ def test_borders_of_averaged_texts_are_part_of_the_key() -> None:
     """Two texts are not the one that they make up."""
     texts = [("text",), ("te", "xt"), ("t", "ext")]
     assert len({compute_request_key("m", Search("q", 3, one)) for one in texts}) == 3
+
+
+@pytest.mark.parametrize("token", ["<filename>", "<jupyter_code>", "<issue_start>", "<fim_middle>"])
+def test_control_tokens_of_code_models_count(token: str) -> None:
+    """A local reader reads them as text in its passages, and as tokens elsewhere."""
+    message = Message("user", f"see {token}")
+    passage = Passage("p", "", f"see {token}")
+    plain, named = (Generate((message,), Decoding(), passages=own) for own in ((), (passage,)))
+    assert compute_request_key("m", plain) != compute_request_key("m", named)

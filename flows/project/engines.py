@@ -234,6 +234,16 @@ def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:
     return open_engine_sets({cell.engine_set: cell.spec.engines for cell in cells})
 
 
+def list_prices(sets: Iterable[Engines]) -> dict[str, Price]:
+    """Return the prices of the engines that have one, by the identities of their calls."""
+    engines = [engine for engines in sets for engine in engines.values()]
+    return {
+        get_ledger_identity(engine): engine.spending.price
+        for engine in engines
+        if isinstance(engine, PaidEngine)
+    }
+
+
 def identify_engine_specs(specs: Sequence[EngineSpec]) -> dict[Role, str]:
     """Return what `identify_engines` does for engine specifications, without loading a model."""
     return identify_engines(open_engines(specs, check=False))

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from flows.project.artifacts import Project
-from flows.project.engines import open_engines, resolve_engine_spec
+from flows.project.engines import list_prices, open_engines, resolve_engine_spec
 from flows.project.ledger import open_ledger
 from flows.project.runs import (
     build_dry_run_rows,
@@ -312,20 +312,13 @@ def _judge_cells(
     """Judge the cells that the same engines judge; return the rows by cell, count the replies of
     each model and the calls, and print what calls cost.
     """
-    own = RunStats()
+    own, opened_engines = RunStats(), open_engines(engines)
     jobs = build_judge_jobs(metrics, samples)
     with open_ledger(settings) as ledger:
-        outcomes = iter_outcomes(
-            open_engines(engines),
-            ledger,
-            jobs,
-            len(jobs),
-            "judging answers",
-            own,
-        )
+        outcomes = iter_outcomes(opened_engines, ledger, jobs, len(jobs), "judging answers", own)
         rows = collect_judged_rows(count_models_of(outcomes, models), samples)
     if own.executed:
-        prices = {spec.role: spec.price for spec in engines}
+        prices = list_prices([opened_engines])
         print(f"Metrics by a model: {describe_usage(own, prices)}")
     stats.executed += own.executed
     return rows

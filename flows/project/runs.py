@@ -16,7 +16,7 @@ from winnow.driver.stats import RunStats
 from winnow.predictions import Price
 from winnow.protocols import CallStore, Engines, PromptRenderer
 from winnow.records import Role, T
-from winnow.requests import Generate
+from winnow.requests import Generate, Usage
 from winnow.steps import Outcome
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.sweeps.spec import EngineSpec
@@ -115,8 +115,10 @@ def build_dry_run_rows(
             jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted
         )
     identities = identify_engines(engines)
+    priced_roles = {spec.role for spec in specs if spec.price != Price()}
     return [
-        _build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()
+        _build_cost_row(role, identities[role], estimate, is_priced=role in priced_roles)
+        for role, estimate in estimates.items()
     ]
 
 
@@ -143,7 +145,9 @@ def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) 
     ]
 
 
-def _build_cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[str, Any]:
+def _build_cost_row(
+    role: Role, identity: str, estimate: CostEstimate, *, is_priced: bool
+) -> dict[str, Any]:
     low, high = estimate.money
     seconds = estimate.seconds
     more = " or more" if estimate.is_open else ""
@@ -154,7 +158,7 @@ def _build_cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[s
         "in the ledger": _format_range(estimate.stored),
         "to be made": _format_range(estimate.missing) + more,
         "prompt tokens, about": _format_range(estimate.tokens) + more,
-        "dollars, about": f"{low:.4f} to {high:.4f}{more}" if high else "no price known",
+        "dollars, about": f"{low:.4f} to {high:.4f}{more}" if is_priced else "no price known",
         "seconds, about": (
             "no earlier call"
             if seconds is None
@@ -168,21 +172,28 @@ def _format_range(bounds: Sequence[int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def describe_usage(stats: RunStats, prices: Mapping[Role, Price]) -> str:
-    """Describe a run's calls in one sentence, and each role's tokens and cost in another."""
+def describe_usage(stats: RunStats, prices: Mapping[str, Price]) -> str:
+    """Describe a run's calls in one sentence, and each role's tokens and cost in another.
+
+    Args:
+        stats: Counts of the run.
+        prices: Prices by the identity of the engine.
+    """
     lines = [
         f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in "
         f"flight, {stats.ledger_hits} from the ledger, {stats.external} by other processes; "
         f"{100 * stats.shared:.0f} % cost nothing."
     ]
-    for role, usage in stats.usage.items():
-        price = prices.get(role, Price())
-        cost = (
-            f", {price.compute_cost(usage.tokens_in, usage.tokens_out):.4f} dollars"
-            if price != Price()
-            else ""
-        )
+    for role in dict.fromkeys(role for role, _ in stats.usage):
+        parts = {engine: usage for (other, engine), usage in stats.usage.items() if other == role}
+        total = sum(parts.values(), Usage())
+        costs = [
+            prices[engine].compute_cost(usage.tokens_in, usage.tokens_out)
+            for engine, usage in parts.items()
+            if prices.get(engine, Price()) != Price()
+        ]
+        cost = f", {sum(costs):.4f} dollars" if costs else ""
         lines.append(
-            f"The {role} read {usage.tokens_in} tokens and wrote {usage.tokens_out}{cost}."
+            f"The {role} read {total.tokens_in} tokens and wrote {total.tokens_out}{cost}."
         )
     return " ".join(lines)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flows.project.artifacts import Artifact
 from flows.project.cells import resolve_cells
-from flows.project.engines import open_cell_engines
+from flows.project.engines import list_prices, open_cell_engines
 from flows.project.ledger import open_ledger
 from flows.project.runs import describe_usage, iter_outcomes
 from flows.project.shards import (
@@ -127,16 +127,8 @@ def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same language models for their calls alone, and return a summary."""
     stats = RunStats()
     total = sum(len(cell.questions) for cell in cells)
+    engines = open_cell_engines(cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
-        outcomes = iter_outcomes(
-            open_cell_engines(cells),
-            ledger,
-            iter_jobs(cells),
-            total,
-            "sweeping",
-            stats,
-        )
+        outcomes = iter_outcomes(engines, ledger, iter_jobs(cells), total, "sweeping", stats)
         collections.deque(outcomes, maxlen=0)
-    return describe_usage(
-        stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines}
-    )
+    return describe_usage(stats, list_prices(engines.values()))

@@ -130,7 +130,13 @@ def _run_command(options: argparse.Namespace) -> str:
     if options.command in _FOR_DATABASES and is_server(options.ledger):
         with open_store(options.ledger) as database:
             return _change_or_copy_calls(options, database)
-    path = Path(options.ledger)
+    store = open_store(options.ledger)
+    if not isinstance(store, SqliteStore):
+        raise LedgerError(
+            f"`winnow ledger {options.command}` is for files of SQLite; received {options.ledger}, "
+            f"a database. Commands for databases: {', '.join(_FOR_DATABASES)}."
+        )
+    path = Path(store.path)
     if options.command != "import" and not path.is_file():
         raise LedgerError(
             f"There is no ledger at {path}. The sweeps of a project write to data/ledger.sqlite."

@@ -17,6 +17,7 @@ _WITH_USAGE = "usage"
 _CONTROL_TOKEN = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<｜[^<>｜\n]{1,40}｜>|</?s>|\[/?INST\]|\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]"
     r"|<(?:bos|eos|pad|unk|mask|sep|(?:start|end)_of_turn|extra_id_\d+|unused\d+)>"
+    r"|<(?:filename|reponame|repo_name|file_sep|gh_stars|empty_output|(?:issue|jupyter|fim)_\w+)>"
 )
 """A control token of a known model family."""
 

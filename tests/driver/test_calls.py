@@ -63,9 +63,9 @@ def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -
             ("reader", 1),
             ("rewriter", 1),
         ]
-        assert {role: usage.tokens_in for role, usage in driver.stats.usage.items()} == {
-            "reader": 1,
-            "rewriter": 1,
+        assert {source: usage.tokens_in for source, usage in driver.stats.usage.items()} == {
+            ("reader", "one"): 1,
+            ("rewriter", "two"): 1,
         }
         shared = Driver(
             build_engine_map(ScriptedReader(identity="one"), "reader", "rewriter"), ledger

@@ -1,6 +1,7 @@
 """The driver: each distinct call once, in every order of events."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import build_request
 from winnow.sweeps.replay import replay_plan
-from winnow.testing import ScriptedReader, make_context, make_question
+from winnow.testing import ScriptedReader, ScriptedServer, make_context, make_question
 
 
 def test_equal_requests_are_made_once(tmp_path: Path) -> None:
@@ -306,3 +307,24 @@ def test_a_plan_that_asks_for_it_is_told_that_its_prompt_is_too_long(
         replay = replay_plan(_chat(history), identities, ledger, outcome.steps)
         assert replay.result == outcome.result
         assert [step.finish for step in replay.steps] == ["too long", "stop"]
+
+
+class OneByOne(ScriptedServer):
+    """A server whose replies arrive one after the other."""
+
+    def collect(self, timeout: float) -> list[tuple[Request, Result]]:
+        """Return one reply at a time."""
+        self.finished = [*getattr(self, "finished", []), *super().collect(timeout)]
+        return [self.finished.pop()] if self.finished else []
+
+
+def test_what_is_in_flight_is_stored_if_the_consumer_ends(tmp_path: Path) -> None:
+    """On a full disk, for example: the calls are paid for."""
+    server = OneByOne(capacity=16)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        outcomes = Driver(build_engine_map(server), ledger).run(
+            Job(n, _chat([f"{n}"])) for n in range(16)
+        )
+        with closing(outcomes):
+            next(outcomes)
+        assert len(ledger) == 16

@@ -136,8 +136,17 @@ def test_empty_replies_are_shown_and_asked_again_on_request(
         server.fault_rule = lambda *_: None
         prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
         assert server.calls == first
-        prepared("sweep", *words, "sweep.retry_empty=true", small=False, OPENAI_API_KEY=KEY)
-        assert server.calls == first + round(cell["empty"][0] * first)
+        server.fault_rule = lambda prompt, _: "filter"
+        other_words = [word.replace("k=2", "k=1") for word in words]
+        prepared("sweep", *other_words, small=False, OPENAI_API_KEY=KEY)
+        server.fault_rule, other_calls = lambda *_: None, server.calls - first
+        assert other_calls == 10
+        first += other_calls
+        again = (*words, "sweep.retry_empty=true")
+        done = prepared("sweep", *again, small=False, OPENAI_API_KEY=KEY)
+        assert "1 other finished cells have replies without text" in done.stdout
+        first -= other_calls
+        assert server.calls - other_calls == first + round(cell["empty"][0] * first)
         prepared("report", *words, small=False, OPENAI_API_KEY=KEY)
         (cell,) = json.loads((tmp_path / "reports/towns/metrics.json").read_text())
         assert cell["empty"][0] == 0

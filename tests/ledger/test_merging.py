@@ -1,6 +1,7 @@
 """Calls of another ledger or file are added."""
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,27 @@ def test_of_two_results_of_a_call_the_elder_is_kept(
             (result,) = ledger.get([key]).values()
             assert isinstance(result, Generation)
             assert result.text == kept
+
+
+def test_a_file_that_cannot_be_read_is_named_itself(tmp_path: Path) -> None:
+    """Not the intact ledger that it is added to."""
+    (tmp_path / "notes.txt").write_text("no ledger " * 1000)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        with pytest.raises(LedgerError, match=r"to merge, .*notes\.txt, cannot be read"):
+            merging.merge_ledger(ledger, tmp_path / "notes.txt")
+        assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("value", ["[]", '{"score":null}', '{"score":"high"}'])
+def test_a_line_without_a_result_is_refused(tmp_path: Path, value: str) -> None:
+    """By its line, before another one is added."""
+    filled(tmp_path / "l.sqlite", "m", "ab")
+    lines = tmp_path / "calls.jsonl"
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        tools.export_calls(ledger, lines)
+    first, second = lines.read_text().splitlines()
+    lines.write_text(f"{first}\n{json.dumps({**json.loads(second), 'value': value})}\n")
+    with SqliteStore(tmp_path / "other.sqlite") as other:
+        with pytest.raises(InputError, match="line 2"):
+            merging.import_calls(other, lines)
+        assert len(other) == 0

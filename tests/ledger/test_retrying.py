@@ -6,6 +6,7 @@ import pytest
 
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
+from winnow.errors import ReaderError
 from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -60,3 +61,22 @@ def test_it_is_a_ledger_like_the_one_inside(tmp_path: Path) -> None:
         assert ledger.find_owners([b"k"]) == set()
         assert ledger.compute_mean_seconds("m") is None
         assert len(ledger) == 0
+
+
+def test_a_run_that_fails_keeps_the_replies_that_it_did_not_request(tmp_path: Path) -> None:
+    """They were paid for, and finished cells are made of them."""
+
+    def fail(_: str) -> str:
+        raise ReaderError("the key has expired")
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        silent = Driver(build_engine_map(ScriptedReader(lambda _: "")), ledger)
+        list(silent.run(Job(n, plan(f"{n}")) for n in range(100)))
+        reader = ScriptedReader(fail, capacity=4)
+        with pytest.raises(ReaderError):
+            list(
+                Driver(build_engine_map(reader), RetryingStore(ledger)).run(
+                    Job(n, plan(f"{n}")) for n in range(100)
+                )
+            )
+        assert 96 <= len(ledger) < 100

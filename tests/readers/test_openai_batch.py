@@ -382,4 +382,4 @@ def test_lines_without_usage_are_estimated(tmp_path: Path, monkeypatch: pytest.M
             lambda i: [line.replace('"usage"', '"used"') for line in download(i)],
         )
         _, driver = sweep(engine, tmp_path, [plan("a" * 400)])
-    assert driver.stats.usage["reader"] == Usage(108, 100)
+    assert list(driver.stats.usage.values()) == [Usage(108, 100)]

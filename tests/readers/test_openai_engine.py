@@ -7,6 +7,7 @@ from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Decoding
 from winnow.requests import Generate, Likelihood, Message
+from winnow.testing.chat_server import ChatServer
 
 
 def test_both_roads_are_one_engine_to_the_ledger() -> None:
@@ -36,3 +37,19 @@ def test_windows_are_by_estimate_and_servers_only_write() -> None:
     assert not OpenAIReader("m", "m", context_length=27).fits(request)
     with pytest.raises(ConfigError, match="local reader"):
         OpenAIBatchReader("m", "m").count_tokens(Likelihood((), "x"))
+
+
+def test_the_order_of_further_fields_is_no_other_engine() -> None:
+    """Cells with them have one key, and so have their calls."""
+    first, second = (
+        OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"b": {"x": 1, "y": [2]}, "a": 1}),
+        OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"a": 1, "b": {"y": [2], "x": 1}}),
+    )
+    assert first.identity == second.identity
+
+
+def test_a_proxy_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither to look for a server nor for its batches."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with ChatServer().serve() as url:
+        OpenAIReader("m", "m", url).check_reachable()

@@ -122,15 +122,18 @@ def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
 
 
 def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
-    """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second
-    each.
+    """Ten a second, evenly: the twelfth is made after 1.1 seconds. A rate below one a minute, as of
+    a shard, serves its first call.
     """
     server = ChatServer()
     with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=66))
+        reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=600))
         started = time.monotonic()
-        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
-    assert time.monotonic() - started > 0.9
+        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
+        assert time.monotonic() - started > 1.0
+        slow = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=0.5))
+        sweep(slow, tmp_path / "l.sqlite", [plan(request("another"))])
+    assert server.calls == 13
 
 
 def test_lost_calls_are_not_repeated_beyond_the_budget(tmp_path: Path) -> None:

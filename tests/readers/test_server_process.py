@@ -25,7 +25,12 @@ from winnow.readers.child_processes import CHILDREN, is_alive
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.readers.server_process import ServerProcess, read_version, release_servers
+from winnow.readers.server_process import (
+    ServerProcess,
+    _digest_files,
+    read_version,
+    release_servers,
+)
 from winnow.records import Decoding
 from winnow.requests import Generate, Message, Plan
 from winnow.testing import make_tiny_causal_lm
@@ -381,3 +386,9 @@ def test_transformers_serve_gives_the_replies_of_the_local_reader(
     local = LocalReader(str(model), "m", "float32")
     assert replies == run(local, tmp_path)
     assert any(replies)
+
+
+def test_a_long_word_is_no_file() -> None:
+    """Such as options in JSON, of more characters than a name may have."""
+    word = "--options=" + "x" * 5000
+    assert _digest_files(["serve", word]) == ["serve", word]

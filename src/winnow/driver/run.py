@@ -88,6 +88,10 @@ class Driver:
             except Exception:
                 self._drain()
                 raise
+            except GeneratorExit as error:  # its consumer ended, for example on a full disk
+                if not isinstance(error.__context__, KeyboardInterrupt):
+                    self._drain()
+                raise
 
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         plans, exhausted = self._plans, False
@@ -270,8 +274,8 @@ class Driver:
         """Count a call that this process made."""
         self.stats.executed += 1
         if isinstance(result, Generation | Score):
-            role = call.request.role
-            self.stats.usage[role] = self.stats.usage.get(role, Usage()) + result.usage
+            source = call.request.role, call.queue.identity
+            self.stats.usage[source] = self.stats.usage.get(source, Usage()) + result.usage
 
     def _poll_elsewhere(self) -> None:
         """Deliver the results of calls by other processes, and queue the calls they gave up."""

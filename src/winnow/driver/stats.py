@@ -18,7 +18,7 @@ class RunStats:
         merged: Number of requests that were equal to a request in flight.
         executed: Number of calls that this process made.
         external: Number of calls that another process made for this run.
-        usage: Tokens and time of the executed calls, by role.
+        usage: Tokens and time of the executed calls, by role and identity of the engine.
     """
 
     plans: int = 0
@@ -27,7 +27,7 @@ class RunStats:
     merged: int = 0
     executed: int = 0
     external: int = 0
-    usage: dict[Role, Usage] = field(default_factory=dict)
+    usage: dict[tuple[Role, str], Usage] = field(default_factory=dict)
 
     @property
     def shared(self) -> float:

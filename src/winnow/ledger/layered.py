@@ -77,17 +77,33 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a ledger file for reading; other processes may write to it meanwhile."""
     if not path.is_file():
         raise LedgerError(f"The base ledger {path} does not exist. Correct paths.base_ledgers.")
-    connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, check_same_thread=False
-    )
     try:
-        connection.execute("SELECT 1 FROM calls LIMIT 1")
+        return connect_read_only(path)
     except sqlite3.DatabaseError as error:
-        connection.close()
         raise LedgerError(
             f"The base ledger {path} cannot be read ({error}). `winnow ledger check {path}` "
             "repairs a damaged one."
         ) from error
+
+
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """Connect to a ledger file for reading, also in a folder where SQLite may create no files."""
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    log = path.with_name(f"{path.name}-wal")
+    is_whole = not log.is_file() or not log.stat().st_size
+    for suffix in ("", "&immutable=1") if is_whole else ("",):
+        connection = sqlite3.connect(address + suffix, uri=True, check_same_thread=False)
+        try:
+            connection.execute("SELECT 1 FROM calls LIMIT 1")
+        except sqlite3.OperationalError:
+            connection.close()
+            if suffix or not is_whole:
+                raise
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        else:
+            break
     connection.text_factory = decode_text
     return connection
 

@@ -8,22 +8,21 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from winnow.artifacts.parquet import batched
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
+from winnow.ledger.layered import connect_read_only
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.rows import (
     COLUMNS_AS_BYTES,
     compute_checksum,
     decode_result,
-    decode_text,
     read_result,
 )
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server
-from winnow.requests import Failed, Generation
+from winnow.requests import Failed, Generation, Score
 
 EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float),
@@ -32,6 +31,8 @@ EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
 """Fields of a call in an exported file, with their types."""
 
 
+_NOT_COMPARED = ("in", "out", "reasoning_tokens", "model")
+"""Fields of a result in which equal results may differ."""
 _ROWS_AT_ONCE = 500
 """Number of rows that are compared and inserted at once."""
 
@@ -92,6 +93,8 @@ def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
     Raises:
         InputError: If a line is invalid. No call is added in this case.
     """
+    for _ in _parse_rows(path):  # all lines are read before a call is added
+        pass
     return _add_rows(ledger, _parse_rows(path))
 
 
@@ -111,9 +114,26 @@ def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merg
     other = Path(other)
     if not other.is_file():
         raise LedgerError(f"Ledger not found: {other}. Check the path of the ledger to merge.")
-    with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
-        source.text_factory = decode_text
-        return _add_rows(ledger, _iter_intact_rows(source))
+    try:
+        with closing(connect_read_only(other)) as source:
+            return _add_rows(ledger, _name_errors(other, _iter_intact_rows(source)))
+    except sqlite3.DatabaseError as error:
+        raise _build_read_error(other, error) from error
+
+
+def _name_errors(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a ledger file; raise LedgerError, which names it, if it is damaged."""
+    try:
+        yield from rows
+    except sqlite3.DatabaseError as error:
+        raise _build_read_error(path, error) from error
+
+
+def _build_read_error(path: Path, error: Exception) -> LedgerError:
+    return LedgerError(
+        f"The ledger to merge, {path}, cannot be read ({error}). If it is a ledger, repair it with "
+        f"`winnow ledger repair {path}`."
+    )
 
 
 def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
@@ -216,7 +236,7 @@ def _rank_kind(value: str) -> int:
 
 def _strip(value: str) -> Any:
     body: Any = json.loads(value)
-    return {name: entry for name, entry in body.items() if name not in ("in", "out", "model")}
+    return {name: entry for name, entry in body.items() if name not in _NOT_COMPARED}
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
@@ -224,7 +244,9 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
     for place, call in read_json_lines(path, EXPORT_FIELDS):
         try:
             key, value = bytes.fromhex(call["key"]), call["value"]
-            decode_result(value.encode())
+            result = decode_result(value.encode())
+            if isinstance(result, Score) and not isinstance(result.value, int | float):
+                raise TypeError(f"the score {result.value!r} is not a number")
             storage_time = min(float(call["created"]), time.time())
             yield (
                 key,
@@ -235,6 +257,6 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
                 storage_time,
                 compute_checksum(key, value.encode()),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             expectation = f"an exported call ({error})"
             raise InputError.at(place, received=json.dumps(call), expected=expectation) from error

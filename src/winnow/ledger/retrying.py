@@ -11,8 +11,9 @@ from winnow.requests import Generation, Result
 class RetryingStore(WrappedStore):
     """A ledger that hides replies without text, such as those that a content filter stopped.
 
-    A hidden reply is deleted when it is looked up, so that a new one can be stored. A reply that is
-    empty again is kept: each call is made once more at most.
+    A hidden reply is deleted when its call is claimed, just before it is made again, so that a run
+    that ends early keeps the others. A reply that is empty again is kept: each call is made once
+    more at most.
 
     Attributes:
         ledger: Ledger with the results.
@@ -20,6 +21,7 @@ class RetryingStore(WrappedStore):
     """
 
     keep: bool = False
+    _hidden: set[bytes] = field(default_factory=set, repr=False)
     _retried: set[bytes] = field(default_factory=set, repr=False)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
@@ -30,7 +32,13 @@ class RetryingStore(WrappedStore):
             for key, result in results.items()
             if isinstance(result, Generation) and result.is_empty and key not in self._retried
         }
-        if not self.keep:
-            self._retried.update(keys)
-            self.ledger.delete(list(empty))
+        self._hidden |= empty
         return {key: result for key, result in results.items() if key not in empty}
+
+    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Delete the empty replies to these calls, claim the calls, and return their keys."""
+        if not self.keep:
+            self.ledger.delete(list(self._hidden.intersection(keys)))
+        self._retried.update(keys)
+        self._hidden.difference_update(keys)
+        return self.ledger.claim(keys)

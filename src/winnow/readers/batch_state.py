@@ -117,9 +117,10 @@ class StateFiles:
             return
         with hold_lock(self.folder / ".lock"):
             for path in paths:
-                batch, engine, owner = _parse(path)
-                if engine == self.engine and owner == get_process_name():
-                    self._write(batch, owner="")
+                with suppress(FileNotFoundError):  # another process has just deleted it
+                    batch, engine, owner = _parse(path)
+                    if engine == self.engine and owner == get_process_name():
+                        self._write(batch, owner="")
 
     def _write(self, batch: SentBatch, owner: str | None = None) -> None:
         """Write a state file, the only record of a batch that is paid for, atomically."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from winnow.errors import ReaderError
 from winnow.readers.batch_queue import BatchResult, BatchStatus, GoneError
 from winnow.readers.openai_errors import RetryableError
-from winnow.readers.openai_protocol import ChatProtocol
+from winnow.readers.openai_protocol import ChatProtocol, is_loopback
 from winnow.readers.reply_limit import read_lines
 from winnow.requests import Generate, Generation, TooLong
 
@@ -45,7 +45,10 @@ class BatchApi:
         self.protocol = protocol
         self.patience = patience
         self.client = openai.OpenAI(
-            api_key=protocol.read_api_key(), base_url=protocol.base_url, max_retries=0
+            api_key=protocol.read_api_key(),
+            base_url=protocol.base_url,
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(trust_env=not is_loopback(protocol.base_url)),
         )
 
     def close(self) -> None:

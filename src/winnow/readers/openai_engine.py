@@ -10,7 +10,7 @@ from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity.markers import NotAFile, SpeedOnly
 from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun
+from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun, is_loopback
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
 from winnow.requests import Generate, Likelihood, Request
 
@@ -124,7 +124,7 @@ class OpenAIEngine:
         """Return server, model, extra fields and the context length, by which passages are dropped
         from prompts. Both readers of a model have the same identity and share stored replies.
         """
-        extra = f"+{sorted(self.extra.items())}" if self.extra else ""
+        extra = f"+{sorted(_sort(self.extra).items())}" if self.extra else ""
         context = f"/context {self.context_length}" if self.context_length else ""
         return f"{self.server or self.base_url}#{self.path}{extra}{context}"
 
@@ -137,7 +137,11 @@ class OpenAIEngine:
         import httpx
 
         try:
-            httpx.get(f"{self.base_url.rstrip('/')}/models", timeout=_SECONDS_TO_REPLY)
+            httpx.get(
+                f"{self.base_url.rstrip('/')}/models",
+                timeout=_SECONDS_TO_REPLY,
+                trust_env=not is_loopback(self.base_url),
+            )
         except httpx.HTTPError as error:
             reason = self.protocol.mask_api_key(f"{type(error).__name__}: {error}")
         else:
@@ -168,3 +172,10 @@ class OpenAIEngine:
             f"{type(request).__name__}. Strategies that score given answers need a local reader "
             "(reader=folder), or a server with reader.engine.dialect=vllm."
         )
+
+
+def _sort(value: Any) -> Any:
+    """Return settings with the keys of all mappings sorted, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: _sort(value[name]) for name in sorted(value)}
+    return [_sort(item) for item in value] if isinstance(value, list) else value

@@ -203,11 +203,15 @@ class PacedCalls:
 
     @cached_property
     def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:
-        """Limiters of requests and of tokens per minute; None where there is no limit."""
-        import aiolimiter
+        """Limiters of requests and of tokens per minute; None where there is no limit.
 
-        rates = (self.pacing.requests_per_minute, self.pacing.tokens_per_minute)
-        request_limiter, token_limiter = (
-            None if rate is None else aiolimiter.AsyncLimiter(rate, 60) for rate in rates
+        A limiter lets its whole capacity through at once. So that no minute has more than its rate,
+        requests are spaced evenly, and tokens are limited per half a minute.
+        """
+        from aiolimiter import AsyncLimiter
+
+        num_requests, num_tokens = self.pacing.requests_per_minute, self.pacing.tokens_per_minute
+        return (
+            None if num_requests is None else AsyncLimiter(1, 60 / num_requests),
+            None if num_tokens is None else AsyncLimiter(num_tokens / 2, 30),
         )
-        return request_limiter, token_limiter

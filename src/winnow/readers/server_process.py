@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -180,8 +181,9 @@ def _digest_files(command: Sequence[str]) -> list[str]:
     words = []
     for word in map(str, command):
         option, separator, value = word.rpartition("=")
-        file = Path(value)
-        is_input = file.is_file() and not os.access(file, os.X_OK)
+        file, is_input = Path(value), False
+        with suppress(OSError):  # a long text is no name of a file
+            is_input = file.is_file() and not os.access(file, os.X_OK)
         words.append(f"{option}{separator}{compute_file_digest(file)}" if is_input else word)
     return words
 
