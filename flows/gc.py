@@ -14,6 +14,7 @@ winnow gc --remove --calls  # removes the calls as well, which would have to be 
 """
 
 import argparse
+import json
 import re
 import shutil
 import sys
@@ -48,6 +49,7 @@ from flows.settings.door import compose, open_settings
 from flows.settings.overrides import complete_overrides, load_params
 from flows.settings.typed import Settings
 from flows.stages.registry import iter_artifacts
+from flows.stages.report_folder import ENGINES
 from flows.tools.dvc import TRACKED, restore_artifacts
 from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import flatten, read_manifest
@@ -176,6 +178,8 @@ def find_use(settings: Settings) -> Use:
         if Path("reports").is_dir()
         else []
     )
+    for file in Path("reports").rglob(ENGINES) if Path("reports").is_dir() else ():
+        use.engines.update(json.loads(file.read_text(encoding="utf-8")))
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:
         use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))

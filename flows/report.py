@@ -24,19 +24,26 @@ from pathlib import Path
 
 from flows.project.cases import build_cases, describe_bias, describe_cases, describe_selection
 from flows.project.cells import require_finished, resolve_cells
+from flows.project.engines import identify_engine_specs
 from flows.project.inputs import ArtifactIndex, list_roots
-from flows.project.metrics import build_breakdown, build_cell_rows, read_results
+from flows.project.metrics import (
+    build_breakdown,
+    build_cell_rows,
+    list_judging_roles,
+    read_results,
+)
 from flows.project.provenance import describe_provenance, list_filters
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.report_folder import open_report_folder
+from flows.stages.report_folder import ENGINES, open_report_folder
 from flows.tools.summary import Summary
 from winnow.artifacts.curves import read_curves
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.steps import count_control_tokens, count_models
+from winnow.metrics.base import Metric
 from winnow.metrics.cost import Cost
 from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.family import Family
@@ -116,6 +123,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         "tables.tex": tables.render_latex(),
         CELL_VALUES: _format_metrics(specs, results, settings.report.seed),
         "cells.csv": _format_csv(results),
+        ENGINES: json.dumps(_list_engines(specs, results[0].metrics), indent=1) + "\n",
     }
     write_texts(out, files)
     _write_summaries(results, out / "cells")
@@ -129,6 +137,18 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     )
     rows = build_cell_rows(results, page.story.best)
     return Summary(f"{tables.title}, 95 % intervals", rows, note, group="strategy")
+
+
+def _list_engines(specs: Sequence[CellSpec], metrics: Sequence[Metric]) -> list[str]:
+    """Return the identities in the ledger of the engines that answered the cells or judged them."""
+    roles = list_judging_roles(metrics)
+    engines = {
+        engine.key: engine
+        for spec in specs
+        for engine in (*spec.engines, *map(spec.resolve_engine, roles))
+    }
+    identities = [identify_engine_specs([engine]).values() for engine in engines.values()]
+    return sorted({identity for own in identities for identity in own})
 
 
 def _count_filtered(selections: Sequence[QuestionSelection]) -> list[tuple[int, int]]:

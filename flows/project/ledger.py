@@ -36,5 +36,6 @@ def open_ledger(
             [*([main] if main.is_file() else []), *bases],
         )
     store: CallStore = open_store(address)
-    ledger = LayeredStore(store, bases) if bases else store
+    keeps = shard is not None and not dry_run
+    ledger = LayeredStore(store, bases, keeps) if bases else store
     return RetryingStore(ledger, keep=dry_run) if retry_empty else ledger

@@ -6,6 +6,8 @@ from pathlib import Path
 from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
 
+ENGINES = "engines.json"
+"""File with the identities of the engines whose calls the report shows, which `flows.gc` reads."""
 _OWNER = "sweep.json"
 """File of a report's folder that says which sweep the pages are of."""
 

@@ -102,3 +102,24 @@ def test_searches_and_every_teacher_are_in_use() -> None:
     spec = resolve_engine_spec(project, "search")
     assert identify_engine_specs([spec])["search"] in use.engines
     assert any("gpt-4o-mini" in engine for engine in use.engines)
+
+
+def test_calls_of_a_judge_are_used_as_long_as_its_report_is_there(
+    prepared: Run, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge is in no cell's key, and its calls were paid for."""
+    prepared("sweep", "k=1")
+    judge = ["reader@judge=folder", f"judge.base={world}/lm", "judge.name=jj"]
+    judge += ["judge.engine.dtype=float32", "judge.engine.runtime=torch"]
+    prepared("report", "k=1", "metric=[em,judged]", *judge)
+    (report,) = (tmp_path / "reports").rglob("engines.json")
+    assert any(name.startswith("jj@") for name in json.loads(report.read_text()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "list_options", lambda _: ["quick_start"])
+
+    def list_unused() -> str:
+        return str(module.gc(compose([*overrides(world), "k=1"]), hours=0.0).rows)
+
+    assert "jj@" not in list_unused()
+    report.unlink()
+    assert "jj@" in list_unused()

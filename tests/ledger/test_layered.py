@@ -77,3 +77,14 @@ def test_a_base_that_is_none_is_named(tmp_path: Path) -> None:
         pass
     with pytest.raises(LedgerError, match="is not open"):
         len(own)
+
+
+def test_calls_of_a_base_are_copied_if_they_are_to_be_kept(tmp_path: Path) -> None:
+    """A shard's ledger is merged on a machine that lacks the base; the time of storage stays."""
+    base, own = _write(tmp_path / "base", (0, "one", 3.0), (1, "two", 4.0)), tmp_path / "own"
+    with LayeredStore(SqliteStore(own), [base], keeps=True) as ledger:
+        assert _read(ledger.get([KEYS[0]])) == {0: "one"}
+    with SqliteStore(own) as ledger, SqliteStore(base) as original:
+        assert _read(ledger.get(KEYS)) == {0: "one"}
+        rows = [one.read_rows([KEYS[0]]) for one in (ledger, original)]
+        assert rows[0] == rows[1]

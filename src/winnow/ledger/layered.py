@@ -9,7 +9,8 @@ from types import TracebackType
 from urllib.parse import quote
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import RESULT_COLUMNS, decode_text, read_result
+from winnow.ledger.rows import COLUMNS, RESULT_COLUMNS, decode_text, read_result
+from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.wrapped import WrappedStore
 from winnow.requests import Result
 
@@ -24,9 +25,12 @@ class LayeredStore(WrappedStore):
         ledger: Ledger that stores new calls.
         bases: SQLite files of ledgers that are only read. A damaged call of theirs counts as
             missing.
+        keeps: Whether calls that a base answers are copied to `ledger`, as of a shard, whose ledger
+            is merged where the bases are missing.
     """
 
     bases: Sequence[Path]
+    keeps: bool = False
     _connections: list[sqlite3.Connection] = field(default_factory=list, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, repr=False)
 
@@ -59,8 +63,21 @@ class LayeredStore(WrappedStore):
         for connection in self._connections:
             missing_keys = [key for key in keys if key not in results]
             for start in range(0, len(missing_keys), _KEYS_PER_QUERY):
-                results |= _read_results(connection, missing_keys[start : start + _KEYS_PER_QUERY])
+                found = _read_results(connection, missing_keys[start : start + _KEYS_PER_QUERY])
+                if found and self.keeps and isinstance(self.ledger, SqliteStore):
+                    self._copy(self.ledger, connection, list(found))
+                results |= found
         return results
+
+    def _copy(
+        self, ledger: SqliteStore, connection: sqlite3.Connection, keys: Sequence[bytes]
+    ) -> None:
+        """Copy calls of a base to the first ledger, with the time at which they were stored."""
+        placeholders = ",".join("?" * len(keys))
+        query = f"SELECT {COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
+        rows = connection.execute(query, keys).fetchall()
+        with ledger.transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's calls in the first ledger that has any, or None."""
