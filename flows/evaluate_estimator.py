@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.project.artifacts import Project
-from flows.project.cells import resolve_cell, resolve_cell_artifact
+from flows.project.cells import check_log_odds, resolve_cell, resolve_cell_artifact
 from flows.project.checks import check_answers, check_evaluated_split
 from flows.project.engines import compute_estimator_identity
 from flows.project.rankings import resolve_rankings, resolve_relevance
@@ -110,21 +110,15 @@ def _validate(settings: Settings) -> None:
     check_evaluated_split(settings, "evaluate_estimator", own.dev, own.test)
     if {own.dev, own.test} - set(settings.score.splits):
         raise ConfigError(
-            f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}: "
-            "thresholds are chosen on the one and evaluated on the other. Run `python -m "
-            f"flows.score` and this command with 'score.splits=[{own.dev},{own.test}]'."
+            f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}. Run "
+            f"`python -m flows.score` and this command with 'score.splits=[{own.dev},{own.test}]'."
         )
-    if settings.estimator.relevance_scale == "none" and own.show != ["table2"]:
-        raise ConfigError(
-            f"estimator={settings.estimator.name}: its scores are not log-odds "
-            "(estimator.relevance_scale=none), and all parts of this report but the ranking are of "
-            "probabilities. Set evaluate_estimator.show=[table2]."
-        )
+    if own.show != ["table2"]:  # which alone is not of probabilities
+        check_log_odds(settings, "evaluate_estimator.show=[table2]")
     if settings.score.depth is not None and settings.score.depth < own.k:
         raise ConfigError(
-            f"evaluate_estimator.k={own.k} is larger than the number of contexts that the "
-            f"estimator scores per question (score.depth={settings.score.depth}). Lower it, or "
-            "set score.depth=null here and for `python -m flows.score`."
+            f"evaluate_estimator.k={own.k} is more than the contexts that the estimator scores "
+            f"(score.depth={settings.score.depth}). Lower it, or set score.depth=null in both."
         )
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from flows.project.cases import describe_bias
+from flows.project.cases import describe_bias, describe_other_empty
 from flows.project.cells import (
     is_filter_pending,
     list_stages_of_cell,
@@ -91,7 +91,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes = [
         *sentences,
-        *_describe_other_cells(jobs[0], specs),
+        *(describe_other_empty(specs) if jobs[0].sweep.retry_empty else []),
         *(notes or [_ALL_FINISHED_NOTE if judging.executed else _NO_CALL_NOTE]),
         *build_code_notes(folders),
         _describe_passages(results),
@@ -117,28 +117,6 @@ def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[
             )
         )
         or (again.record_steps and not has_steps(cell.spec.folder))
-    ]
-
-
-def _describe_other_cells(settings: Settings, specs: Sequence[CellSpec]) -> list[str]:
-    """Name the finished cells that may share the empty replies that this run requested again."""
-    folders = {spec.folder for spec in specs}
-    finished_files = [
-        folder / specs[0].predictions.name
-        for folder in sorted(specs[0].folder.parent.iterdir())
-        if folder not in folders and (folder / MANIFEST).is_file()
-    ]
-    others = [
-        file.parent.name
-        for file in (finished_files if settings.sweep.retry_empty else [])
-        if any(one.empty for row in read_predictions(file) for one in row.usage)
-    ]
-    if not others:
-        return []
-    return [
-        f"{len(others)} other finished cells have replies without text, which may have been "
-        f"requested again: {', '.join(others)}. Sweep them with sweep.retry_empty=true before "
-        "they are compared with these."
     ]
 
 

@@ -7,7 +7,9 @@ from flows.project.engines import identify_engine_specs
 from flows.project.ledger import open_ledger
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
+from winnow.artifacts.provenance import MANIFEST
 from winnow.artifacts.steps import read_steps
+from winnow.artifacts.tables import read_predictions
 from winnow.reports.cells import CellResult
 from winnow.reports.page.cases import Case, Texts, build_case
 from winnow.sweeps.run import LoadedCell, load_cells
@@ -116,6 +118,27 @@ def _count_removed(specs: Sequence[CellSpec]) -> dict[tuple[Path, str], int]:
         for (path, keeps), count in counts.items()
         if path and count
     }
+
+
+def describe_other_empty(specs: Sequence[CellSpec]) -> list[str]:
+    """Name the finished cells but these with replies without text, which a run with
+    `sweep.retry_empty` may have requested again.
+    """
+    folders = {spec.folder for spec in specs}
+    names = [
+        folder.name
+        for folder in sorted(specs[0].folder.parent.iterdir())
+        if folder not in folders and (folder / MANIFEST).is_file()
+        for rows in [read_predictions(folder / specs[0].predictions.name)]
+        if any(usage.empty for row in rows for usage in row.usage)
+    ]
+    if not names:
+        return []
+    return [
+        f"{len(names)} other finished cells have replies without text, which may have been "
+        f"requested again: {', '.join(names)}. Sweep them with sweep.retry_empty=true before they "
+        "are compared with these."
+    ]
 
 
 def describe_cases(

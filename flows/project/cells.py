@@ -232,12 +232,8 @@ def _validate(settings: Settings) -> None:
             "search.rules.placed=true would change those of searches, of which no metric knows. "
             "Set search.rules.placed=false, or take another placement."
         )
-    if weighted_by == "estimator" and settings.estimator.relevance_scale == "none":
-        raise ConfigError(
-            f"weighting.by=estimator takes scores as log-odds, which those of "
-            f"estimator={settings.estimator.name} are not (estimator.relevance_scale=none). Choose "
-            "another estimator, or weighting.by=none."
-        )
+    if weighted_by == "estimator":
+        check_log_odds(settings, "weighting.by=none")
     if weighted_by != "none" and not _keeps_contexts(settings):
         raise ConfigError(
             f"weighting.by={weighted_by} needs a score of every context, which "
@@ -253,6 +249,17 @@ def _validate(settings: Settings) -> None:
             f"k={settings.k} is larger than the number of contexts that the estimator scores per "
             f"question (score.depth={settings.score.depth}). Lower k, or set score.depth=null "
             "here and for `python -m flows.score`."
+        )
+
+
+def check_log_odds(settings: Settings, instead: str) -> None:
+    """Raise ConfigError, with a setting that may be set instead, if the estimator's scores are not
+    log-odds.
+    """
+    if settings.estimator.relevance_scale == "none":
+        raise ConfigError(
+            f"The scores of estimator={settings.estimator.name} are not log-odds "
+            f"(estimator.relevance_scale=none). Choose another estimator, or set {instead}."
         )
 
 

@@ -27,7 +27,6 @@ from winnow.artifacts.files import atomic_write, check_free_space, hold_lock
 from winnow.artifacts.provenance import (
     FileRecord,
     compute_file_digest,
-    describe_file,
     describe_files,
     is_unchanged,
     list_files,
@@ -170,9 +169,9 @@ def _fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback) -> bo
                 f"{asset.address} contains no file that matches {list(asset.members)}. Correct "
                 "`members`."
             )
-        origin = _describe_origin(asset) if asset.scheme == "file" else {}
-        record = {**asset.source, "origin": origin, "files": describe_files(fresh)}
-        (fresh / RECORD_NAME).write_text(json.dumps(record))
+        origin = describe_files(Path(asset.location)) if asset.scheme == "file" else {}
+        files = {"origin": origin, "files": describe_files(fresh)}
+        (fresh / RECORD_NAME).write_text(json.dumps({**asset.source, **files}))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -188,12 +187,6 @@ def is_present(asset: Asset) -> bool:
     return bool(files) and not _is_origin_changed(asset)
 
 
-def _describe_origin(asset: Asset) -> dict[str, FileRecord]:
-    """Describe the file or the folder that an asset of the scheme "file" copies."""
-    path = Path(asset.location)
-    return describe_files(path) if path.is_dir() else {"": describe_file(path)}
-
-
 def _is_origin_changed(asset: Asset) -> bool:
     """Return whether the local path that an asset copies has changed since it was unpacked; one
     that was removed has not.
@@ -202,10 +195,8 @@ def _is_origin_changed(asset: Asset) -> bool:
     if asset.scheme != "file" or not path.exists():
         return False
     records = json.loads((Path(asset.path) / RECORD_NAME).read_text()).get("origin", {})
-    names = list_files(path) if path.is_dir() else [""]
-    return sorted(records) != sorted(names) or not all(
-        is_unchanged(path / name, record) for name, record in records.items()
-    )
+    is_same = all(is_unchanged(path / name, record) for name, record in records.items())
+    return list(records) != list_files(path) or not is_same
 
 
 def _apply_recorded_checksum(asset: Asset) -> Asset:

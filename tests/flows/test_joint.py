@@ -68,7 +68,7 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(
             in (tmp_path / f"reports/re_rag/{name}/report.md").read_text()
         )
     for wrong, message in (
-        ("score.splits=[test]", "thresholds are chosen on the one"),
+        ("score.splits=[test]", "Run `python -m flows.score` and this"),
         ("evaluate_estimator.dev=test", "is also the split on which thresholds are chosen"),
         ("evaluate_estimator.test=train", "or the estimator is trained (['train', 'dev'])"),
     ):

@@ -245,14 +245,16 @@ def check_content(folder: Path) -> None:
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
     """Return the size, mtime (ns) and SHA-256 of every file below a folder, by relative path."""
-    return {name: describe_file(folder / name) for name in list_files(folder)}
+    return {name: _describe_file(folder / name) for name in list_files(folder)}
 
 
 def list_files(folder: Path) -> list[str]:
-    """List the files below a folder by relative path.
+    """List the files below a folder by relative path; a file itself has the path "".
 
     Temporary files, such as those that a killed process left behind, are not part of an artifact.
     """
+    if folder.is_file():
+        return [""]
     files = sorted(
         file.relative_to(folder)
         for file in folder.rglob("*")
@@ -261,8 +263,7 @@ def list_files(folder: Path) -> list[str]:
     return [str(file) for file in files if not is_temporary(file)]
 
 
-def describe_file(file: Path) -> FileRecord:
-    """Return the size, mtime (ns) and SHA-256 of a file."""
+def _describe_file(file: Path) -> FileRecord:
     state = file.stat()
     return {
         "size": state.st_size,
