@@ -25,6 +25,7 @@ from flows.project.models import check_training_split
 from flows.settings.door import drop_equal, reopen
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.last_sweep import remember_sweep
 from flows.stages.registry import Stage, choose_stage, get_stage, list_ancestors, list_needed
 from flows.tools.summary import Summary
 from winnow.errors import MissingArtifactError
@@ -55,6 +56,7 @@ def pipeline(jobs: Sequence[Settings]) -> Summary:
     pinned_jobs = [
         reopen(job) for job in jobs
     ]  # with the commits and checksums that `acquire` recorded
+    remember_sweep(jobs[0].words, pinned_jobs)
     if not groups:
         check_ahead(pinned_jobs)
     _run_missing(goal, pinned_jobs, stages_run)

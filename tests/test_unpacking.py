@@ -1,5 +1,6 @@
 """Members of archives: which are copied, and where to."""
 
+import hashlib
 import zipfile
 from pathlib import Path
 
@@ -110,5 +111,19 @@ def test_a_local_file_that_changed_is_fetched_again(tmp_path: Path, is_folder: b
     assert (tmp_path / "a" / "data.jsonl").read_text() == "latter"
     file.unlink()
     file.parent.rmdir()
+    assert is_present(asset)
+    assert not fetch_asset(asset, tmp_path / "d")
+
+
+def test_a_present_asset_needs_no_folder_for_downloads(tmp_path: Path) -> None:
+    """Shared data may be read-only; a pinned copy stays, whatever becomes of its source."""
+    file = tmp_path / "data.jsonl"
+    file.write_text("x")
+    digest = hashlib.sha256(b"x").hexdigest()
+    for name, sha256 in (("a", ""), ("b", digest)):
+        asset = Asset(f"file:{file}", str(tmp_path / name), sha256, size=len(BODY))
+        assert fetch_asset(asset, tmp_path / "d")
+        assert not fetch_asset(asset, Path("/proc/nowhere"))
+    file.write_text("y")
     assert is_present(asset)
     assert not fetch_asset(asset, tmp_path / "d")

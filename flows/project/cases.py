@@ -1,6 +1,7 @@
 """How cells answered single questions, replayed from the ledger for a report without a model."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from flows.project.engines import identify_engine_specs
@@ -10,6 +11,7 @@ from flows.tools.summary import progress
 from winnow.artifacts.provenance import MANIFEST
 from winnow.artifacts.steps import read_steps
 from winnow.artifacts.tables import read_predictions
+from winnow.errors import ArtifactError, MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page.cases import Case, Texts, build_case
 from winnow.sweeps.run import LoadedCell, load_cells
@@ -125,13 +127,13 @@ def describe_other_empty(specs: Sequence[CellSpec]) -> list[str]:
     `sweep.retry_empty` may have requested again.
     """
     folders = {spec.folder for spec in specs}
-    names = [
-        folder.name
-        for folder in sorted(specs[0].folder.parent.iterdir())
-        if folder not in folders and (folder / MANIFEST).is_file()
-        for rows in [read_predictions(folder / specs[0].predictions.name)]
-        if any(usage.empty for row in rows for usage in row.usage)
-    ]
+    names = []
+    for folder in sorted(specs[0].folder.parent.iterdir()):
+        if folder not in folders and (folder / MANIFEST).is_file():
+            with suppress(ArtifactError, MissingArtifactError):  # of another version
+                rows = read_predictions(folder / specs[0].predictions.name)
+                is_empty = any(usage.empty for row in rows for usage in row.usage)
+                names += [folder.name] if is_empty else []
     if not names:
         return []
     return [

@@ -3,8 +3,10 @@
 A role is the part that an engine plays in a strategy, such as reader, judge, estimator or search.
 """
 
+import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from flows.project.artifacts import Project
 from flows.project.models import (
@@ -220,13 +222,21 @@ def open_engine_sets(
 def _check_alike(first: EngineSpec, second: EngineSpec, names: Iterable[str]) -> None:
     """Raise ConfigError if two roles, which share what these settings say, differ in them."""
     for name in names:
-        values = [spec.settings.get(name) for spec in (first, second)]
+        values = [_get_setting(spec.settings, name) for spec in (first, second)]
         if values[0] != values[1]:
             raise ConfigError(
                 f"The roles {first.role} and {second.role} use the same model, which has one "
                 f"{name}, but {first.role}.engine.{name} is {values[0]} and "
                 f"{second.role}.engine.{name} is {values[1]}. Set both alike."
             )
+
+
+def _get_setting(settings: Mapping[str, Any], name: str) -> Any:
+    """Return a setting of an engine, by default the one of its class."""
+    if name in settings or not isinstance(settings, Component):
+        return settings.get(name)
+    parameter = inspect.signature(settings.component_class).parameters.get(name)
+    return None if parameter is None else parameter.default
 
 
 def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:

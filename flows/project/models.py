@@ -170,6 +170,7 @@ def resolve_trained_reader(
             "weights": weights,
             "reader": training.teacher.reader.engine,
             "decoding": training.teacher.decoding,
+            "cut replies": "left out",
         }
     if prompt.get("shots"):
         inputs["demonstrations"] = project.rankings.identity

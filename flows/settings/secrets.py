@@ -15,7 +15,9 @@ _KEY_FORMATS = re.compile(
     r"|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{20,}|AIza[\w-]{35})"
 )
 """API key formats of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
-_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")
+_PASSWORD = re.compile(
+    r"\w://[^/\s:@?#'\",;]*:[^/\s@?#'\",;]+@|\w://[^\s'\"]*[?&]password=[^&\s]", re.IGNORECASE
+)
 """An address with a user name and a password."""
 
 

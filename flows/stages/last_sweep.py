@@ -19,7 +19,10 @@ _FILE = Path("data/sweeps.json")
 _NAMED = re.compile(r"\+{0,2}sweep\.name=(.+)")
 _VIEWS = ("report", "metric", "breakdown", "watch", "power", "calibrate_judge")
 """Groups whose settings say what is shown of a sweep."""
-_NOT_COMPARED = {*IGNORED_GROUPS, *_VIEWS, "pipeline", "dry_run"} - {"sweep"}
+_NOT_COMPARED = {
+    *IGNORED_GROUPS, *_VIEWS, "pipeline", "dry_run", "question", "artifact", "export",
+    "export_maps", "facts", "evaluator", "evaluate_evaluator",
+} - {"sweep"}  # fmt: skip
 """Settings in which a command may differ from the sweep that it shows."""
 
 

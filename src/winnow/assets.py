@@ -121,10 +121,12 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
             or if its folder contains other files or files that were changed since they were
             unpacked. The files in the folder are then kept.
     """
+    is_whole = is_unchanged_asset(Path(asset.path), _apply_recorded_checksum(asset).source)
+    if is_whole and not _is_origin_changed(asset):
+        return False
     downloads.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(str(Path(asset.path).resolve()).encode()).hexdigest()[:16]
-    notice = f"Another process fetches {asset.address}, which is waited for."
-    with hold_lock(downloads / f".{name}.lock", notice):
+    with hold_lock(downloads / f".{name}.lock", "Another process fetches this asset. Waiting."):
         return _fetch_asset(asset, downloads, advance)
 
 
@@ -188,15 +190,13 @@ def is_present(asset: Asset) -> bool:
 
 
 def _is_origin_changed(asset: Asset) -> bool:
-    """Return whether the local path that an asset copies has changed since it was unpacked; one
-    that was removed has not.
-    """
+    """Return whether the local path of an asset without a checksum has changed, but is there."""
     path = Path(asset.location)
-    if asset.scheme != "file" or not path.exists():
+    if asset.scheme != "file" or asset.sha256 or not path.exists():
         return False
     records = json.loads((Path(asset.path) / RECORD_NAME).read_text()).get("origin", {})
     is_same = all(is_unchanged(path / name, record) for name, record in records.items())
-    return list(records) != list_files(path) or not is_same
+    return bool(records) and (list(records) != list_files(path) or not is_same)
 
 
 def _apply_recorded_checksum(asset: Asset) -> Asset:

@@ -222,3 +222,16 @@ def test_each_closed_book_filter_is_counted_once(tmp_path: Path) -> None:
         selections += [QuestionSelection(tmp_path, "test", closed_book=file)] * 2
     selections.append(QuestionSelection(tmp_path, "test"))
     assert _count_filtered(selections) == [(9, 7), (9, 5)]
+
+
+def test_a_default_that_is_given_is_no_other_setting() -> None:
+    """The YAML of one role may leave out what that of the other one says."""
+    words = ["reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m"]
+    for value, is_alike in (("mark", True), ("stop", False)):
+        project = Project(compose([*words, f"+reader.engine.model_change={value}"]))
+        specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+        if is_alike:
+            open_engines(specs, check=False)
+        else:
+            with pytest.raises(ConfigError, match=r"one model_change, but .*judge.* is mark"):
+                open_engines(specs, check=False)

@@ -95,14 +95,20 @@ def test_a_key_reaches_no_file(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["http://me:hunter2@127.0.0.1:5000", "postgresql://me:hunter2@db/x", "https://:hunter2@host/a"],
+    [
+        "http://me:hunter2@127.0.0.1:5000",
+        "postgresql://me:hunter2@db/x",
+        "https://:hunter2@host/a",
+        "postgresql://host/db?user=u&password=hunter2",
+    ],
 )
 def test_a_password_in_an_address_is_refused(address: str) -> None:
     """It would be in every manifest and MLflow run; PostgreSQL's variable counts as well."""
     with pytest.raises(ConfigError, match="an address with a password") as raised:
         check_secrets([("tracking.uri", address)], {})
     assert "hunter2" not in str(raised.value)
-    check_secrets([("tracking.uri", "http://me@host:5000/a:b@c")], {})
+    for plain in ("http://me@host:5000/a:b@c", "['http://h:80','a@b.c']", "http://h:80?q=a@b"):
+        check_secrets([("tracking.uri", plain)], {})
     with pytest.raises(ConfigError, match="PGPASSWORD"):
         check_secrets([("paths.ledger", "x-a1b2c3d4e5f6")], {"PGPASSWORD": "a1b2c3d4e5f6"})
 

@@ -152,13 +152,11 @@ def test_a_module_that_was_edited_during_a_run_has_no_digest(
     assert (
         compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
     )
-    monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime - 1)
+    monkeypatch.setattr(code, "STARTED", file.stat().st_mtime - 1)
     digests = compute_module_digests(["winnow.strategies.vote"])
     assert digests["winnow.strategies.vote"] == code.EDITED
-    assert code.EDITED not in {
-        digests[name] for name in digests if _modified(name) <= code._STARTED
-    }
-    monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime)
+    assert code.EDITED not in {digests[name] for name in digests if _modified(name) <= code.STARTED}
+    monkeypatch.setattr(code, "STARTED", file.stat().st_mtime)
     assert (
         compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
     )

@@ -1,6 +1,7 @@
 """What a source file says: which of its edits count."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module, reload
@@ -107,21 +108,32 @@ def test_what_runs_in_place_of_type_checking_does(project: Project) -> None:
     )
 
 
+@pytest.mark.parametrize("is_function", [True, False])
 def test_code_edited_after_its_import_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_function: bool
 ) -> None:
-    """The numbers of the imported code would be kept under the key of the edited code."""
+    """The numbers of the imported code would be kept under the key of the edited code, also if
+    another process has imported that; a file that was only touched is the same.
+    """
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "edited.py"
-    file.write_text("class Theirs:\n    answer = 1\n")
+    text = "class Theirs:\n    answer = 1\n"
+    text = text.replace("answer = 1", "def answer(self): return 1") if is_function else text
+    file.write_text(text)
     os.utime(file, (10**9, 10**9))
     module = import_module("edited")
-    file.write_text("class Theirs:\n    answer = 2\n")
+    os.utime(file)
+    first = get_revision(module.Theirs)
+    module = reload(module)
+    file.write_text(text.replace("1", "2"))
+    os.utime(file, (4 * 10**9, 4 * 10**9))
+    if is_function:
+        subprocess.run([sys.executable, "-c", "import edited"], cwd=tmp_path, check=True)
     with pytest.raises(ConfigError, match=r"edited\.py was edited after this process imported it"):
         get_revision(module.Theirs)
     second = get_revision(reload(module).Theirs)
-    file.write_text("class Theirs:\n    answer = 3\n")
-    os.utime(file, (2 * 10**9, 2 * 10**9))
+    assert second != first
+    file.write_text(text.replace("1", "3"))
     assert get_revision(module.Theirs) == second, "what was identified is what runs"
     monkeypatch.delitem(sys.modules, "edited")

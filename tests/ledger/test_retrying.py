@@ -11,7 +11,7 @@ from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding
-from winnow.requests import Generate, Message, Plan
+from winnow.requests import Generate, Generation, Message, Plan
 from winnow.sweeps.dry_run import estimate_cost
 from winnow.testing import ScriptedReader
 
@@ -80,3 +80,17 @@ def test_a_run_that_fails_keeps_the_replies_that_it_did_not_request(tmp_path: Pa
                 )
             )
         assert 96 <= len(ledger) < 100
+
+
+def test_a_reply_that_another_process_stored_meanwhile_stays(tmp_path: Path) -> None:
+    """It is paid for, and the other process's cells are made of it."""
+    keys = [bytes([number]) * 32 for number in range(3)]
+    request = Generate((Message("user", "x"),), Decoding())
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        ledger.put("m", [(key, request, Generation(""), 1.0) for key in keys])
+        first, second = RetryingStore(ledger), RetryingStore(ledger)
+        assert first.get(keys) == second.get(keys) == {}
+        assert first.claim(keys) == set(keys)
+        ledger.put("m", [(key, request, Generation("paid"), 1.0) for key in keys])
+        assert second.claim(keys) == set()
+        assert {result.text for result in ledger.get(keys).values()} == {"paid"}  # type: ignore[union-attr]

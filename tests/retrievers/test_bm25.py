@@ -193,3 +193,11 @@ def test_combining_marks_continue_a_word(tmp_path: Path) -> None:
     for query, passage_id in (("\u092d\u093e\u0937\u093e", "hindi"), ("Dvo\u0159\u00e1k", "czech")):
         (hits,) = searcher.search([make_question(query)], 10)
         assert [hit.passage_id for hit in hits] == [passage_id]
+
+
+def test_a_mark_begins_no_word(tmp_path: Path) -> None:
+    """Such as the selector after a heart, before the word."""
+    passages = [Passage("a", "", "\u2764\ufe0flove and e\u0301te\u0301"), Passage("b", "", "hate")]
+    BM25().build(lambda: iter(passages), tmp_path)
+    ((hit,),) = BM25().open(tmp_path).search([make_question("love")], 10)
+    assert hit.passage_id == "a"

@@ -10,7 +10,6 @@ are not part of it.
 
 import hashlib
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +21,13 @@ from winnow.identity.modules import (
     is_in_standard_library,
     is_in_winnow,
 )
-from winnow.identity.source import is_empty, read_loaded
+from winnow.identity.source import STARTED, is_empty, read_loaded
 
 if TYPE_CHECKING:
     from winnow.protocols import Engine
 
 
 EDITED = "edited while it ran"
-_STARTED = time.time()
-"""Time at which this process began to import Winnow."""
 
 
 def get_revision(component: type) -> int | str:
@@ -110,7 +107,7 @@ def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
         if path is None:
             continue
         code = read_loaded(path, name, compiles=True)
-        if name.partition(".")[0] in ("winnow", "flows") and path.stat().st_mtime > _STARTED:
+        if name.partition(".")[0] in ("winnow", "flows") and path.stat().st_mtime > STARTED:
             digests[name] = EDITED
         elif name.partition(".")[0] in ("winnow", "flows"):
             digests[name] = hashlib.sha256(repr((code.digest, code.runs)).encode()).hexdigest()[:6]

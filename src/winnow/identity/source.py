@@ -2,20 +2,23 @@
 
 import ast
 import hashlib
-import os
+import marshal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from weakref import WeakKeyDictionary
 
 from winnow.errors import ConfigError
 from winnow.identity.modules import find_source, identify_without_source
 from winnow.identity.parsing import ImportStatement, parse_text
 
+STARTED = time.time()
+"""Time at which this process began to import Winnow."""
 _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 """Digest of a file without code."""
 
@@ -160,21 +163,44 @@ def _iter_parents(module: str) -> Iterator[Import]:
 
 
 def _was_edited(path: Path, module: ModuleType) -> bool:
-    """Return whether a source file is not the one that a module was imported from, by the time that
-    Python wrote into the bytecode. Without bytecode of this import, return False.
+    """Return whether a source file differs from what a module was imported from.
+
+    Only files that were written since this process began to import Winnow are looked at: their
+    functions and, if Python wrote it at this import, their bytecode are compared.
     """
     spec = module.__spec__
-    if sys.dont_write_bytecode or spec is None or type(spec.loader) is not SourceFileLoader:
+    state = path.stat()
+    if state.st_mtime < STARTED or spec is None or type(spec.loader) is not SourceFileLoader:
         return False
-    bytecode = Path(spec.cached or "")
     try:
-        header = bytecode.read_bytes()[:16]
+        source = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except SyntaxError:
+        return True
+    codes = set(_iter_codes(source))
+    if any(code not in codes for code in _iter_loaded_codes(module, str(path))):
+        return True
+    try:
+        header, body = (content := Path(spec.cached or "").read_bytes())[:16], content[16:]
     except OSError:
         return False
-    has_time = len(header) == 16 and header[4:8] == bytes(4)
-    compiled_time = int.from_bytes(header[8:12], "little")
-    return (
-        has_time
-        and os.access(bytecode.parent, os.W_OK)
-        and compiled_time != int(path.stat().st_mtime) & 0xFFFFFFFF
-    )
+    has_time = header[4:8] == bytes(4)
+    is_older = int.from_bytes(header[8:12], "little") != int(state.st_mtime) & 0xFFFFFFFF
+    return has_time and is_older and not sys.dont_write_bytecode and marshal.loads(body) != source  # noqa: S302 (Python's own bytecode)
+
+
+def _iter_codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _iter_codes(constant)
+
+
+def _iter_loaded_codes(module: ModuleType, file: str) -> Iterator[CodeType]:
+    """Yield the code of the functions and methods of a module that are from its file."""
+    values = list(vars(module).values())
+    classes = [one for one in values if isinstance(one, type) and one.__module__ == module.__name__]
+    for value in [*values, *(inner for one in classes for inner in vars(one).values())]:
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType) and code.co_filename == file:
+            yield code

@@ -28,17 +28,23 @@ class RetryingStore(WrappedStore):
         """Return the stored results by key, except empty replies that were not yet retried."""
         results = self.ledger.get(keys)
         empty = {
-            key
-            for key, result in results.items()
-            if isinstance(result, Generation) and result.is_empty and key not in self._retried
+            key for key, result in results.items() if _is_empty(result) and key not in self._retried
         }
         self._hidden |= empty
         return {key: result for key, result in results.items() if key not in empty}
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Delete the empty replies to these calls, claim the calls, and return their keys."""
+        """Delete the empty replies to these calls, claim the calls, and return their keys.
+
+        Another process may have stored a reply with text since the look-up.
+        """
         if not self.keep:
-            self.ledger.delete(list(self._hidden.intersection(keys)))
+            hidden = self.ledger.get(list(self._hidden.intersection(keys)))
+            self.ledger.delete([key for key, result in hidden.items() if _is_empty(result)])
         self._retried.update(keys)
         self._hidden.difference_update(keys)
         return self.ledger.claim(keys)
+
+
+def _is_empty(result: Result) -> bool:
+    return isinstance(result, Generation) and result.is_empty

@@ -19,15 +19,17 @@ class Articles:
 
     Attributes:
         passages: Passages of each article, by the title.
+        titles: Titles by their lower case.
     """
 
     passages: Mapping[str, Sequence[Passage]]
+    titles: Mapping[str, Sequence[str]]
 
     def _find(self, topic: str) -> Sequence[Passage] | None:
         """Return the passages of a topic's article, or None if there is none."""
         if topic in self.passages:
             return self.passages[topic]
-        titles = [title for title in self.passages if title.lower() == topic.lower()]
+        titles = self.titles.get(topic.lower(), ())
         return self.passages[titles[0]] if len(titles) == 1 else None
 
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
@@ -87,4 +89,7 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
             passages[title] = [
                 Passage(f"{title}#{index}", title, text) for index, text in enumerate(texts)
             ]
-    return Articles(passages)
+    titles: dict[str, list[str]] = {}
+    for title in passages:
+        titles.setdefault(title.lower(), []).append(title)
+    return Articles(passages, titles)

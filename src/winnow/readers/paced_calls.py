@@ -198,8 +198,11 @@ class PacedCalls:
             await request_limiter.acquire()
         if token_limiter is not None:
             max_usage = estimate_max_usage(group[0], len(group))
-            max_tokens = max_usage.tokens_in + max_usage.tokens_out
-            await token_limiter.acquire(min(max_tokens, token_limiter.max_rate))
+            max_tokens: float = max_usage.tokens_in + max_usage.tokens_out
+            while max_tokens > 0:  # more than the capacity is taken in parts
+                part = min(max_tokens, token_limiter.max_rate)
+                await token_limiter.acquire(part)
+                max_tokens -= part
 
     @cached_property
     def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:

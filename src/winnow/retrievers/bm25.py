@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import unicodedata
 from array import array
 from collections.abc import Sequence
@@ -102,11 +103,20 @@ class BM25:
         stemmer = Stemmer.Stemmer(self.language)
         return _import_bm25s().tokenize(
             texts,
-            token_pattern=rf"[\w{list_marks()}]{{2,}}",
+            token_pattern=_choose_pattern(texts),
             stopwords=self.language,
             stemmer=stemmer,
             show_progress=False,
         )
+
+
+def _choose_pattern(texts: Sequence[str]) -> str:
+    """Return the pattern of a word of two characters or more; marks, which take it three times as
+    long, are part of it if a text has any.
+    """
+    marks = list_marks()
+    has_marks = any(not text.isascii() and re.search(f"[{marks}]", text) for text in texts)
+    return rf"\w[\w{marks}]+" if has_marks else r"\w\w+"
 
 
 @dataclass(frozen=True, slots=True)
