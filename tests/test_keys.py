@@ -225,7 +225,11 @@ def test_borders_of_averaged_texts_are_part_of_the_key() -> None:
     assert len({compute_request_key("m", Search("q", 3, one)) for one in texts}) == 3
 
 
-@pytest.mark.parametrize("token", ["<filename>", "<jupyter_code>", "<issue_start>", "<fim_middle>"])
+@pytest.mark.parametrize(
+    "token",
+    ["<filename>", "<reponame>", "<repo_name>", "<file_sep>", "<gh_stars>", "<empty_output>",
+     "<jupyter_code>", "<issue_start>", "<fim_middle>"],
+)  # fmt: skip
 def test_control_tokens_of_code_models_count(token: str) -> None:
     """A local reader reads them as text in its passages, and as tokens elsewhere."""
     message = Message("user", f"see {token}")

@@ -127,3 +127,26 @@ def test_a_present_asset_needs_no_folder_for_downloads(tmp_path: Path) -> None:
     file.write_text("y")
     assert is_present(asset)
     assert not fetch_asset(asset, tmp_path / "d")
+
+
+def test_a_file_that_is_added_to_a_local_folder_is_fetched(tmp_path: Path) -> None:
+    """The former files alone are unchanged."""
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "a.txt").write_text("a")
+    asset = Asset(f"file:{tmp_path / 'from'}", str(tmp_path / "a"), size=len(BODY))
+    assert fetch_asset(asset, tmp_path / "d")
+    (tmp_path / "from" / "b.txt").write_text("b")
+    assert not is_present(asset)
+    assert fetch_asset(asset, tmp_path / "d")
+    assert (tmp_path / "a" / "b.txt").read_text() == "b"
+
+
+def test_a_set_of_characters_is_no_fixed_folder(tmp_path: Path) -> None:
+    """It is a pattern, as a star is."""
+    (tmp_path / "from" / "t1").mkdir(parents=True)
+    (tmp_path / "from" / "t1" / "a.txt").write_text("a")
+    asset = Asset(
+        f"file:{tmp_path / 'from'}", str(tmp_path / "a"), members=["t[12]/a.txt"], size=len(BODY)
+    )
+    assert fetch_asset(asset, tmp_path / "d")
+    assert (tmp_path / "a" / "t1" / "a.txt").read_text() == "a"

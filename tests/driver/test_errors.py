@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.driver.test_run import _chat
 from tests.driver.test_waiting import Later, ask_two_roles
 from tests.plans import ask, run
 from winnow.driver.jobs import Job
@@ -186,3 +188,15 @@ def test_only_servers_with_calls_in_flight_are_stopped(
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
         list(Driver(engines, ledger).run([Job(1, ask(["a"]))]))
     assert (failing.stopped, idle.stopped, "in flight" in caplog.text) == (False, False, False)
+
+
+def test_what_is_in_flight_is_not_awaited_after_an_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C ends the run at once."""
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        outcomes = Driver(build_engine_map(OneByOne(capacity=16)), ledger).run(
+            Job(n, _chat([f"{n}"])) for n in range(16)
+        )
+        with pytest.raises(KeyboardInterrupt), closing(outcomes):
+            next(outcomes)
+            raise KeyboardInterrupt
+        assert len(ledger) < 16

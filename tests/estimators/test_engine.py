@@ -120,3 +120,14 @@ def test_other_requests_are_refused() -> None:
     """A strategy that asks an estimator to write has the wrong engine."""
     with pytest.raises(ConfigError, match="serves Estimate requests; received Generate"):
         EstimatorEngine(Lengths(), "x").submit([Generate((), Decoding())])
+
+
+def test_the_number_of_truncated_texts_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """When the engine is closed; no reader of a report would know of them otherwise."""
+    estimator = Lengths()
+    engine = EstimatorEngine(estimator, "lengths")
+    engine.close()
+    assert not caplog.records
+    estimator.truncated = 3
+    engine.close()
+    assert "3 of the texts scored in this run were truncated" in caplog.text

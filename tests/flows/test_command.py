@@ -178,3 +178,32 @@ def test_rows_that_jobs_share_are_shown_once() -> None:
     jobs = [compose(["k=1"]), compose(["k=2"])]
     assert len(execute(Stage(summarize), jobs).rows) == 1
     assert len(execute(Stage(summarize, grid=True), jobs).rows) == 2
+
+
+def test_settings_of_the_sweep_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the number of questions, which the words may leave to params.yaml."""
+    monkeypatch.chdir(tmp_path)
+    first, other = (open_jobs(SWEEP, [compose_config(w)]) for w in ([], ["sweep.limit=3"]))
+    remember_sweep(["-m"], first)
+    recall_sweep([]).check(first)
+    with pytest.raises(ConfigError, match="now give other settings"):
+        recall_sweep([]).check(other)
+
+
+def test_words_that_say_what_to_show_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With or without a plus; two names of sweeps are not."""
+    monkeypatch.chdir(tmp_path)
+    remember_sweep(["-m", "k=1", "+report.x=1"], open_jobs(SWEEP, [compose_config([])]))
+    for view in (
+        "report.out=x", "metric=[em]", "breakdown=none", "watch.x=1", "power.x=1",
+        "calibrate_judge.most=5", "+metric.x=1", "~breakdown",
+    ):  # fmt: skip
+        assert recall_sweep([view]).words == ["-m", "k=1", "+report.x=1", view]
+    assert recall_sweep(["report.x=2"]).words == ["-m", "k=1", "report.x=2"]
+    name = open_jobs(SWEEP, [compose_config([])])[0].sweep.name
+    twice = [f"sweep.name={name}", f"sweep.name={name}"]
+    assert recall_sweep(twice) == Recall(twice)

@@ -166,3 +166,13 @@ def test_dprs_filter_is_a_setting_and_counts_stand_beside_the_papers(
     ]
     assert counts[0] == {"train": ("24", "79168"), "dev": ("3", "8757"), "test": ("3", "3610")}
     assert counts[1] == {"train": ("30", "79168"), "dev": ("3", "8757"), "test": ("3", "3610")}
+
+
+def test_show_counts_the_replies_of_the_replay(prepared: Run, tmp_path: Path) -> None:
+    """The tiny model ends no reply, so that all are cut, as in the report."""
+    prepared("sweep", "strategy=post_fusion", "k=2")
+    (file,) = (tmp_path / "data/predictions").glob("*/predictions.parquet")
+    one = read_predictions(file)[0]
+    assert [(usage.replies, usage.cut) for usage in one.usage] == [(2, 2)]
+    words = (f"question={one.question_id}", "strategy=post_fusion", "k=2", "metric=[cut]")
+    assert "\u2502 1.00 \u2502" in prepared("show", *words).stdout

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from flows.project.engines import open_reader
+from flows.settings import commits
 from flows.settings.components import check_component
 from flows.settings.door import compose
 from flows.settings.identity import PinnedAssets
 from flows.settings.sections import Reader
+from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.predictions import Price
@@ -215,3 +217,39 @@ def test_default_lists_of_files_count_by_content(folder: Path) -> None:
     first = identify("my_listed.Mine")
     file.write_text("two")
     assert identify("my_listed.Mine") != first
+
+
+def test_a_filter_with_a_reader_of_its_own_needs_no_training() -> None:
+    """That of the reader does not affect it."""
+    words = ["reader=smollm2_tuned", "grid={strategy:[post_fusion,stored]}"]
+    more = ["sweep.closed_book_filter=true", "reader@closed_book.reader=smollm2"]
+    assert len({cell.training.name for cell in compose([*words, *more]).cells}) == 2
+
+
+def test_a_model_of_the_hub_is_pinned_without_a_checksum() -> None:
+    """Its commit identifies it."""
+    node = {"address": f"hf:owner/name@{'a' * 40}", "path": "assets/x", "size": 1}
+    pinned = PinnedAssets.from_settings({"reader": {"asset": node}})
+    assert pinned.covers("assets/x/config.json")
+
+
+@pytest.mark.parametrize("commit", ["a" * 39, "a" * 7, "main", "a" * 41])
+def test_a_short_commit_does_not_pin_a_file(commit: str) -> None:
+    """It may be the beginning of several."""
+    with pytest.raises(ConfigError, match="is an address"):
+        PinnedAssets({}).identify_files(f"hf://datasets/owner/name@{commit}/train.jsonl")
+
+
+def test_the_digest_of_an_asset_is_that_of_earlier_keys() -> None:
+    """Another one would make all results again."""
+    source = {"address": "https://example.org/x", "sha256": "0" * 64, "members": []}
+    digest = PinnedAssets({Path("assets/none"): source}).compute_digest("assets/none/a.txt")
+    assert digest == f"{compute_key([compute_key(source)])}/a.txt"
+
+
+def test_a_lock_with_a_conflict_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version control leaves its marks in the file."""
+    monkeypatch.setattr(commits, "LOCK", tmp_path / "lock.json")
+    commits.LOCK.write_text("<<<<<<< HEAD\n{}\n")
+    with pytest.raises(ConfigError, match=r"lock\.json is not valid JSON .*conflict"):
+        commits._read_lock()

@@ -2,6 +2,7 @@
 expected.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,29 @@ def test_a_default_that_is_given_is_no_other_setting() -> None:
         else:
             with pytest.raises(ConfigError, match=r"one model_change, but .*judge.* is mark"):
                 open_engines(specs, check=False)
+
+
+@pytest.mark.parametrize("own", ["reader", "judge"])
+def test_a_setting_that_one_role_lacks_is_a_difference(own: str) -> None:
+    """In whichever of the two it is."""
+    words = ["reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m"]
+    project = Project(compose([*words, "judge.name=other"]))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    specs = [
+        replace(one, settings={**one.settings, "mine": 1}) if one.role == own else one
+        for one in specs
+    ]
+    with pytest.raises(ConfigError, match="one mine, but"):
+        open_engines(specs, check=False)
+
+
+def test_a_reader_of_batches_has_the_budget_of_single_calls() -> None:
+    """They are two engines of one model."""
+    words = [
+        "reader=openai", "reader.base=m", "reader@judge=openai_batch", "judge.base=m",
+        "reader.engine.budget.tokens=1", "judge.engine.budget.tokens=2",
+    ]  # fmt: skip
+    project = Project(compose(words))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    with pytest.raises(ConfigError, match="which has one budget"):
+        open_engines(specs, check=False)

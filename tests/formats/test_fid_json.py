@@ -1,5 +1,6 @@
 """FiD's exchange format."""
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -227,3 +228,22 @@ def test_scores_without_a_finite_value_are_refused(tmp_path: Path, score: object
     path.write_text(json.dumps([row]))
     with pytest.raises(InputError, match="a finite number as the score of context 0"):
         list(read_fid(path))
+
+
+def test_the_target_is_the_answer_of_a_row_without_others(tmp_path: Path) -> None:
+    """As in FiD's files for training."""
+    path = tmp_path / "f.json"
+    row = {"question": "a?", "answers": [], "target": "b", "ctxs": []}
+    path.write_text(json.dumps([row]))
+    (read,) = read_fid(path)
+    assert read.question.answers == ("b",)
+
+
+def test_compressed_files_of_a_folder_are_read(tmp_path: Path) -> None:
+    """By their two endings."""
+    row = json.dumps({"question": "a?", "answers": ["b"], "ctxs": []})
+    for name in ("a.json.gz", "b.jsonl.gz", "c.json", "d.jsonl"):
+        text = row if "jsonl" in name else f"[{row}]"
+        body = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(body) if name.endswith("gz") else body)
+    assert len(list(read_fid(tmp_path))) == 4

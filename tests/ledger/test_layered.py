@@ -2,12 +2,14 @@
 
 import hashlib
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.ledger.filled import filled
 from winnow.errors import LedgerError
-from winnow.ledger.layered import LayeredStore
+from winnow.ledger.layered import LayeredStore, connect_read_only
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message
@@ -88,3 +90,39 @@ def test_calls_of_a_base_are_copied_if_they_are_to_be_kept(tmp_path: Path) -> No
         assert _read(ledger.get(KEYS)) == {0: "one"}
         rows = [one.read_rows([KEYS[0]]) for one in (ledger, original)]
         assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("log", [b"", b"frames"])
+def test_a_base_in_a_folder_without_permission_is_read_if_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: bytes
+) -> None:
+    """SQLite may create no files there; calls in a log beside the file would be missing."""
+
+    class Refused(sqlite3.Connection):
+        def execute(self, *_: object) -> sqlite3.Cursor:  # type: ignore[override]
+            raise sqlite3.OperationalError("unable to open database file")
+
+    connect = sqlite3.connect
+
+    def connect_or_refuse(address: str, **kwargs: object) -> sqlite3.Connection:
+        more = {} if "immutable" in address else {"factory": Refused}
+        return connect(address, **kwargs, **more)  # type: ignore[call-overload]
+
+    filled(tmp_path / "base", "m", "ab")
+    (tmp_path / "base-wal").write_bytes(log)
+    monkeypatch.setattr(sqlite3, "connect", connect_or_refuse)
+    if log:
+        with pytest.raises(sqlite3.OperationalError):
+            connect_read_only(tmp_path / "base")
+    else:
+        with closing(connect_read_only(tmp_path / "base")) as db:
+            assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (2,)
+
+
+def test_calls_that_others_add_to_a_base_are_seen(tmp_path: Path) -> None:
+    """A file that is opened as immutable would not be read again."""
+    filled(tmp_path / "base", "m", "a")
+    with closing(connect_read_only(tmp_path / "base")) as db:
+        assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (1,)
+        filled(tmp_path / "base", "m", "b" * 1 + "cdefgh")
+        assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (8,)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.ledger.filled import filled
 from winnow.errors import InputError, LedgerError
 from winnow.keys import compute_request_key
 from winnow.ledger import merging, tools
+from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding
 from winnow.requests import Failed, Generate, Generation, Message, Usage
@@ -148,7 +150,47 @@ def test_a_file_that_cannot_be_read_is_named_itself(tmp_path: Path) -> None:
         assert len(ledger) == 0
 
 
-@pytest.mark.parametrize("value", ["[]", '{"score":null}', '{"score":"high"}'])
+REQUEST = Generate((Message("user", "x"),), Decoding())
+
+
+def test_reasoning_tokens_are_no_other_result(tmp_path: Path) -> None:
+    """One server counts them and another one does not."""
+    for name, usage in (("one", Usage(3, 2, 1)), ("two", Usage(3, 2, 2))):
+        with SqliteStore(tmp_path / name) as ledger:
+            ledger.put("m", [(b"k" * 32, REQUEST, Generation("A", usage=usage), 1.0)])
+    with SqliteStore(tmp_path / "one") as ledger:
+        assert merging.merge_ledger(ledger, tmp_path / "two") == merging.Merge()
+
+
+def test_a_bad_line_adds_nothing_to_a_database_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose batches are transactions of their own."""
+
+    class Database(PostgresStore):
+        inserted = 0
+
+        def read_rows(self, keys: object) -> dict:  # type: ignore[override,type-arg]
+            return {}
+
+        def delete(self, keys: object) -> None: ...
+
+        def insert_missing(self, rows: list[object]) -> None:  # type: ignore[override]
+            self.inserted += len(rows)
+
+    filled(tmp_path / "l.sqlite", "m", "ab")
+    lines = tmp_path / "calls.jsonl"
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        tools.export_calls(ledger, lines)
+    lines.write_text(lines.read_text() + "{}\n")
+    monkeypatch.setattr(merging, "_ROWS_AT_ONCE", 1)
+    database = Database("postgresql://me@host/db")
+    with pytest.raises(InputError, match="line 3"):
+        merging.import_calls(database, lines)
+    assert database.inserted == 0
+
+
+@pytest.mark.parametrize("value", ["[]", '{"score":null}', '{"score":"high"}', "[" * 100_000])
 def test_a_line_without_a_result_is_refused(tmp_path: Path, value: str) -> None:
     """By its line, before another one is added."""
     filled(tmp_path / "l.sqlite", "m", "ab")
@@ -161,3 +203,19 @@ def test_a_line_without_a_result_is_refused(tmp_path: Path, value: str) -> None:
         with pytest.raises(InputError, match="line 2"):
             merging.import_calls(other, lines)
         assert len(other) == 0
+
+
+def test_a_ledger_that_is_damaged_further_on_is_named_itself(tmp_path: Path) -> None:
+    """Its first page is whole."""
+    other = tmp_path / "other.sqlite"
+    filled(other, "m", "".join(map(chr, range(0x4E00, 0x4E00 + 400))))
+    with sqlite3.connect(other) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    body = other.read_bytes()
+    half = len(body) // size // 2 * size
+    other.write_bytes(body[:half] + b"\xff" * (len(body) - half))
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        with pytest.raises(LedgerError, match=r"to merge, .*other\.sqlite, cannot be read"):
+            merging.merge_ledger(ledger, other)
+        assert len(ledger) == 0

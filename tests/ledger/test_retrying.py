@@ -94,3 +94,22 @@ def test_a_reply_that_another_process_stored_meanwhile_stays(tmp_path: Path) -> 
         ledger.put("m", [(key, request, Generation("paid"), 1.0) for key in keys])
         assert second.claim(keys) == set()
         assert {result.text for result in ledger.get(keys).values()} == {"paid"}  # type: ignore[union-attr]
+
+
+REQUEST = Generate((Message("user", "x"),), Decoding())
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_claim_deletes_the_hidden_reply_alone(tmp_path: Path, keep: bool) -> None:
+    """Neither other replies, nor the new one at a later claim; a dry run deletes none."""
+    key, other = b"k" * 32, b"o" * 32
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        for own, text in ((key, ""), (other, "B")):
+            ledger.put("m", [(own, REQUEST, Generation(text), 1.0)])
+        retrying = RetryingStore(ledger, keep=keep)
+        assert retrying.get([key, other]).keys() == {other}
+        retrying.claim([key, other])
+        assert ledger.get([key, other]).keys() == ({key, other} if keep else {other})
+        retrying.put("m", [(key, REQUEST, Generation("A"), 1.0)])
+        retrying.claim([key])
+        assert ledger.get([key, other]).keys() == {key, other}

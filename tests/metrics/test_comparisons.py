@@ -296,3 +296,31 @@ def test_random_signs_agree_with_scipy_and_count_ties() -> None:
         ).pvalue
         assert permutation_test(values, seed=1) == pytest.approx(scipy_p_value, abs=0.02)
     assert permutation_test([0.1] * 10 + [-0.1] * 10) == 1.0
+
+
+def test_the_least_p_value_is_hoeffdings_bound() -> None:
+    """It is above 0, and below 1 in 10,000."""
+    assert permutation_test([1.0] * 40) == pytest.approx(2 * math.exp(-20), rel=1e-9)
+    assert permutation_test([1.0] * 14) == pytest.approx(1e-4, abs=5e-4)
+    assert permutation_test([1.0] * 14) >= 1e-4
+
+
+@pytest.mark.parametrize("number", [14, 15, 16, 40])
+def test_random_signs_are_those_of_the_seed(number: int) -> None:
+    """Two runs give the same p-value, also for the fewest differences that are not all permuted."""
+    values = np.random.default_rng(0).normal(0.3, 1, number)
+    first, again, other = (permutation_test(values, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize("number", range(2, 14))
+def test_few_differences_are_permuted_exactly(number: int) -> None:
+    """Up to thirteen, of which there are 8,192 assignments of signs."""
+    import itertools
+
+    values = np.random.default_rng(number).normal(0.3, 1, number)
+    sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=number)]
+    share = np.mean(np.array(sums) >= abs(values.sum()) - 1e-9)
+    bound = 2 * math.exp(-(values.sum() ** 2 / (values**2).sum()) / 2)
+    assert permutation_test(values) == pytest.approx(min(share, bound))

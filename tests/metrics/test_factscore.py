@@ -239,8 +239,22 @@ def test_a_question_without_a_topic_is_refused() -> None:
         run_scripted_plan(METRIC.plan(bare), [["- a fact", "- another"]])
 
 
+def test_a_verdict_has_room_for_a_clause_before_its_word() -> None:
+    """Some judges begin with one."""
+    plan = METRIC.plan(sample("Ada wrote."))
+    next(plan)
+    (request,) = plan.send([Generation("- Ada wrote.")])
+    assert request.decoding.max_new_tokens == 64
+
+
 @pytest.mark.parametrize(
-    ("verdict", "score"), [("Based on the passages, the", None), ("False. The", 0.0)]
+    ("verdict", "score"),
+    [
+        ("Based on the passages, the", None),
+        ("False. The", 0.0),
+        ("True. The", 1.0),
+        ("<think>Is it true?</think>Based on the", None),
+    ],
 )
 def test_a_verdict_that_was_cut_before_its_word_is_undefined(
     verdict: str, score: float | None

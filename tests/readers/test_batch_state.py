@@ -12,6 +12,7 @@ import pytest
 from winnow.artifacts.owners import get_process_name, read_start_time
 from winnow.errors import ReaderError
 from winnow.keys import compute_request_key
+from winnow.readers import batch_state
 from winnow.readers.batch_state import StateFiles
 from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Message, Tool, ToolCall
@@ -101,3 +102,21 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
             ReaderError, match=r"a\.json is not the state of a batch .*`rm .*a\.json`"
         ):
             StateFiles(tmp_path, "m", 600).read()
+
+
+def test_a_batch_whose_file_is_deleted_meanwhile_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process was given the results; the others are released."""
+    states = StateFiles(tmp_path, "m", 60.0)
+    gone, kept = states.add({}), states.add({})
+    parse = batch_state._parse
+
+    def parse_after_deletion(path: Path) -> object:
+        gone.path.unlink(missing_ok=True)
+        return parse(path)
+
+    monkeypatch.setattr(batch_state, "_parse", parse_after_deletion)
+    states.release()
+    assert not gone.path.exists()
+    assert parse(kept.path)[2] == ""

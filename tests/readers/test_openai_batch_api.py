@@ -1,13 +1,16 @@
 """The Batch API's form, against a server on this machine."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from tests.readers.batch_cases import plan, sweep
 from winnow.errors import ReaderError
 from winnow.readers.batch_queue import GoneError
+from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_batch_api import BatchApi, parse_line
 from winnow.readers.openai_errors import RetryableError
 from winnow.readers.openai_protocol import ChatProtocol
@@ -133,3 +136,17 @@ def test_lines_of_requests_that_failed() -> None:
             REQUEST,
         )
     assert issubclass(GoneError, ReaderError)
+
+
+def test_a_proxy_is_not_used_for_batches_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is not for single calls."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with ChatServer().serve() as url:
+        engine = OpenAIBatchReader("m", "m", url, state=str(tmp_path / "batches"), patience=0.0)
+        engine.poll_seconds = 0.01
+        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
+    assert outcomes[0].result.text == "A"

@@ -53,3 +53,12 @@ def test_a_proxy_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with ChatServer().serve() as url:
         OpenAIReader("m", "m", url).check_reachable()
+
+
+def test_the_order_of_further_fields_in_lists_is_no_other_engine() -> None:
+    """At any depth."""
+    first, second = (
+        OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"a": [one]})
+        for one in ({"x": 1, "y": 2}, {"y": 2, "x": 1})
+    )
+    assert first.identity == second.identity

@@ -227,3 +227,12 @@ def test_the_version_is_checked_again_after_a_failure(tmp_path: Path) -> None:
         )
         with pytest.raises(ConfigError, match=r"has version 2\.0\.0"):
             sweep(reader, tmp_path / "l.sqlite", [plan(request("r0")), plan(request("r1"))])
+
+
+def test_no_minute_has_more_tokens_than_its_rate() -> None:
+    """A limiter lets its capacity through at once, and then its rate."""
+    reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", pacing=Pacing(tokens_per_minute=1000))
+    _, limiter = reader._calls._limiters
+    assert limiter is not None
+    rate = limiter.max_rate / limiter.time_period
+    assert limiter.max_rate + 30 * rate == 1000, "at once, and in the half minute after it"

@@ -180,3 +180,24 @@ def test_every_column_is_that_of_its_name() -> None:
     assert "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0)[0]
     foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0)[0]
     assert foreign.count(" to z") == 3, "three are named"
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [("true", 1.0), ("False", 0.0), ("1", 1.0), ("0", 0.0), ("yes", 1.0), ("no", 0.0),
+     ("right", 1.0), ("wrong", 0.0)],
+)  # fmt: skip
+def test_labels_may_be_words(tmp_path: Path, label: str, value: float) -> None:
+    """As a spreadsheet writes them."""
+    assert read_labels([_write(tmp_path / "l.jsonl", _row(label))]).values == {("q0", "x"): value}
+
+
+def test_an_answer_with_a_label_in_another_file_is_not_open(tmp_path: Path) -> None:
+    """It waits for no label."""
+    files = [
+        _write(tmp_path / "l.jsonl", _row(None), _row(None, 1)),
+        _write(tmp_path / "more.jsonl", _row("true")),
+    ]
+    for paths in (files, files[::-1]):
+        labels = read_labels(paths)
+        assert (labels.values, labels.open_keys) == ({("q0", "x"): 1.0}, {("q1", "x")})

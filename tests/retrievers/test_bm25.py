@@ -201,3 +201,13 @@ def test_a_mark_begins_no_word(tmp_path: Path) -> None:
     BM25().build(lambda: iter(passages), tmp_path)
     ((hit,),) = BM25().open(tmp_path).search([make_question("love")], 10)
     assert hit.passage_id == "a"
+
+
+def test_words_of_one_character_are_left_out(tmp_path: Path) -> None:
+    """But not of the languages without spaces."""
+    passages = [Passage("c", "", "vitamin c"), Passage("d", "", "vitamin d"), Passage("e", "", "x")]
+    BM25().build(lambda: iter(passages), tmp_path)
+    (hits,) = BM25().open(tmp_path).search([make_question("vitamin c")], 3)
+    assert [hit.passage_id for hit in hits] == ["c", "d"]
+    assert hits[0].score == hits[1].score
+    assert BM25().open(tmp_path).search([make_question("c")], 3) == [[]]

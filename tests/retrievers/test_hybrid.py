@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.retrievers.plans.test_queries import QUESTION
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Hit, Passage, Question
@@ -68,3 +69,16 @@ def test_a_shallow_search_finds_the_first_of_a_deeper_one() -> None:
         searcher = _HybridSearcher(members, 60)  # type: ignore[arg-type]
         (deep,) = searcher.search(QUESTIONS[:1], 20)
         assert [hits[:3] for hits in searcher.search(QUESTIONS, 3)] == [deep[:3]] * 2
+
+
+class _Many:
+    def search(self, questions, depth):  # type: ignore[no-untyped-def]
+        return [[Hit(f"{n:03}", 1.0) for n in range(min(depth, 250))] for _ in questions]
+
+
+def test_a_deep_search_is_as_deep() -> None:
+    """Deeper than the least depth of the fusion."""
+    searcher = _HybridSearcher([_Many(), _Many()], 60)  # type: ignore[list-item]
+    for depth, number in ((3, 3), (150, 150), (1000, 250)):
+        (hits,) = searcher.search([QUESTION], depth)
+        assert len(hits) == number

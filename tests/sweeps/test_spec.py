@@ -112,3 +112,10 @@ def test_the_closed_book_filter_keeps_one_part_or_the_other(tmp_path: Path) -> N
     assert [question.question_id for question in unknown.read()] == ["q0", "q2"]
     assert [question.question_id for question in known.read()] == ["q1", "q3"]
     assert (unknown.count_questions(), known.count_questions()) == ((4, 2), (4, 2))
+
+
+def test_a_number_and_its_text_remain_different() -> None:
+    """They are formatted alike."""
+    cells = list_varying_settings([spec({}, prompt={"n": value}) for value in (1, "1")])
+    first, second = (dict(one)["prompt.n"] for one in cells)
+    assert first != second

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
+from winnow.tracking import runs as tracking_runs
 from winnow.tracking.runs import DatasetRef, Tracker
 from winnow.tracking.stores import find_views
 
@@ -159,3 +161,19 @@ def test_a_name_with_an_apostrophe_is_found(tmp_path: Path) -> None:
     assert found is not None
     assert found.run_id == run.run_id
     assert tracker.find_run(sweep="it's not") is None
+
+
+def test_a_server_keeps_the_files_of_an_experiment_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path of this machine would be none of another one."""
+    created: list[object] = []
+    client = SimpleNamespace(
+        get_experiment_by_name=lambda _: None,
+        create_experiment=lambda _, artifact_location, tags: created.append(
+            (artifact_location, tags)
+        ),
+    )
+    monkeypatch.setattr(tracking_runs, "open_store", lambda _: client)
+    tracking_runs.Tracker("http://127.0.0.1:1", "winnow", tmp_path)
+    assert created == [(None, {})]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -189,3 +191,42 @@ def test_a_loss_above_the_limit_ends_the_training(base: str, tmp_path: Path) -> 
     settings = replace(SETTINGS, batch_questions=4, max_loss=1e-12, epochs=2, logging_steps=1)
     with pytest.raises(WinnowError, match=r"settings\.max_loss=1e-12"):
         learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda *_: None)
+
+
+def test_a_step_has_all_its_accumulated_batches(base: str, tmp_path: Path) -> None:
+    """Five questions fill two batches of four."""
+    learner = Grpo(base, TASK, DECODING, lora_rank=4, replies=2, device="cpu")
+    settings = replace(SETTINGS, batch_questions=2, accumulation=2, epochs=1)
+    units: list[int] = []
+
+    class StopError(Exception): ...
+
+    def stop(_self: object, train: list[object]) -> object:
+        units.append(len(train))
+        raise StopError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trl_methods.TrlMethod, "_build_reward", stop)
+        with pytest.raises(StopError):
+            learner.fit(GROUPS[:5], settings, tmp_path / "out", lambda *_: None)
+    assert units == [8]
+
+
+def test_a_checkpoint_is_not_between_two_passes(base: str, tmp_path: Path) -> None:
+    """A resumed run would draw other replies."""
+    learner = Grpo(base, TASK, DECODING, passes=2)
+    for steps, expected in ((1, 2), (2, 2), (3, 4)):
+        arguments = learner._build_arguments(replace(SETTINGS, save_steps=steps), tmp_path)
+        assert arguments["save_steps"] == expected
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf, 1.5])
+def test_a_loss_that_is_no_number_or_too_large_ends_the_training(loss: float) -> None:
+    """Those of a step, not only of the whole training."""
+    logged: list[object] = []
+    callback = trl_methods._build_callback(lambda values, _: logged.append(values), 1.0)
+    state = SimpleNamespace(is_world_process_zero=True, global_step=3)
+    callback.on_log(None, state, None, logs={"loss": 0.5})
+    with pytest.raises(WinnowError, match="loss of step 3"):
+        callback.on_log(None, state, None, logs={"loss": loss})
+    assert logged == [{"loss": 0.5}]

@@ -263,3 +263,9 @@ def test_sets_without_an_answer_are_counted_by_score() -> None:
         "Of 4 sets have no answer: 3 of those of retriever; 2 of those of estimator, 0.5 to 0.9"
         in table.caption
     )
+
+
+def test_a_question_without_contexts_has_no_relevant_one() -> None:
+    """It is of the first fifth."""
+    own = Evaluation(TEST, [scored(5, [], [], 1.0)], 2, "NQ", 6)
+    assert {(fifth, *ems) for _, fifth, ems in own.group_by_share()} == {(0, 1.0)}

@@ -117,3 +117,11 @@ def test_a_question_without_contexts_is_one_without_an_answer() -> None:
     assert best.tolist() == [9.0, 5.0, 9.5, -np.inf]
     assert answerable.tolist() == [True, False, True, False]
     assert retriever.choose_threshold([*DEV, empty], 2) > 5.0
+
+
+def test_thresholds_are_of_the_sets_that_have_scores() -> None:
+    """A quantile between a score and -inf is no number."""
+    empty = scored(4, [], [], [])
+    retriever, *_ = build_score_sources(DEV, 5.0)
+    alone = retriever.choose_threshold(DEV, 2)
+    assert retriever.choose_threshold([*DEV, empty, empty], 2) == alone

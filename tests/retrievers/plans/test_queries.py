@@ -98,8 +98,13 @@ def test_a_query_that_is_the_question_counts_once_and_k_is_that_of_the_plan() ->
     assert {hit.passage_id: hit.score for hit in hits} == pytest.approx(expected)
 
 
-def test_scores_of_one_ranking_are_on_the_scale_of_several() -> None:
+@pytest.mark.parametrize(
+    ("n", "with_question", "reply"), [(1, True, ""), (4, True, ""), (4, False, "Who wrote Emma?")]
+)
+def test_scores_of_one_ranking_are_on_the_scale_of_several(
+    n: int, with_question: bool, reply: str
+) -> None:
     """Weights and breakdowns compare scores of all questions of a cell."""
-    plan = WrittenQueries("{question}", Decoding(), n=4, with_question=True)
-    hits, _ = play(plan.plan(QUESTION, [], 5), _serve("", {"Who wrote Emma?": "ab"}))  # type: ignore[arg-type]
+    plan = WrittenQueries("{question}", Decoding(), n=n, with_question=with_question)
+    hits, _ = play(plan.plan(QUESTION, [], 5), _serve(reply, {"Who wrote Emma?": "ab"}))  # type: ignore[arg-type]
     assert hits == [Hit("a", pytest.approx(1 / 61)), Hit("b", pytest.approx(1 / 62))]

@@ -147,3 +147,12 @@ def test_a_key_with_a_line_end_is_stripped_and_one_that_is_no_key_refused(
     with pytest.raises(ConfigError, match="characters that no key has") as error:
         APIS[1][0].check()
     assert "cret-key" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["s\u00e9cret-key-of-mine", "se\x07cret-key-of-mine"])
+def test_a_key_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Before anything is sent, and without showing it."""
+    monkeypatch.setenv("SOME_KEY", key)
+    with pytest.raises(ConfigError, match="characters that no key has") as error:
+        APIS[1][0].check()
+    assert "cret-key" not in str(error.value)
