@@ -56,7 +56,6 @@ def trained_reader(project: Project) -> Artifact:
         (trained_reader, "training.settings.batch_size=8"),
         (trained_reader, "training.mix.unknown=5"),
         (trained_reader, "prompt.system=Hello"),
-        (trained_reader, "reader.asset.sha256=" + "0" * 64),
         (resolve_cell_artifact, "k=3"),
         (resolve_cell_artifact, "placement=gold_first"),
         (resolve_cell_artifact, "decoding.max_new_tokens=8"),

@@ -170,7 +170,7 @@ def _was_edited(path: Path, module: ModuleType) -> bool:
     """
     spec = module.__spec__
     state = path.stat()
-    if state.st_mtime < STARTED or spec is None or type(spec.loader) is not SourceFileLoader:
+    if state.st_mtime < STARTED or spec is None or not isinstance(spec.loader, SourceFileLoader):
         return False
     try:
         source = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
