@@ -173,12 +173,8 @@ def find_use(settings: Settings) -> Use:
             except WinnowError as error:
                 use.problems.setdefault(str(error), []).append(name)
             advance()
-    texts = (
-        [file.read_text(errors="replace") for file in Path("reports").rglob("*.md")]
-        if Path("reports").is_dir()
-        else []
-    )
-    for file in Path("reports").rglob(ENGINES) if Path("reports").is_dir() else ():
+    texts = [file.read_text(errors="replace") for file in Path("reports").rglob("*.md")]
+    for file in Path("reports").rglob(ENGINES):
         use.engines.update(json.loads(file.read_text(encoding="utf-8")))
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:

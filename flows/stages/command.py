@@ -86,13 +86,9 @@ def run_command(stage: Stage, words: Sequence[str]) -> None:
     def run_jobs(composed: Sequence[Composed]) -> None:
         _run_jobs(stage, line, composed, recall).show()
 
-    if line.params:
-        run_jobs([load_params(Path(line.params), line.rest, grid=stage.grid)])
-        return
-    completed_words = complete_words(line.rest, grid=stage.grid)
-    composed = compose_jobs(completed_words)
+    composed = _compose(stage, line)
     if composed is None:
-        composed = run_hydra(completed_words, run_jobs)
+        composed = run_hydra(complete_words(line.rest, grid=stage.grid), run_jobs)
     if composed:
         run_jobs(composed)
 
@@ -111,18 +107,20 @@ def run(stage: Stage, overrides: Sequence[str] = ()) -> Summary:
     forget_options()
     recall = _recall(stage, overrides)
     line = CommandLine.parse(recall.words)
-    if line.params:
-        composed_jobs: list[Composed] | None = [
-            load_params(Path(line.params), line.rest, grid=stage.grid)
-        ]
-    else:
-        composed_jobs = compose_jobs(complete_words(line.rest, grid=stage.grid))
+    composed_jobs = _compose(stage, line)
     if composed_jobs is None or line.target:
         raise ConfigError(
             f"{' '.join(overrides)}: Hydra's own settings, its flags but -m, launchers other than "
             "runner=shared, and --track need the command line."
         )
     return _run_jobs(stage, line, composed_jobs, recall)
+
+
+def _compose(stage: Stage, line: CommandLine) -> list[Composed] | None:
+    """Compose the settings of each job, or return None if only Hydra's own `main` can."""
+    if line.params:
+        return [load_params(Path(line.params), line.rest, grid=stage.grid)]
+    return compose_jobs(complete_words(line.rest, grid=stage.grid))
 
 
 def _recall(stage: Stage, words: Sequence[str]) -> Recall:

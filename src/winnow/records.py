@@ -38,6 +38,11 @@ class Passage:
     text: str
     sources: tuple[str, ...] = ()
 
+    @property
+    def titled_text(self) -> str:
+        """Return the text after the title, if it has one, in a line of its own."""
+        return f"{self.title}\n{self.text}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

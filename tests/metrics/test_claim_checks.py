@@ -7,12 +7,10 @@ from winnow.metrics.claim_checks import (
     EXTRACT,
     ask_for_claims,
     ask_for_verdicts,
-    format_titled,
     read_all_labels,
     read_claims,
     read_verdicts,
 )
-from winnow.records import Passage
 from winnow.requests import Generation
 
 
@@ -115,9 +113,3 @@ def test_requests_go_to_the_judge_with_room_for_a_line_each() -> None:
     )
     assert two == 2 * one
     assert read_all_labels(Generation("1. not entailment\n2. neutral")) == [False]
-
-
-def test_references_have_the_titles_that_the_reader_saw() -> None:
-    """A passage about "she" entails nothing about her without it."""
-    assert format_titled(Passage("p", "Ada Lovelace", "She wrote.")) == "Ada Lovelace\nShe wrote."
-    assert format_titled(Passage("p", "", "She wrote.")) == "She wrote."

@@ -10,7 +10,7 @@ from annotated_types import Ge
 from winnow.errors import check_fields
 from winnow.metrics.base import Input, JudgedMetric
 from winnow.metrics.factscore import parse_facts
-from winnow.records import Decoding, Passage
+from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message
 from winnow.text.final import extract_final_text
 
@@ -195,8 +195,3 @@ def read_numbered_words(reply: Generation, line: re.Pattern[str], number: int) -
 def format_numbered(texts: Sequence[str]) -> str:
     """Return texts as lines with their numbers, from 1."""
     return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
-
-
-def format_titled(passage: Passage) -> str:
-    """Return a passage with its title, which most prompts show the reader, in a line before it."""
-    return f"{passage.title}\n{passage.text}".strip()

@@ -10,7 +10,6 @@ from winnow.metrics.claim_checks import (
     ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
-    format_titled,
     read_all_labels,
     read_claims,
     read_verdicts,
@@ -77,7 +76,7 @@ class Ragas(ClaimMetric):
         question, prediction = sample.question, sample.prediction
         if sample.shown is None or not sample.shown.contexts:
             return None
-        passages = [format_titled(context.passage) for context in sample.shown.contexts]
+        passages = [context.passage.titled_text for context in sample.shown.contexts]
         if self.of == "faithfulness":
             if self.dialect == "strict" and prediction.unknown:
                 return None

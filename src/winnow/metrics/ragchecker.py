@@ -14,7 +14,6 @@ from winnow.metrics.claim_checks import (
     ClaimMetric,
     ask_for_claims,
     ask_for_verdicts,
-    format_titled,
     read_claims,
     read_verdicts,
 )
@@ -83,7 +82,7 @@ class RagChecker(ClaimMetric):
         if sample.shown is None or (needs_answer and not question.answers) or is_abstention:
             return None
         response, accepted_answer = sample.whole_answer, next(iter(question.answers), "")
-        passages = [format_titled(context.passage) for context in sample.shown.contexts]
+        passages = [context.passage.titled_text for context in sample.shown.contexts]
         sources = {
             "answer": (response, [accepted_answer]),
             "response": (accepted_answer, [response]),

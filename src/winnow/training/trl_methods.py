@@ -209,7 +209,7 @@ class TrlMethod:
             "bf16": resolve_dtype(settings.precision, settings.device) == "bfloat16",
             "use_cpu": device.type == "cpu",
             "gradient_checkpointing": settings.gradient_checkpointing,
-            # replies are made anew after a resumption, which must not be between two passes
+            # a resumed run draws other replies, so that it must not begin between two passes
             "save_steps": math.ceil(settings.save_steps / self.passes) * self.passes,
             "save_total_limit": 1,
             "logging_steps": settings.logging_steps,

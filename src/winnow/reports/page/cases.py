@@ -176,9 +176,7 @@ def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[s
     """Encode the recorded steps of each round like `_encode_call`, without prompts or replies."""
     rounds: dict[int, list[dict[str, Any]]] = {}
     for step in steps.steps if steps else ():
-        passages_text = "\n\n".join(
-            f"{passage.title}\n{passage.text}".strip() for passage in step.passages
-        )
+        passages_text = "\n\n".join(passage.titled_text for passage in step.passages)
         prompt = [("query", texts.encode(step.query, ()))] if step.query else []
         prompt += (
             [("passages", texts.encode(passages_text, step.passages))] if passages_text else []
