@@ -24,7 +24,7 @@ from flows.project.shards import divide_limits
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.shard_calls import list_ledgers_to_merge, run_shard, use_finished_shards
 from flows.stages.tracking import track
 from flows.tools.summary import Summary
 from winnow.artifacts import contracts, parquet
@@ -39,13 +39,10 @@ from winnow.sweeps.shards import Shard
 
 def closed_book(jobs: Sequence[Settings]) -> Summary:
     """Ask the reader of each job, and count the questions that are kept."""
-    use_finished_shards(
-        jobs[0],
-        "closed_book",
-        [resolve_closed_book_artifact(project) for project in map(Project, jobs)],
-    )
+    projects = list(map(Project, jobs))
+    use_finished_shards(jobs[0], "closed_book", list(map(resolve_closed_book_artifact, projects)))
     rows, folders = [], []
-    for project in map(Project, jobs):
+    for project in projects:
         artifact = resolve_closed_book_artifact(project)
         if not artifact.is_finished:
             check_ahead([project.settings])
@@ -151,11 +148,17 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
 
 
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
-    """Estimate the calls of every reader."""
+    """Estimate the calls of every reader; a row leaves out calls that an earlier one counted."""
+    projects = list(map(Project, jobs))
+    ledgers = list_ledgers_to_merge(
+        jobs[0], "closed_book", list(map(resolve_closed_book_artifact, projects))
+    )
     rows: list[dict[str, Any]] = []
-    for project in map(Project, jobs):
+    counted_keys: set[bytes] = set()
+    for project in projects:
         build = partial(_build_jobs, project, _read_questions(project))
-        rows += build_dry_run_rows(project.settings, [resolve_closed_book_spec(project)], build)
+        specs = [resolve_closed_book_spec(project)]
+        rows += build_dry_run_rows(project.settings, specs, build, counted_keys, ledgers)
     return Summary("Dry run: no call was made", rows)
 
 

@@ -30,7 +30,7 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.hits import list_parts, write_parts, write_rankings
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.shard_calls import list_ledgers_to_merge, run_shard, use_finished_shards
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals
 from winnow.artifacts.rankings import Rankings, read_rankings, write_usage
@@ -50,12 +50,11 @@ from winnow.sweeps.shards import Shard
 
 def rank(jobs: Sequence[Settings]) -> Summary:
     """Rank the passages of each job, and compare the rankings with the retriever's own."""
-    use_finished_shards(
-        jobs[0], "rank", [resolve_planned_rankings(project) for project in map(Project, jobs)]
-    )
+    projects = list(map(Project, jobs))
+    use_finished_shards(jobs[0], "rank", list(map(resolve_planned_rankings, projects)))
     rows: list[dict[str, Any]] = []
     notes, folders = [], []
-    for project in map(Project, jobs):
+    for project in projects:
         artifact = resolve_planned_rankings(project)
         if artifact.folder in folders:
             continue
@@ -233,11 +232,15 @@ def _describe_difference(k: int, compared: Comparison, adjusted: float) -> str:
 
 
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
-    """Estimate the calls of every plan."""
+    """Estimate the calls of every plan; a row leaves out calls that an earlier one counted."""
+    projects = list(map(Project, jobs))
+    ledgers = list_ledgers_to_merge(jobs[0], "rank", list(map(resolve_planned_rankings, projects)))
     rows: list[dict[str, Any]] = []
-    for project in map(Project, jobs):
+    counted_keys: set[bytes] = set()
+    for project in projects:
         build = partial(_build_jobs, project, _read_questions(project))
-        rows += build_dry_run_rows(project.settings, resolve_ranking_engines(project), build)
+        specs = resolve_ranking_engines(project)
+        rows += build_dry_run_rows(project.settings, specs, build, counted_keys, ledgers)
     return Summary("Dry run: no call was made", rows)
 
 

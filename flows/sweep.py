@@ -40,9 +40,9 @@ from flows.project.runs import (
 )
 from flows.settings.door import list_cells
 from flows.settings.typed import Settings
+from flows.stages import shard_calls
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import run_sweep_shard, use_finished_shards
 from flows.stages.tracking import get_place, log_cells
 from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
@@ -81,7 +81,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
     if unfinished:
         check_ahead(jobs)
         print_equivalent_cell(jobs)
-    use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
+    shard_calls.use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
     with open_ahead(get_place(cell.spec)[0] for cell in unfinished):
         notes = [_run_cells(jobs[0], group) for group in group_by_models(unfinished)]
     judging = RunStats()
@@ -124,9 +124,8 @@ def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same language models, and return a summary of the calls and their cost."""
     stats = RunStats()
     for cell in cells:
-        (cell.spec.folder / MANIFEST).unlink(
-            missing_ok=True
-        )  # so that they count as unfinished if the run is killed
+        # so that they count as unfinished if the run is killed
+        (cell.spec.folder / MANIFEST).unlink(missing_ok=True)
     engines = open_cell_engines(cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
         total = sum(len(cell.questions) for cell in cells)
@@ -182,11 +181,12 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
     notes = [_FILTER_PENDING_NOTE] if any(map(is_filter_pending, list_cells(jobs))) else []
     counted_keys: set[bytes] = set()
     specs = resolve_cells(jobs)
+    ledgers = shard_calls.list_ledgers_to_merge(jobs[0], "sweep", specs)
+    estimate = partial(build_dry_run_rows, jobs[0], counted=counted_keys, shard_ledgers=ledgers)
     for cells in group_by_engines(load_cells(specs)):
         unfinished, engines = _select_unfinished(jobs[0], cells), cells[0].spec.engines
         counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
-        build = partial(iter_jobs, unfinished)
-        rows += [counts | row for row in build_dry_run_rows(jobs[0], engines, build, counted_keys)]
+        rows += [counts | row for row in estimate(engines, partial(iter_jobs, unfinished))]
         if unfinished:
             notes += render_first_prompts(engines, iter_jobs(unfinished))
     judging_rows, pending = estimate_judging(jobs[0], specs, counted_keys)
@@ -205,7 +205,7 @@ STAGE = Stage(
     reads=("retrieve", "rank", "score", "closed_book", "train_reader", "train_joint"),
     needs=list_stages_of_cell,
     settings=_SETTINGS,
-    run_shard=run_sweep_shard,
+    run_shard=shard_calls.run_sweep_shard,
     shards="calls",
     grid=True,
     dry_run=_dry_run,

@@ -1,5 +1,6 @@
 """Opens the ledger of the settings, the store of finished model calls."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from flows.project.shards import get_folder, get_shard
@@ -11,7 +12,11 @@ from winnow.protocols import CallStore
 
 
 def open_ledger(
-    settings: Settings, *, retry_empty: bool = False, dry_run: bool = False
+    settings: Settings,
+    *,
+    retry_empty: bool = False,
+    dry_run: bool = False,
+    shard_ledgers: Sequence[Path] = (),
 ) -> CallStore:
     """Open the settings' ledger, which also reads the base ledgers; use it as a context manager.
 
@@ -23,10 +28,12 @@ def open_ledger(
         retry_empty: Whether replies without text count as missing, so that they are requested
             again.
         dry_run: Whether such replies are only counted.
+        shard_ledgers: Ledgers of finished shards, which a dry run reads as base ledgers, because
+            the run will merge them.
     """
     address, bases = (
         str(settings.paths.ledger),
-        [Path(base) for base in settings.paths.base_ledgers],
+        [*shard_ledgers, *(Path(base) for base in settings.paths.base_ledgers)],
     )
     shard = get_shard(settings)
     if shard is not None and not is_server(address):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from flows.project.engines import identify_engines, open_engines
@@ -100,6 +101,7 @@ def build_dry_run_rows(
     specs: Sequence[EngineSpec],
     jobs: Callable[[], Iterable[Job[Any]]],
     counted: set[bytes] | None = None,
+    shard_ledgers: Sequence[Path] = (),
 ) -> list[dict[str, Any]]:
     """Estimate the jobs' calls, cost and time, one row per role, without API keys or weights.
 
@@ -108,9 +110,13 @@ def build_dry_run_rows(
         specs: Engines that serve the jobs.
         jobs: Function that creates the jobs; it is called once for each of the estimates.
         counted: Keys of calls that earlier rows counted; see `estimate_cost`.
+        shard_ledgers: Ledgers of finished shards, which the run will merge.
     """
     engines = open_engines(specs, check=False)
-    with open_ledger(settings, retry_empty=settings.sweep.retry_empty, dry_run=True) as ledger:
+    retry_empty = settings.sweep.retry_empty
+    with open_ledger(
+        settings, retry_empty=retry_empty, dry_run=True, shard_ledgers=shard_ledgers
+    ) as ledger:
         estimates = estimate_cost(
             jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted
         )

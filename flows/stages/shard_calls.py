@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from flows.project.artifacts import Artifact
 from flows.project.cells import resolve_cells
@@ -86,11 +87,7 @@ def use_finished_shards(
         stage: Name of the stage.
         artifacts: Artifacts of the stage. If all are finished, nothing is merged.
     """
-    if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
-        return
-    finished_shards = find_finished(
-        settings, stage, compute_digest([artifact.key for artifact in artifacts])
-    )
+    finished_shards = _list_shards_to_merge(settings, stage, artifacts)
     if not finished_shards:
         return
     merge_shards(settings, finished_shards)
@@ -109,6 +106,23 @@ def use_finished_shards(
         f"them elsewhere, stop, and run `python -m flows.{stage} ... shard={missing_shards[0]}` "
         "there."
     )
+
+
+def list_ledgers_to_merge(
+    settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
+) -> list[Path]:
+    """Return the ledgers that `use_finished_shards` would merge, which a dry run reads."""
+    shards = _list_shards_to_merge(settings, stage, artifacts)
+    return [shard.find_ledger(get_folder(settings)) for shard in shards]
+
+
+def _list_shards_to_merge(
+    settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
+) -> list[Shard]:
+    """Return the finished shards of a stage, or none if all of its artifacts are finished."""
+    if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
+        return []
+    return find_finished(settings, stage, compute_digest([artifact.key for artifact in artifacts]))
 
 
 def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:

@@ -68,6 +68,11 @@ def test_shards_make_the_calls_of_one_process(prepared: Run, tmp_path: Path) -> 
     again = prepared("sweep", *WORDS, "shard=2/3").stdout
     assert "finished already; no call was made" in again
 
+    planned = prepared("sweep", *WORDS, "dry_run=true", COLUMNS="400").stdout
+    (row,) = [line.split("│")[1:-1] for line in planned.splitlines() if "│ reader " in line]
+    num_stored = _count_calls(tmp_path / "data/shards/ledger-2-of-3.sqlite")
+    assert (int(row[5]), int(row[6])) == (num_stored, calls - num_stored)
+
     output = prepared("shards", *WORDS, "shards.count=3").stdout
     assert f"3 shards, {calls} calls merged into data/ledger.sqlite." in output
     assert "100 % cost nothing" in output
