@@ -184,6 +184,16 @@ class RemoteEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class SampleSharer(Protocol):
+    """An engine whose call may request several samples of a prompt, which is then paid for once."""
+
+    @property
+    def samples_per_call(self) -> int:
+        """Return the maximum number of samples of a call."""
+        ...
+
+
+@runtime_checkable
 class PromptRenderer(Protocol):
     """An engine whose server can show the prompt that the model reads."""
 

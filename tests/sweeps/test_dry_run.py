@@ -14,6 +14,7 @@ from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.predictions import Price
 from winnow.protocols import Strategy, build_engine_map
+from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Answer, Decoding
 from winnow.requests import Estimate, Generate, Message, Pages, Plan, Search, Usage
 from winnow.strategies.concat_pf import ConcatPF
@@ -78,6 +79,26 @@ def test_money_bounds(tmp_path: Path) -> None:
             pytest.approx(low / 1e6),
             pytest.approx((high + 10 * 4 * 16) / 1e6),
         )
+
+
+@pytest.mark.parametrize(("samples", "num_prompts"), [(1, 5), (2, 3), (8, 1)])
+def test_samples_of_one_call_pay_for_one_prompt(
+    tmp_path: Path, samples: int, num_prompts: int
+) -> None:
+    """At least: as many prompts as calls of several samples; at most, each sample has its own."""
+    message, decoding = Message("user", "q" * 400), Decoding(4, temperature=1.0)
+
+    def sample_jobs() -> list[Job[Any]]:
+        def plan() -> Plan[None]:
+            yield [Generate((message,), decoding, sample=number) for number in range(5)]
+
+        return [Job(1, plan())]
+
+    reader = OpenAIReader("m", "m", "http://127.0.0.1:9/v1", samples_per_call=samples)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        estimate = estimate_cost(sample_jobs, build_engine_map(reader), ledger)["reader"]
+    assert estimate.missing == (5, 5)
+    assert estimate.tokens == (num_prompts * 108, 5 * 108)
 
 
 @pytest.mark.parametrize("most", [0, 1, 20_000])
@@ -329,8 +350,8 @@ def test_calls_that_exclude_each_other_are_not_added(tmp_path: Path) -> None:
         SimpleNamespace(
             requests=[{"reader": 1}],
             calls={
-                b"a": SimpleNamespace(role="reader", usage=Usage(10, 3)),
-                b"b": SimpleNamespace(role="reader", usage=Usage(7, 5)),
+                name: SimpleNamespace(role="reader", usage=usage, prompt=name, samples=1)
+                for name, usage in ((b"a", Usage(10, 3)), (b"b", Usage(7, 5)))
             },
             stored=set(),
             missing={key},

@@ -9,10 +9,13 @@ the replies that are missing. This gives bounds on the number of calls.
 import heapq
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import structs
 
 from winnow.driver.calls import describe_missing_engine
 from winnow.driver.jobs import Job
@@ -20,7 +23,7 @@ from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.predictions import Price
-from winnow.protocols import CallStore, Engine, Engines
+from winnow.protocols import CallStore, Engine, Engines, SampleSharer
 from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import Passage, Role
 from winnow.requests import (
@@ -96,7 +99,8 @@ class CostEstimate:
         stored: Number of distinct calls that the ledger contains.
         missing: Number of distinct calls that would be made: those after every placeholder, and
             those after any of them.
-        tokens: Number of prompt tokens of the missing calls, by estimate.
+        tokens: Number of prompt tokens of the missing calls, by estimate. The lower bound counts
+            the samples that a server takes for one prompt once.
         money: Dollars for the missing calls. The lower bound counts no reply, the upper bound
             replies of max_new_tokens.
         seconds: Time for the missing calls at the mean time of this engine's stored calls, or None
@@ -116,11 +120,21 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that some run of the plans makes: its key, its role and the tokens it may take."""
+    """A call that some run of the plans makes.
+
+    Attributes:
+        key: Key of the call.
+        role: Role of its engine.
+        usage: Tokens that it may take.
+        prompt: Key of the prompt's first sample.
+        samples: Maximum number of samples of the prompt that are paid for as one.
+    """
 
     key: bytes
     role: Role
     usage: Usage
+    prompt: bytes
+    samples: int
 
 
 @dataclass(slots=True)
@@ -209,7 +223,7 @@ def _compute_bounds(
     missing_keys = [{key for key in run.missing if calls[key].role == role} for run in runs]
     certain, possible = set.intersection(*missing_keys), set.union(*missing_keys)
     most = min(len(possible), sum(map(max, counts)))  # calls of several runs may exclude each other
-    min_tokens = sum(calls[key].usage.tokens_in for key in certain)
+    min_tokens = _count_min_tokens(calls[key] for key in certain)
     max_tokens, max_reply_tokens = (
         sum(heapq.nlargest(most, (getattr(calls[key].usage, name) for key in possible)))
         for name in ("tokens_in", "tokens_out")
@@ -225,6 +239,17 @@ def _compute_bounds(
             None if mean_seconds is None else (mean_seconds * len(certain), mean_seconds * most)
         ),
         is_open=any(role in run.open_roles for run in runs),
+    )
+
+
+def _count_min_tokens(calls: Iterable[_Call]) -> int:
+    """Return the number of prompt tokens of calls, with samples of a prompt together."""
+    by_prompt: dict[bytes, list[_Call]] = {}
+    for call in calls:
+        by_prompt.setdefault(call.prompt, []).append(call)
+    return sum(
+        group[0].usage.tokens_in * math.ceil(len(group) / group[0].samples)
+        for group in by_prompt.values()
     )
 
 
@@ -273,7 +298,7 @@ def _answer_requests(
     for key, request in zip(keys, requests, strict=True):
         call = run.calls.get(key)
         if call is None:
-            call = run.calls[key] = _Call(key, request.role, _compute_max_usage(request))
+            call = run.calls[key] = _describe_call(key, request, _find_engine(request, engines))
         if key in outcomes:
             run.stored.add(call.key)
             results.append(outcomes[key])
@@ -283,6 +308,17 @@ def _answer_requests(
             run.missing[call.key] = len(run.missing)
         results.append(_build_placeholder(request, placeholder, number=run.missing[key]))
     return results, any(key not in outcomes for key in keys)
+
+
+def _describe_call(key: bytes, request: Request, engine: Engine) -> _Call:
+    """Return a request's call, with the prompt that it shares with other samples."""
+    samples = engine.samples_per_call if isinstance(engine, SampleSharer) else 1
+    prompt = key
+    if isinstance(request, Generate) and samples > 1 and request.decoding.temperature > 0:
+        prompt = compute_request_key(
+            get_ledger_identity(engine), structs.replace(request, sample=0)
+        )
+    return _Call(key, request.role, _compute_max_usage(request), prompt, samples)
 
 
 def _find_engine(request: Request, engines: Engines) -> Engine:
@@ -301,13 +337,7 @@ def _check_request(request: Request, engines: Engines) -> None:
 
 
 def _build_placeholder(request: Request, placeholder: _Placeholder, number: int) -> Result:
-    """Build a result in place of a missing one.
-
-    Args:
-        request: Request that the ledger lacks.
-        placeholder: What replaces results.
-        number: Number of the missing result, by which replies may differ.
-    """
+    """Build a result in place of a missing one, whose number is written into replies."""
     if isinstance(request, Generate):
         first, other = placeholder.token_logprobs
         logprobs_by_token = {
