@@ -55,6 +55,7 @@ from winnow.reports.notes import (
 )
 from winnow.reports.page.cases import Texts
 from winnow.reports.page.page import Page, choose_questions
+from winnow.reports.plots import FORMATS
 from winnow.reports.question_values import write_question_values
 from winnow.reports.report import PLOTTED_METRICS, build_report, draw_plots
 from winnow.reports.reported import load_paper_part
@@ -64,6 +65,8 @@ _LONGEST_NAME = 150
 """Number of bytes of the name of a cell in the name of its file."""
 PAGE = "index.html"
 """File of the page in the report's folder."""
+FIGURES = "figures"
+"""Folder of the plots that `report.figures` asks for, in the report's folder."""
 
 
 TABLES = ("report.md", "tables.tex", CELL_VALUES, "cells.csv")
@@ -128,9 +131,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     write_texts(out, files)
     _write_summaries(results, out / "cells")
     write_question_values(results, out / QUESTION_VALUES)
-    for plot in draw_plots(family, settings.report.cost) if settings.report.figures else ():
-        for extension in settings.report.figures:
-            plot.save(out, extension)
+    _save_figures(family, settings, out / FIGURES)
     note = (
         f"{page.story.headline.text}\nPage: {out / PAGE} (open it in a browser; it needs no server "
         "and no network)"
@@ -236,6 +237,19 @@ def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
     for path in folder.glob("*.json"):
         if path.name not in texts:
             path.unlink()
+
+
+def _save_figures(family: Family, settings: Settings, folder: Path) -> None:
+    """Save the plots in the formats of `report.figures`, and remove those of a former report."""
+    extensions = settings.report.figures
+    folder.mkdir(exist_ok=True)
+    plots = draw_plots(family, settings.report.cost) if extensions else ()
+    saved_files = {plot.save(folder, extension) for plot in plots for extension in extensions}
+    for path in folder.iterdir():
+        if path not in saved_files and path.suffix.removeprefix(".") in FORMATS:
+            path.unlink()
+    if not saved_files and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _format_csv(results: Sequence[CellResult]) -> str:

@@ -1,11 +1,14 @@
-"""Folders of reports: one for each sweep, data set and corpus."""
+"""Folders of reports: one for each sweep, data set and corpus, without plots of former reports."""
 
 from pathlib import Path
 
 import pytest
 
+from flows.report import _save_figures
 from flows.settings.door import compose
 from flows.stages.report_folder import open_report_folder
+from winnow.reports.family import Family
+from winnow.testing import make_cell_result
 
 
 def test_pages_of_another_sweep_are_moved_and_never_overwritten(
@@ -27,3 +30,27 @@ def test_pages_of_another_sweep_are_moved_and_never_overwritten(
         open_report_folder(own)
         (folder / "report.md").write_text("first")
     assert open_report_folder(compose(["experiment=quick_start"])) == Path("reports/quick_start")
+
+
+def test_figures_are_those_of_the_last_report(tmp_path: Path) -> None:
+    """Plots of other metrics, cells or formats are removed, and files of the user are not."""
+    cells = [make_cell_result("concatenation", k, "none", [1, 0, 0, k % 2]) for k in (1, 2, 3)]
+    folder = tmp_path / "figures"
+    both, svg, none = (
+        compose([f"report.figures=[{formats}]"]) for formats in ("svg,csv", "svg", "")
+    )
+    _save_figures(Family(cells, 0), both, folder)
+    names = {file.name for file in folder.iterdir()}
+    assert {Path(name).suffix for name in names} == {".svg", ".csv"}
+    (folder / "mine.txt").write_text("mine")
+    (folder / "em_by_color.svg").write_text("a plot of a former report")
+    _save_figures(Family(cells, 0), svg, folder)
+    assert {file.name for file in folder.iterdir()} == {
+        "mine.txt",
+        *(name for name in names if name.endswith(".svg")),
+    }
+    _save_figures(Family(cells, 0), none, folder)
+    assert [file.name for file in folder.iterdir()] == ["mine.txt"]
+    (folder / "mine.txt").unlink()
+    _save_figures(Family(cells, 0), none, folder)
+    assert not folder.exists()
