@@ -11,6 +11,7 @@ from winnow.records import Answer, Decoding
 from winnow.requests import Generate, Generation
 from winnow.strategies.cite import Cite, CiteRandomly, remove_citations
 from winnow.testing import make_context, make_question
+from winnow.text.citations import find_citations
 
 PROMPT = compose(["prompt=rage"]).prompt.build()
 CONTEXTS = [
@@ -57,8 +58,8 @@ def test_the_answer_is_the_reply_without_its_citations() -> None:
         False,
     )
     assert [passage.passage_id for passage in answer.used] == ["p1", "p2"]
-    for reply in ("", "[1][2]", "[]"):
-        assert run(Cite(PROMPT, Decoding()), reply)[1].unknown == (reply != "[]")
+    for reply in ("", "[1][2]", "[]", "[x]"):
+        assert run(Cite(PROMPT, Decoding()), reply)[1].unknown == (reply != "[x]")
     assert remove_citations("A [1, 2] b [doc 3]") == "A b"
 
 
@@ -94,3 +95,19 @@ def test_random_citations() -> None:
     assert (stop.value.value.reply, stop.value.value.unknown) == ("[1]", True)
     with pytest.raises(ConfigError, match="minimum"):
         CiteRandomly(PROMPT, Decoding(), minimum=0)
+
+
+def test_the_number_of_random_citations_is_equally_distributed() -> None:
+    """Also if there are fewer passages than the largest number of citations."""
+    counts = Counter(
+        len(play_randomly(CiteRandomly(PROMPT, Decoding()), f"q{number}")) for number in range(1000)
+    )
+    assert set(counts) == {1, 2}
+    assert abs(counts[1] - 500) < 3 * 250**0.5
+
+
+def play_randomly(baseline: CiteRandomly, question_id: str) -> list[int]:
+    """Return the numbers that the baseline cites of two passages."""
+    with pytest.raises(StopIteration) as stop:
+        next(baseline.plan(make_question(question_id=question_id), CONTEXTS))
+    return find_citations(stop.value.value.reply, 2)

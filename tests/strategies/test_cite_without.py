@@ -1,10 +1,12 @@
 """Answers without the passages that were cited, and without others."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation_use import Changed
-from winnow.records import Decoding
+from winnow.records import Decoding, Passage
 from winnow.requests import Generate, Generation
 from winnow.strategies.cite_without import CiteWithout, Removed
 from winnow.strategies.prompt import Prompt
@@ -98,3 +100,17 @@ def test_the_metric_reads_the_trace() -> None:
     ] == [1.0, 0.0]
     with pytest.raises(ConfigError, match="must be cited or uncited"):
         CiteWithout(PROMPT, Decoding(), removed="all")  # type: ignore[arg-type]
+
+
+def test_texts_of_one_passage_are_told_apart() -> None:
+    """A processor may give several with one id; the first did not fit, and the second is cited."""
+    one, first, second = (
+        replace(make_context(number, text), passage=Passage(name, "", text))
+        for number, name, text in ((1, "p", "Alpha"), (2, "q", "Gamma"), (3, "q", "Beta"))
+    )
+    plan = CiteWithout(PROMPT, Decoding()).plan(make_question("Who?"), [one, first, second])
+    next(plan)
+    shown = (one.passage, second.passage)
+    (request,) = plan.send([Generation("Paris [2]", dropped=1, passages=shown)])
+    assert isinstance(request, Generate)
+    assert request.messages[-1].content == "[1] Alpha Q Who?"

@@ -8,7 +8,7 @@ from winnow.errors import ConfigError
 from winnow.records import Decoding, Passage
 from winnow.requests import Message
 from winnow.strategies.demonstrations import Demonstration, Shots
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.prompt import Prompt, build_request, fill_template
 from winnow.testing import make_context, make_question
 
 PROMPT = Prompt("{contexts}|{question}", "{question}", "{contexts}|{candidates}|{question}")
@@ -147,3 +147,15 @@ def test_a_prompt_may_begin_the_reply() -> None:
         replace(prompt, reply_start="R")
     with pytest.raises(ConfigError, match="reply_start"):
         replace(prompt, reply_start="{contexts} {question}")
+
+
+@pytest.mark.parametrize(
+    "text", ["{contexts}", "x {contexts} y", "{{contexts}}", "{}", "{question}"]
+)
+def test_a_text_in_braces_is_no_field(text: str) -> None:
+    """A model may write anything; the prompt shows it."""
+    filled = fill_template(PROMPT, "{contexts} S {question} C {candidate}", candidate=text)
+    (with_contexts,) = filled.render(make_question("Q?"), [make_context(1, "one")])
+    (without,) = filled.render(make_question("Q?"), [])
+    assert with_contexts.content == f"[1] Title 1 | one S Q? C {text}"
+    assert without.content == f"S Q? C {text}"

@@ -89,3 +89,11 @@ def test_reasoning_is_no_part_of_a_stored_answer(tmp_path: Path) -> None:
         stored(tmp_path / "a.jsonl", row, reply="raw").plan(make_question(), []), pytest.fail
     )
     assert (answer.text, answer.reply) == ("Paris", "Paris [2]")
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", ""])
+def test_a_blank_answer_is_unknown(tmp_path: Path, blank: str) -> None:
+    """Many systems write one for no answer."""
+    strategy = stored(tmp_path / "a.jsonl", {"question_id": "q1", "answer": blank})
+    answer, _ = play(strategy.plan(make_question(question_id="q1"), []), pytest.fail)
+    assert (answer.text, answer.unknown) == ("", True)

@@ -137,3 +137,34 @@ def test_a_cut_candidate_does_not_take_the_place_of_another() -> None:
     plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES, max_candidates=2)
     answer, _ = play(plan.plan(QUESTION, PLACED), lambda _: next(replies))
     assert answer.candidates == ("Rome", "Paris")
+
+
+def test_the_answer_names_the_passages_of_the_prompt_of_its_summary() -> None:
+    """A summary's prompt is longer than the one for candidates, so that more may not fit."""
+    one, two = (context.passage for context in PLACED)
+    results = iter(
+        [
+            Generation("(a) Paris"),
+            Generation("P is it.", dropped=1, passages=(one,)),
+            Generation("True"),
+        ]
+    )
+    plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES).plan(QUESTION, PLACED)
+    answer, requests = play(plan, lambda _: next(results))
+    assert answer.used == (one,)
+    assert requests[-1].passages[0].sources == (one.passage_id,)
+    results = iter(
+        [
+            Generation("(a) Paris", dropped=1, passages=(one,)),
+            Generation("P is it."),
+            Generation("True"),
+        ]
+    )
+    plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES).plan(QUESTION, PLACED)
+    assert play(plan, lambda _: next(results))[0].used == (one, two)
+
+
+def test_a_reply_without_candidates_is_stored_without_its_reasoning() -> None:
+    """As the other replies that metrics read."""
+    answer, _ = _play("<think>Let me look at [1].</think>\nI have no answer.")
+    assert (answer.unknown, answer.reply) == (True, "I have no answer.")

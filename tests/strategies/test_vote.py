@@ -175,3 +175,15 @@ def test_the_samples_of_one_prompt_vote() -> None:
     assert Vote().choose(make_question(), PromptReplies(("unknown", "a"), ("r1", "r2"))).text == "a"
     silent = Vote().choose(make_question(), PromptReplies(("unknown", ""), ("r1", "r2")))
     assert (silent.text, silent.reply) == ("unknown", "r1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "winning"),
+    [(["B", "A", "..."], "B"), (["...", "A", "B"], "A"), (["B", "The", "A"], "B"),
+     (["+", "-", "+"], "+"), (["B", "(A)", "a."], "(A)"), (["()", "[]", "A"], "A")],
+)  # fmt: skip
+def test_an_option_is_not_merged_with_what_answers_nothing(
+    answers: list[str], winning: str
+) -> None:
+    """Articles and punctuation are left out of an answer only if something is left of it."""
+    assert winner(answers) == winning

@@ -2,7 +2,9 @@
 
 import pytest
 
-from winnow.text.citations import split_cited_sentences
+from winnow.records import Passage
+from winnow.strategies.cite import prepare_passage
+from winnow.text.citations import find_citations, remove_citations, split_cited_sentences
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,23 @@ def test_sentences_end_where_people_end_them(reply: str, sentences: list[str]) -
     sentence before them.
     """
     assert [sentence.strip() for sentence in split_cited_sentences(reply)] == sentences
+
+
+@pytest.mark.parametrize(
+    "citation",
+    ["[1]", "[1, 2]", "[1 and 2]", "[1, 2, and 3]", "[Doc 1, Doc 2]", "[docs. 1; 2]", "[1-3]",
+     "[1\uff0c2]", "\u30101\u3011", "[Document 1 and 3]"],
+)  # fmt: skip
+def test_what_counts_as_a_citation_is_not_part_of_the_answer(citation: str) -> None:
+    """Nor does it stay in the text of a passage, from which a reader could copy it."""
+    assert find_citations(citation, 5, "strict")
+    assert remove_citations(f"Paris {citation}") == "Paris"
+    shown = prepare_passage(Passage("p", "", f"as {citation} shows"), None).text
+    assert find_citations(shown, 5, "strict") == []
+
+
+@pytest.mark.parametrize("text", ["[1 andante]", "[and 1]", "[one]", "[1,]", "[a1]"])
+def test_other_brackets_stay(text: str) -> None:
+    """They cite nothing."""
+    assert find_citations(text, 5, "strict") == []
+    assert remove_citations(text) == text

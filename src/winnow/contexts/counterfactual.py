@@ -1,7 +1,6 @@
 """Counterfactual passages: a gold passage with a false answer, to test what a reader believes."""
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,7 +12,7 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Order, Placement
 from winnow.metrics.breakdowns import classify_answer
 from winnow.records import Context, Passage, Question
-from winnow.text.containment import has_answer, has_answers
+from winnow.text.containment import has_answer, has_answers, replace_answers
 from winnow.text.normalization import normalize
 
 
@@ -29,9 +28,9 @@ class Counterfactual:
     replaced in title and text. All other passages with an accepted answer in text or title are left
     out, and the next ones take their places.
 
-    Where the passages have no gold one, or where some form of the answer is left in it (as one with
-    other accents), nothing is replaced, and the context has no `substitute`: metrics of conflicts
-    are undefined for such a question.
+    Where the passages have no gold one, or where some form of the answer is left in it, nothing is
+    replaced, and the context has no `substitute`: metrics of conflicts are undefined for such a
+    question.
 
     Args:
         order: Position of the gold passage; see `Placement`.
@@ -40,7 +39,7 @@ class Counterfactual:
             there are none.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     order: Order = "first"
     seed: Annotated[int, Ge(0)] = 13
@@ -94,7 +93,7 @@ class Counterfactual:
         if not any(has_answers(texts, question.answers)):
             return None
         for substitute in self._iter_substitutes(question, passage):
-            title, text = (_replace_answers(one, question.answers, substitute) for one in texts)
+            title, text = (replace_answers(one, question.answers, substitute) for one in texts)
             if any(has_answers((title, text), question.answers)) or not has_answer(
                 f"{title}\n{text}", [substitute]
             ):
@@ -139,12 +138,3 @@ def _group_by_kind(answers: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
     for answer in dict.fromkeys(answers):
         groups.setdefault(classify_answer(answer), []).append(answer)
     return groups
-
-
-def _replace_answers(text: str, answers: Sequence[str], substitute: str) -> str:
-    """Replace every whole-word occurrence of an answer, ignoring case, the longest answer first."""
-    for answer in sorted(answers, key=len, reverse=True):
-        words = r"\s+".join(re.escape(word) for word in answer.split())
-        if words:
-            text = re.sub(rf"(?<!\w){words}(?!\w)", lambda _: substitute, text, flags=re.IGNORECASE)
-    return text

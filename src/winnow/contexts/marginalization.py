@@ -7,7 +7,7 @@ probability under the generator.
 import math
 from collections.abc import Mapping, Sequence
 
-from winnow.text.normalization import normalize
+from winnow.text.normalization import normalize_candidate
 
 
 def log_softmax(values: Sequence[float]) -> list[float]:
@@ -30,7 +30,7 @@ def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
     """Map each distinct answer's normalized form to its first spelling in the given answers."""
     spellings: dict[str, str] = {}
     for answer in answers:
-        spellings.setdefault(normalize(answer), answer)
+        spellings.setdefault(normalize_candidate(answer), answer)
     return spellings
 
 
@@ -46,7 +46,7 @@ def marginalize(
     """
     terms: dict[str, list[float]] = {}
     for answer, answer_log_p, log_weight in zip(answers, log_p, log_weights, strict=True):
-        terms.setdefault(normalize(answer), []).append(answer_log_p + log_weight)
+        terms.setdefault(normalize_candidate(answer), []).append(answer_log_p + log_weight)
     return {key: logsumexp(values) for key, values in terms.items()}
 
 

@@ -10,7 +10,7 @@ from winnow.errors import check_choice
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.text.final import extract_final_text
-from winnow.text.normalization import normalize
+from winnow.text.normalization import normalize_candidate
 
 Confidence = Literal["agreement", "stated", "likelihood"]
 LIKELIHOOD = "likelihood: "
@@ -43,7 +43,7 @@ class SelectiveAccuracy(RatioMetric):
         by: What the confidence is.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
@@ -75,7 +75,7 @@ class Coverage(MeanMetric):
         by: What the confidence is.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
@@ -143,7 +143,7 @@ def compute_agreement(sample: Sample) -> float | None:
     num_replies = int(entry.removeprefix(REPLIES)) if entry else 0
     if not num_replies:
         return None
-    candidates = [normalize(candidate) for candidate in prediction.candidates]
-    return (
-        0.0 if prediction.unknown else candidates.count(normalize(prediction.answer)) / num_replies
-    )
+    if prediction.unknown:
+        return 0.0
+    candidates = [normalize_candidate(candidate) for candidate in prediction.candidates]
+    return candidates.count(normalize_candidate(prediction.answer)) / num_replies

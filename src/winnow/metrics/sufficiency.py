@@ -11,6 +11,7 @@ from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding
 from winnow.requests import Generate, Message, Plan
 from winnow.text.final import extract_final_text
+from winnow.text.templates import fill_passage
 
 _VERDICT = re.compile(
     r"\{\W*sufficient context\W*([01])(?:\.0)?\W*\}|^\W*sufficient "
@@ -37,7 +38,7 @@ class SufficientContext(JudgedMetric):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     template: str = ""
     passage: str = "{title}\n{text}"
@@ -53,7 +54,7 @@ class SufficientContext(JudgedMetric):
             return None
         shown_passages = [context.passage for context in sample.shown.contexts]
         passages = "\n\n".join(
-            self.passage.format(title=passage.title, text=passage.text).strip()
+            fill_passage(self.passage, passage.title, passage.text).strip()
             for passage in shown_passages
         )
         prompt = self.template.format(question=sample.question.text, passages=passages).strip()

@@ -39,7 +39,7 @@ class Cite:
         vote: Majority vote, if the decoding draws several samples.
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding
@@ -109,7 +109,8 @@ class CiteRandomly:
         """Return distinct random citations, each number of them with equal probability."""
         yield from ()
         rng = random.Random(f"{self.seed}/cite/{question.question_id}")
-        count = min(len(contexts), rng.randint(self.minimum, self.maximum))
+        maximum = min(self.maximum, len(contexts))
+        count = rng.randint(min(self.minimum, maximum), maximum)
         numbers = rng.sample(range(1, len(contexts) + 1), count)
         reply = "".join(f"[{number}]" for number in numbers)
         used_passages = tuple(context.passage for context in contexts)

@@ -15,7 +15,7 @@ from winnow.strategies.cite import Cite
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.vote import Vote
 from winnow.text.citations import find_citations
-from winnow.text.normalization import normalize
+from winnow.text.normalization import normalize_candidate
 
 Removed = Literal["cited", "uncited"]
 
@@ -44,7 +44,7 @@ class CiteWithout:
         vote: Majority vote, if the decoding draws several samples.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -60,10 +60,11 @@ class CiteWithout:
         """Request a reply that cites the contexts, then one without some of them."""
         cite = Cite(self.prompt, self.decoding, self.max_words, self.vote)
         first = yield from cite.plan(question, contexts)
-        used_ids = {passage.passage_id for passage in first.used}
         shown_contexts = [
-            context for context in contexts if context.passage.passage_id in used_ids
-        ]  # some may not have fitted
+            context
+            for context, prepared in zip(contexts, cite.prepare(contexts), strict=True)
+            if prepared.passage in first.used  # some may not have fitted
+        ]
         numbers = {
             number
             for number in find_citations(first.reply, len(shown_contexts), "strict")
@@ -84,7 +85,7 @@ class CiteWithout:
             if number not in numbers
         ]
         second = yield from cite.plan(question, rest)
-        is_changed = normalize(second.text) != normalize(first.text)
+        is_changed = normalize_candidate(second.text) != normalize_candidate(first.text)
         without = f"without {', '.join(map(str, sorted(numbers)))}: {second.text}"
         return replace(
             first, trace=(*first.trace, without, f"{CHANGED}{'yes' if is_changed else 'no'}")

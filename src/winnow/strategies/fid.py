@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Question
-from winnow.requests import FusedGenerate, Plan
+from winnow.requests import FusedGenerate, Message, Plan
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
@@ -19,12 +19,13 @@ class FusionInDecoder:
     into one text.
 
     Args:
-        prompt: Templates of the prompt, which is formatted once per passage.
+        prompt: Templates of the prompt, which is formatted once per passage. The model encodes the
+            system message and the beginning of the reply, if there are any, with each passage.
         decoding: Generation settings.
         vote: Majority vote, if the decoding draws several samples.
     """
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     prompt: Prompt
     decoding: Decoding
@@ -32,9 +33,13 @@ class FusionInDecoder:
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from all contexts together, or to the question alone without any."""
-        context_groups = [[context] for context in contexts] or [[]]
+        rendered_prompts = [
+            self.prompt.render(question, one)
+            for one in ([[context] for context in contexts] or [[]])
+        ]
         messages = tuple(
-            message for one in context_groups for message in self.prompt.render(question, one)
+            Message("user", "\n\n".join(part.content for part in parts))
+            for parts in rendered_prompts
         )
         passages = tuple(context.passage for context in contexts)
         (replies,) = yield from request_replies(

@@ -13,7 +13,7 @@ from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.unknown import is_unknown
 from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
-from winnow.text.normalization import UNKNOWN, normalize
+from winnow.text.normalization import UNKNOWN, normalize_candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ class Marginal:
                 reply=reply,
                 trace=(f"{REPLIES}{len(answers)}",),
             )
-        keys = [None if answer is None else normalize(answer) for answer in eligible_answers]
+        keys = [
+            None if answer is None else normalize_candidate(answer) for answer in eligible_answers
+        ]
         pairs = self.list_pairs(spellings, keys)
         if self.scoring == "generated":
             log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]

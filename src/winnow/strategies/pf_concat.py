@@ -10,7 +10,7 @@ from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import Vote, count_replies, describe_answered
-from winnow.text.normalization import UNKNOWN, normalize
+from winnow.text.normalization import UNKNOWN, normalize_candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class PFConcat:
             )
         distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
-            distinct_candidates.setdefault(normalize(candidate), candidate)
+            distinct_candidates.setdefault(normalize_candidate(candidate), candidate)
         final_request = build_request(
             self.prompt,
             question,

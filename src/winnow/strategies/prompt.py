@@ -1,18 +1,14 @@
 """Shared prompt templates: instruction, contexts and question (Post-Fusion, figures 7 to 9)."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from winnow.errors import ConfigError, check_fields, find_fields
 from winnow.records import Context, Decoding, Passage, Question
 from winnow.requests import Generate, Likelihood, Message
 from winnow.strategies.demonstrations import Demonstration, Shots
-
-_TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
-"""An unlabeled title in a template and its separator (no words or brackets) from the next field."""
+from winnow.text.templates import fill_passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class Prompt:
             can show passages.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     with_contexts: str
     without_contexts: str
@@ -114,8 +110,7 @@ class Prompt:
         """Return the texts of passages as a prompt shows them, one below the other."""
         texts = []
         for number, passage in enumerate(passages, start=1):
-            template = self.passage if passage.title else _remove_title(self.passage)
-            texts.append(template.format(number=number, title=passage.title, text=passage.text))
+            texts.append(fill_passage(self.passage, passage.title, passage.text, number=number))
         return "\n".join(texts)
 
     def _format_demonstrations(self, question: Question) -> str:
@@ -141,12 +136,6 @@ class Prompt:
         return "\n".join(texts).strip()
 
 
-@lru_cache(maxsize=100)
-def _remove_title(template: str) -> str:
-    """Remove an unlabeled title from the template of a passage."""
-    return _TITLE.sub("", template)
-
-
 def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
     """Return a prompt of one template, without demonstrations and without a beginning of the reply.
 
@@ -156,11 +145,15 @@ def fill_template(prompt: Prompt, template: str, **fields: str) -> Prompt:
             here.
         fields: Texts of the other fields.
     """
+    without_contexts = template.replace("{contexts}", "")
     for name, text in fields.items():
-        template = template.replace(f"{{{name}}}", text.replace("{", "{{").replace("}", "}}"))
+        escaped_text = text.replace("{", "{{").replace("}", "}}")
+        template, without_contexts = (
+            one.replace(f"{{{name}}}", escaped_text) for one in (template, without_contexts)
+        )
     return Prompt(
         with_contexts=template,
-        without_contexts=template.replace("{contexts}", ""),
+        without_contexts=without_contexts,
         with_candidates="{contexts}{candidates}{question}",
         passage=prompt.passage,
         system=prompt.system,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Annotated
 
 from winnow.errors import InputError
-from winnow.formats.columns import Column, read_columns
+from winnow.formats.columns import Column, ColumnRow, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
@@ -65,9 +65,14 @@ class StoredAnswers:
                     received=question_id,
                     expected="a question that no line before answers",
                 )
-            answer, reply = (
-                "" if row.values[name] in (None, "") else extract_final_text(row.read_text(name))
-                for name in names
-            )
+            answer, reply = (_read_reply(row, name) for name in names)
             replies[question_id] = (answer, reply)
         return replies
+
+
+def _read_reply(row: ColumnRow, name: str) -> str:
+    """Return a reply without reasoning; none, or a blank one, is an empty text."""
+    value = row.values[name]
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ""
+    return extract_final_text(row.read_text(name))

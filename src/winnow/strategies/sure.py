@@ -47,7 +47,7 @@ class SuRe:
         max_new_tokens: Maximum number of tokens of a summary.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -77,14 +77,18 @@ class SuRe:
                 fill_template(self.prompt, self.candidates), question, contexts, self.decoding
             )
         ]
-        used_passages = reply.passages or tuple(context.passage for context in contexts)
+        placed_passages = tuple(context.passage for context in contexts)
         candidates = _find_candidates(extract_final_text(reply.text))
         if reply.finish == "length" and len(candidates) > 1:
             candidates.pop()  # it was cut
         candidates = candidates[: self.max_candidates]
         if not candidates:
             return Answer(
-                UNKNOWN, unknown=True, used=used_passages, reply=reply.text, stop="no candidate"
+                UNKNOWN,
+                unknown=True,
+                used=reply.passages or placed_passages,
+                reply=extract_final_text(reply.text),
+                stop="no candidate",
             )
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         texts: Sequence[Generation] = yield [
@@ -101,7 +105,7 @@ class SuRe:
                 f"summary {number}",
                 "",
                 extract_final_text(text.text).partition("[DONE]")[0].strip(),
-                tuple(passage.passage_id for passage in text.passages or used_passages),
+                tuple(passage.passage_id for passage in text.passages or placed_passages),
             )
             for number, text in enumerate(texts, start=1)
         ]
@@ -126,7 +130,7 @@ class SuRe:
             candidates[best],
             is_unknown(candidates[best]),
             candidates=tuple(candidates),
-            used=used_passages,
+            used=texts[best].passages or placed_passages,
             reply=summaries[best].text,
             trace=tuple(trace),
             stop="answer",

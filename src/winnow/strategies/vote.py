@@ -16,7 +16,7 @@ from winnow.metrics.selective import LIKELIHOOD, REPLIES
 from winnow.records import Answer, Context, Question
 from winnow.strategies.sampling import PromptReplies
 from winnow.strategies.unknown import is_unknown
-from winnow.text.normalization import UNKNOWN, normalize
+from winnow.text.normalization import UNKNOWN, normalize_candidate
 
 _LAST_RANK = 1_000_000
 """Rank that an inserted passage, which was not retrieved, has in the vote."""
@@ -112,7 +112,7 @@ class Vote:
                 unknown = is_unknown(answer)
                 if unknown and not self.unknown_votes:
                     continue
-                key = UNKNOWN if unknown else normalize(answer)
+                key = UNKNOWN if unknown else normalize_candidate(answer)
                 votes.setdefault(key, []).append(log_weights[index])
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple(

@@ -12,12 +12,17 @@ _CITATION = re.compile(r"\[(\d+)\]")
 _NUMBER = r"\d+(?: ?[-\u2010-\u2015] ?\d+)?"
 _DOCUMENT = r"(?:(?:doc|document|documents|docs)\.? ?)?"
 _STRICT_CITATION = re.compile(
-    rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE
+    rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;](?: ?and\b)?|and\b) ?{_DOCUMENT}{_NUMBER})*) ?\]",
+    re.IGNORECASE,
 )
 _RANGE = re.compile(r"(\d+)(?: ?[-\u2010-\u2015] ?(\d+))?")
 _BRACKETS = str.maketrans("\u3010\u3011\u3014\u3015", "[][]")
+_LOOSE_NUMBER = (
+    r"(?:(?:documents?|docs?)?\.?\s*)\d+(?:\s*[-\u2010-\u2015]\s*\d+)*"  # also "[1-2-3]"
+)
 BRACKETED_NUMBER = re.compile(
-    "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
+    rf"[\[\uff3b\u3010\u3014]\s*({_LOOSE_NUMBER}"
+    rf"(?:\s*(?:[,;\uff0c\uff1b](?:\s*and\b)?|and\b)\s*{_LOOSE_NUMBER})*)\s*[\]\uff3d\u3011\u3015]",
     re.IGNORECASE,
 )
 """One or several numbers in brackets: a citation or, in a passage's text, what looks like one."""

@@ -22,3 +22,10 @@ def normalize(text: str, dialect: Dialect = "squad") -> str:
     """Lowercase a text; remove ASCII punctuation, articles and extra whitespace as SQuAD does."""
     articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
     return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
+
+
+def normalize_candidate(answer: str) -> str:
+    """Normalize an answer to compare it with others. What is nothing but an article or punctuation,
+    such as the option "A" or the operator "+", stays.
+    """
+    return normalize(answer) or answer.lower().strip(" \t\n.'\"()[]") or answer.strip()

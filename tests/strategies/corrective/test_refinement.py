@@ -94,3 +94,13 @@ def test_settings_that_select_nothing_are_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             Refinement(**settings)  # type: ignore[arg-type]
+
+
+def test_strips_of_a_derived_passage_are_of_its_sources() -> None:
+    """Else no metric would find the gold passage of which a processor made the text."""
+    passages = [Passage("p1+p2", "", "One.", ("p1", "p2")), Passage("q", "", "Two.")]
+    knowledge, _ = play(
+        Refinement(ONE_SENTENCE, None, 3, join="none").refine(QUESTION, passages, ESTIMATED),
+        serve({"One.": 0.5, "Two.": 0.1}),
+    )
+    assert [strip.sources for strip in knowledge.strips] == [("p1", "p2"), ("q",)]

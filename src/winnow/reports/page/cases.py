@@ -35,7 +35,7 @@ from winnow.sweeps.replay import (
     replay_plan,
 )
 from winnow.sweeps.run import LoadedCell
-from winnow.text.normalization import normalize
+from winnow.text.normalization import normalize_candidate
 
 _SHORTEST_SHARED = 30
 """Length in characters of the shortest passage that prompts refer to by number."""
@@ -141,7 +141,7 @@ def build_case(
     recorded_rounds = _encode_steps(steps, texts)
     contexts = cell.place(question).contexts
     encoded_contexts = [_encode_context(context, texts) for context in contexts]
-    normalized_answer = normalize(prediction.answer)
+    normalized_answer = normalize_candidate(prediction.answer)
     try:
         replay = replay_plan(
             cell.plan(question, contexts), identities, ledger, steps.steps if steps else ()

@@ -19,7 +19,7 @@ from winnow.strategies.unknown import is_unknown
 from winnow.strategies.vote import compute_weights, order_by_rank
 from winnow.sweeps.replay import Call
 from winnow.text.answers import extract_answer
-from winnow.text.normalization import UNKNOWN, normalize
+from winnow.text.normalization import UNKNOWN, normalize_candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Seque
                 continue
             text = UNKNOWN if unknown else answer
             ballots.append(
-                Ballot(index, UNKNOWN if unknown else normalize(answer), text, weights[index])
+                Ballot(
+                    index, UNKNOWN if unknown else normalize_candidate(answer), text, weights[index]
+                )
             )
     return Tally("votes", strategy.vote.ties == "random", ballots)
 
@@ -101,7 +103,7 @@ def _tally_probabilities(
     """Build one ballot for each pair of an answer and a context whose likelihood was computed."""
     replies = [_get_reply(call) for call in rounds[0]]
     own = [strategy.resolve_unknown(extract_answer(reply.text)) for reply in replies]
-    keys = [None if answer is None else normalize(answer) for answer in own]
+    keys = [None if answer is None else normalize_candidate(answer) for answer in own]
     spellings = collect_spellings([answer for answer in own if answer is not None])
     pairs = strategy.list_pairs(spellings, keys)
     if strategy.scoring == "generated":

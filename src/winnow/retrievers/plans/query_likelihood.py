@@ -10,6 +10,7 @@ from winnow.errors import ConfigError, check_fields
 from winnow.records import Context, Hit, Question
 from winnow.requests import Likelihood, Message, Plan
 from winnow.retrievers.plans.results import cut
+from winnow.text.templates import fill_passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class QueryLikelihood:
         max_words: Number of words that a passage shows.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str
     top: Annotated[int, Ge(1)] = 100
@@ -45,8 +46,7 @@ class QueryLikelihood:
             contexts[self.top :],
         )
         prompts = [
-            self.template.format(title=passage.title, text=passage.text)
-            for passage in scored_passages
+            fill_passage(self.template, passage.title, passage.text) for passage in scored_passages
         ]
         scores = yield [
             Likelihood(

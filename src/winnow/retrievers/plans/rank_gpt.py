@@ -12,6 +12,7 @@ from winnow.records import Context, Decoding, Hit, Passage, Question
 from winnow.requests import Generate, Message, Plan, TooLong
 from winnow.retrievers.plans.results import cut
 from winnow.text.final import extract_final_text
+from winnow.text.templates import fill_passage
 
 _SHORTER = 0.9
 """Share of each passage's words left if a prompt is too long; the authors' code drops one word."""
@@ -41,7 +42,7 @@ class RankGpt:
         max_words: Number of words that a passage shows. All show fewer if a prompt is too long.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     system: str
     beginning: str
@@ -104,9 +105,7 @@ class RankGpt:
             Message("assistant", self.welcome),
         ]
         for number, passage in enumerate(passages, start=1):
-            passage_text = self.passage.format(
-                number=number, title=passage.title, text=passage.text
-            )
+            passage_text = fill_passage(self.passage, passage.title, passage.text, number=number)
             turns += [
                 Message("user", passage_text),
                 Message("assistant", self.received.format(number=number)),

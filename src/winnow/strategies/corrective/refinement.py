@@ -60,7 +60,7 @@ class Refinement:
         min_words: Strips with fewer words have the score -1, without an evaluation.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     segmenter: Segmenter = SentenceGroups()
     threshold: float | None = -0.5
@@ -90,7 +90,10 @@ class Refinement:
             (
                 position,
                 Passage(
-                    f"{passage.passage_id}#{number}", passage.title, text, (passage.passage_id,)
+                    f"{passage.passage_id}#{number}",
+                    passage.title,
+                    text,
+                    passage.sources or (passage.passage_id,),
                 ),
             )
             for position, passage in enumerate(passages)

@@ -10,6 +10,7 @@ from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.processing.derived import derive_context
 from winnow.strategies.prompt import drop_lowest
 from winnow.text.final import extract_final_text
+from winnow.text.templates import fill_passage
 
 Of = Literal["all", "each"]
 
@@ -29,7 +30,7 @@ class Summary:
             be shown.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str
     decoding: Decoding
@@ -82,7 +83,7 @@ class Summary:
         """Build a summary request, which drops lowest-ranked contexts first, gold passages last."""
         passages = tuple(context.passage for context in contexts)
         passages_text = "\n".join(
-            self.passage.format(title=passage.title, text=passage.text) for passage in passages
+            fill_passage(self.passage, passage.title, passage.text) for passage in passages
         )
         prompt = self.template.format(contexts=passages_text, question=question.text)
         return Generate(

@@ -1,6 +1,5 @@
 """Self-RAG for short answers: one segment from each passage; the best segment or answer wins."""
 
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -19,7 +18,7 @@ from winnow.strategies.self_rag.segments import (
 )
 from winnow.strategies.unknown import is_unknown
 from winnow.text.answers import extract_answer
-from winnow.text.normalization import normalize
+from winnow.text.normalization import normalize_candidate
 
 Choose = Literal["best", "sum"]
 
@@ -42,7 +41,7 @@ class SelfRag:
         correction: Correction of the retrieved passages, or None.
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding
@@ -77,7 +76,7 @@ class SelfRag:
         )
         totals: dict[object, float] = {}
         keys = [
-            _normalize_answer(answer) if self.choose == "sum" else index
+            normalize_candidate(answer) if self.choose == "sum" else index
             for index, answer in enumerate(answers)
         ]
         for key, score in zip(keys, scores, strict=True):
@@ -97,13 +96,6 @@ class SelfRag:
             segments[best].text,
             trace,
         )
-
-
-def _normalize_answer(answer: str) -> str:
-    """Return an answer without case, articles and punctuation. An article stays if it is the
-    answer, such as option "A".
-    """
-    return normalize(answer) or answer.lower().strip(f"{string.punctuation} ")
 
 
 def read_answer(segment: Generation) -> str:
