@@ -42,7 +42,7 @@ def test_it_is_named_with_the_precision_of_its_weights() -> None:
         OpenVinoRuntime("lm", Path("converted"), weights, "float32", 1, 8, 64, None).identity
         for weights in ("full", "int8")
     ]
-    assert identities == ["/openvino-2", "/openvino-2/int8"]
+    assert identities == ["/openvino-3", "/openvino-3/int8"]
 
 
 def test_generations_and_likelihoods_are_both_collected(tmp_path: Path) -> None:

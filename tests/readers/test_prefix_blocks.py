@@ -46,8 +46,8 @@ class RecordedBatch(ContinuousBatch):
             started += [(len(self.steps), number) for number in self._running.keys() - before]
             for step, number in started:
                 if step == len(self.steps) - num_steps + 1:
-                    item, _ = self._running.pop(number)
-                    self._prompts.remove(tuple(item.ids))
+                    running = self._running.pop(number)
+                    self._prompts.remove(tuple(running.item.ids))
             assert all(
                 not has_nested(self._prompts[:n], prompt) for n, prompt in enumerate(self._prompts)
             )

@@ -2,8 +2,7 @@
 
 optimum-intel is the usual tool for this, but its releases need older versions of transformers and
 huggingface-hub than Winnow. The conversion traces one call of the model with a cache of keys and
-values, turns the cache into state of the graph, and adds the tokenizer, without which GenAI loads
-no model.
+values, and turns the cache into state of the graph. Texts are tokenized by transformers.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def convert_causal_lm(
             target,
         )
         shutil.rmtree(target, ignore_errors=True)
-    with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
+    with tqdm(total=3, desc=f"converting {path} for OpenVINO", unit="step") as bar:
         lm = load_causal_lm(path, "float32", "cpu")
         bar.update()
         try:
@@ -96,8 +95,6 @@ def convert_causal_lm(
                     graph = compress_weights(graph)
                 is_rounded = weights == "full" and dtype == "bfloat16"
                 rounded = round_matrices(graph, lm) if is_rounded else set[str]()
-                bar.update()
-                tokenizer, detokenizer = _convert_tokenizer(lm)
                 bar.update()
         except Exception as error:
             raise ModelError(
@@ -111,8 +108,6 @@ def convert_causal_lm(
                 partial.mkdir()
                 _write(graph, partial / MODEL_FILE)
                 mark_rounded(partial / MODEL_FILE, rounded)
-                _write(tokenizer, partial / "openvino_tokenizer.xml")
-                _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
                 write_interface(lm.text, partial)
                 (partial / FILES).write_text(json.dumps(describe_files(partial), indent=1))
@@ -322,13 +317,6 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
         raise ValueError(
             f"the converted model computes other logits, which differ by up to {difference:.3g}"
         )
-
-
-def _convert_tokenizer(lm: LanguageModel) -> Any:
-    """Convert the tokenizer to two graphs, which only GenAI needs, in order to load a model."""
-    import openvino_tokenizers
-
-    return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)
 
 
 def _write(graph: openvino.Model, path: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,60 @@ from winnow.modeling.openvino import (
 )
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
 from winnow.readers.runtime import TokenizedRequest
-from winnow.readers.stops import end_reply
+from winnow.readers.stops import end_reply, find_stop
 from winnow.requests import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
     from winnow.modeling.text_interface import TextInterface
+
+
+@dataclass
+class _RunningRequest:
+    """A request in the pipeline, and what it has generated.
+
+    GenAI's own stop strings are not used: it leaves out the last white space of one, and does not
+    find one that ends in two line breaks.
+
+    Attributes:
+        item: Request.
+        handle: Handle of the pipeline.
+        decode: Function that decodes token ids.
+        ids: Generated tokens.
+        logprobs: Their log-probabilities; empty unless they are requested.
+        reason: Why generation ended, as the pipeline says.
+        end: Number of tokens up to the end of a stop string, or None without one.
+    """
+
+    item: TokenizedRequest
+    handle: Any
+    decode: Callable[[Sequence[int]], str]
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    reason: Any = None
+    end: int | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the pipeline may generate more."""
+        import openvino_genai
+
+        return bool(self.handle.get_status() == openvino_genai.GenerationStatus.RUNNING)
+
+    def read(self) -> bool:
+        """Read the tokens of the last step, and return whether there is a stop string.
+
+        Generation is then stopped, and the next step removes the request from the pipeline.
+        """
+        assert isinstance(self.item.request, Generate)
+        while self.handle.can_read():
+            (part,) = self.handle.read().values()
+            self.ids += part.generated_ids
+            self.logprobs += part.generated_log_probs
+            self.reason = part.finish_reason
+        self.end = find_stop(self.decode, self.ids, self.item.request.decoding.stop)
+        if self.end is not None and self.is_running:
+            self.handle.stop()
+        return self.end is not None
 
 
 @dataclass
@@ -61,8 +111,8 @@ class ContinuousBatch:
     token_limit: int
     _waiting: deque[tuple[TokenizedRequest, list[int]]] = field(default_factory=deque, repr=False)
     """Requests that do not run yet, with the blocks of their prompts."""
-    _running: dict[int, tuple[TokenizedRequest, Any]] = field(default_factory=dict, repr=False)
-    """Handles of the running requests in the pipeline, by their numbers."""
+    _running: dict[int, _RunningRequest] = field(default_factory=dict, repr=False)
+    """Requests in the pipeline by their numbers, with those that the next step removes from it."""
     _record: BlockRecord = field(default_factory=BlockRecord, repr=False)
     _prompts: list[tuple[int, ...]] = field(default_factory=list, repr=False)
     """Prompts of the running requests, sorted. None is the beginning of another one."""
@@ -103,14 +153,17 @@ class ContinuousBatch:
     def _take_finished(self) -> list[tuple[Request, Result]]:
         """Return the results of the finished requests, and keep the error of one that failed."""
         results: list[tuple[Request, Result]] = []
-        for number, (item, handle) in list(self._running.items()):
-            if not _is_running(handle):
+        for number, running in list(self._running.items()):
+            is_answered = running.end is not None
+            is_stopped = is_answered or running.read()
+            try:
+                if not is_answered and (is_stopped or not running.is_running):
+                    results.append((running.item.request, self._build_result(running)))
+            except ModelError as error:
+                self._failure = error
+            if is_answered or not (is_stopped or running.is_running):
                 del self._running[number]
-                del self._prompts[bisect_left(self._prompts, tuple(item.ids))]
-                try:
-                    results.append((item.request, self._build_result(item, handle)))
-                except ModelError as error:
-                    self._failure = error
+                del self._prompts[bisect_left(self._prompts, tuple(running.item.ids))]
         return results
 
     def _admit(self) -> None:
@@ -135,7 +188,7 @@ class ContinuousBatch:
             self._record.add(blocks)
             insort(self._prompts, prompt)
             handle = self._start(item)
-            self._running[self._counter] = (item, handle)
+            self._running[self._counter] = _RunningRequest(item, handle, self._decode)
         self._waiting.extendleft(reversed(postponed))
 
     def _load(self) -> Any:
@@ -186,8 +239,6 @@ class ContinuousBatch:
         config.stop_token_ids = set(self.text.end_token_ids)
         decoding = request.decoding
         config.max_new_tokens, config.logprobs = decoding.max_new_tokens, int(decoding.logprobs)
-        if decoding.stop:
-            config.stop_strings, config.include_stop_str_in_output = set(decoding.stop), True
         if decoding.temperature > 0:
             config.do_sample, config.temperature, config.top_p = (
                 True,
@@ -197,48 +248,32 @@ class ContinuousBatch:
             config.rng_seed = derive_seed(request) & 0xFFFFFFFF
         return config
 
-    def _build_result(self, item: TokenizedRequest, handle: Any) -> Result:
-        """Convert the output of a finished request."""
+    def _decode(self, ids: Sequence[int]) -> str:
+        return str(self.text.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def _build_result(self, running: _RunningRequest) -> Result:
+        """Convert the output of a finished request.
+
+        Raises:
+            ModelError: If it was cut by a full cache.
+        """
         import openvino_genai
 
-        output = self._read(item, handle)
-        assert isinstance(item.request, Generate)
-        ids = list(output.generated_ids)
-        end = next(
-            (
-                position
-                for position, token_id in enumerate(ids)
-                if token_id in self.text.end_token_ids
-            ),
-            None,
-        )
-        is_cut = (
-            end is None and output.finish_reason == openvino_genai.GenerationFinishReason.LENGTH
-        )
-        text = str(self.text.tokenizer.decode(ids[:end], skip_special_tokens=True))
-        return Generation(
-            *end_reply(text, "length" if is_cut else "stop", item.request.decoding.stop),
-            Usage(len(item.ids), len(ids)),
-            logprobs=tuple(output.generated_log_probs) if item.request.decoding.logprobs else None,
-        )
-
-    def _read(self, item: TokenizedRequest, handle: Any) -> Any:
-        """Return a request's output; raise ModelError if it is missing or cut by a full cache."""
-        import openvino_genai
-
-        status = handle.get_status()
-        if status != openvino_genai.GenerationStatus.FINISHED:
+        item, status = running.item, running.handle.get_status()
+        if running.end is None and status != openvino_genai.GenerationStatus.FINISHED:
             raise ModelError(
                 f"OpenVINO GenAI gave no complete reply to a prompt of {item.length} tokens "
                 f"({status}): keys and values need more than {self.cache_gb} GiB. Set "
                 f"reader.engine.cache_gb={2 * self.cache_gb}."
             )
-        outputs = handle.read_all()
-        return outputs[0]
-
-
-def _is_running(handle: Any) -> bool:
-    """Return whether a request is not finished."""
-    import openvino_genai
-
-    return bool(handle.get_status() == openvino_genai.GenerationStatus.RUNNING)
+        assert isinstance(item.request, Generate)
+        ids = running.ids[: running.end]
+        ends = (place for place, token_id in enumerate(ids) if token_id in self.text.end_token_ids)
+        last = next(ends, None)
+        is_cut = last is None and running.reason == openvino_genai.GenerationFinishReason.LENGTH
+        decoding = item.request.decoding
+        return Generation(
+            *end_reply(self._decode(ids[:last]), "length" if is_cut else "stop", decoding.stop),
+            Usage(len(item.ids), len(ids)),
+            logprobs=tuple(running.logprobs[: running.end]) if decoding.logprobs else None,
+        )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
     from winnow.readers.openvino_scoring import ContinuationScorer
 
-OPENVINO = "openvino-2"
+OPENVINO = "openvino-3"
 """Name of OpenVINO in identities. Its number is raised when equal settings give other results; the
 first let prompts run together of which one was the beginning of another."""
 
