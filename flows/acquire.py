@@ -34,7 +34,8 @@ from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
 from flows.tools.summary import Summary, progress
-from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
+from winnow.assets import fetch_asset, is_present, read_recorded_sha256
+from winnow.downloads import Asset
 from winnow.identity import markers
 from winnow.identity.hub import parse_model_name
 from winnow.protocols import MODEL_ROLES

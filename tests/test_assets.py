@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
 
-from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
+from winnow.assets import fetch_asset, is_present, read_recorded_sha256
+from winnow.downloads import Asset
 from winnow.errors import AssetError, ConfigError, DiskFullError
 
 BODY = bytes(range(256)) * 400
@@ -198,7 +200,8 @@ def test_a_snapshot_of_the_hub_is_fetched_without_unsafe_files_and_within_its_si
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.server_port}"
     script = (
-        "import sys; from pathlib import Path; from winnow.assets import Asset, fetch_asset\n"
+        "import sys; from pathlib import Path; from winnow.assets import fetch_asset\n"
+        "from winnow.downloads import Asset\n"
         f"asset = Asset('hf:owner/name@{COMMIT}', sys.argv[1], size=int(sys.argv[2]))\n"
         "fetch_asset(asset, Path(sys.argv[1]).parent / 'd')"
     )
@@ -336,3 +339,46 @@ def test_two_fetches_of_one_asset_download_it_once(tmp_path: Path, address: str)
         futures = [pool.submit(fetch_asset, asset, tmp_path / "d") for _ in range(2)]
         assert sorted(future.result() for future in futures) == [False, True]
     assert (len(_Handler.ranges), read_recorded_sha256(asset)) == (1, SHA)
+
+
+def test_edited_files_are_kept_if_the_settings_change(tmp_path: Path) -> None:
+    """Other members, another address or checksum: nothing that was edited or added is removed."""
+    source, folder = tmp_path / "source", tmp_path / "a"
+    source.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (source / name).write_text(name)
+    one = Asset(f"file:{source}", str(folder), members=["a.txt"])
+    both = replace(one, members=["a.txt", "b.txt"])
+    assert fetch_asset(one, tmp_path / "d")
+    assert fetch_asset(both, tmp_path / "d")
+    (folder / "a.txt").write_text("edited")
+    (folder / "notes.txt").write_text("mine")
+    for asset in (one, both):
+        with pytest.raises(AssetError, match="have changed since they were unpacked"):
+            fetch_asset(asset, tmp_path / "d")
+    assert (folder / "a.txt").read_text() == "edited"
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_files_of_an_interrupted_snapshot_of_other_members_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie in the folder of downloads, but the asset is the same on every machine."""
+
+    def download(
+        name: str, *, local_dir: Path, allow_patterns: list[str], dry_run: bool = False, **_: object
+    ) -> object:
+        if dry_run:
+            return [SimpleNamespace(filename=name, file_size=1) for name in allow_patterns]
+        for file in ("config.json", "chat_template.jinja"):
+            local_dir.mkdir(parents=True, exist_ok=True)
+            (local_dir / file).write_text(name)
+        return local_dir
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    asset = Asset(f"hf:owner/name@{COMMIT}", str(tmp_path / "a"), members=["config.json"])
+    assert fetch_asset(asset, tmp_path / "d")
+    assert sorted(file.name for file in (tmp_path / "a").iterdir()) == [
+        ".asset.json",
+        "config.json",
+    ]

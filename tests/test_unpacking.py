@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.test_assets import BODY
-from winnow.assets import Asset, fetch_asset, is_present
+from winnow.assets import fetch_asset, is_present
+from winnow.downloads import Asset
 from winnow.errors import AssetError
 
 

@@ -17,7 +17,7 @@ from flows.settings.components import Component, import_component_class, iter_ma
 from flows.settings.identity import PinnedAssets, iter_asset_nodes
 from flows.settings.sections import Reader
 from winnow.artifacts.files import atomic_write
-from winnow.assets import RECORDED
+from winnow.downloads import RECORDED
 from winnow.errors import AssetError, ConfigError
 from winnow.identity import hub, markers
 from winnow.identity.hub import HubName

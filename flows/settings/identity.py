@@ -17,7 +17,8 @@ from flows.settings.components import import_component_class
 from flows.settings.sections import Section
 from winnow.artifacts.files import iter_files
 from winnow.artifacts.provenance import compute_file_digest, compute_key
-from winnow.assets import Asset, is_unchanged_asset
+from winnow.assets import is_unchanged_asset
+from winnow.downloads import Asset
 from winnow.errors import ConfigError
 from winnow.identity import hub, markers
 from winnow.identity.code import get_revision

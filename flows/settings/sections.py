@@ -94,7 +94,7 @@ def _check_name(name: str) -> str:
 
 
 _Asset = dict[str, Any]
-"""Settings of `winnow.assets.Asset`, by whose annotations they are checked."""
+"""Settings of `winnow.downloads.Asset`, by whose annotations they are checked."""
 
 
 class Source(Section):

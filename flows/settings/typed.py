@@ -59,9 +59,9 @@ from flows.settings.sections import (
     Tracking,
 )
 from flows.settings.trainings import Facts, Joint, Training
-from winnow.assets import Asset
 from winnow.contexts.build import RankBy
 from winnow.contexts.weighting import ContextWeighting
+from winnow.downloads import Asset
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Metric
 from winnow.metrics.breakdowns import Breakdown

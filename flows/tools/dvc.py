@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from winnow.artifacts.files import atomic_write, hold_lock, is_temporary, prepare_temporary_path
-from winnow.artifacts.provenance import MANIFEST, check_content, read_content_digest
-from winnow.assets import RECORD_NAME, is_unchanged_asset
+from winnow.artifacts.provenance import ASSET_RECORD, MANIFEST, check_content, read_content_digest
+from winnow.assets import is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
 from winnow.ledger.merging import import_calls
 from winnow.ledger.stores import is_server, open_store
@@ -25,7 +25,7 @@ TRACKED = Path("tracked")
 """Folder of the tracked artifacts."""
 CALLS = "calls.jsonl.gz"
 """Name of the file with exported calls in an artifact of the stage `calls`."""
-_MARKERS = (MANIFEST, RECORD_NAME)
+_MARKERS = (MANIFEST, ASSET_RECORD)
 """Names of the files that mark an artifact or an asset as complete."""
 
 
@@ -106,8 +106,8 @@ def _warn_of_difference(source: Path, folder: Path) -> None:
 def _is_unchanged(source: Path, folder: Path) -> bool:
     """Return whether a tracked artifact or asset is unchanged, and print a line if it is not."""
     try:
-        if (source / RECORD_NAME).is_file():
-            record = json.loads((source / RECORD_NAME).read_text())
+        if (source / ASSET_RECORD).is_file():
+            record = json.loads((source / ASSET_RECORD).read_text())
             origin = {name: value for name, value in record.items() if name != "files"}
             is_unchanged = is_unchanged_asset(source, origin)
             problem = "A file was modified or is missing."

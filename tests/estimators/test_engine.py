@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
 from winnow.errors import CallRefusedError, ConfigError, ModelError, NoScoreError
+from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Decoding, Passage
-from winnow.requests import Generate
+from winnow.requests import Estimate, Generate, Score
 from winnow.strategies.corrective.evaluators import EstimatedRelevance
 from winnow.strategies.relevance import estimate_relevance
-from winnow.testing import make_context, make_question
+from winnow.testing import make_context, make_question, make_tiny_encoder
 
 
 class Lengths:
@@ -131,3 +132,20 @@ def test_the_number_of_truncated_texts_is_logged(caplog: pytest.LogCaptureFixtur
     estimator.truncated = 3
     engine.close()
     assert "3 of the texts scored in this run were truncated" in caplog.text
+
+
+def test_a_classifier_that_was_not_trained_scores_nothing(tmp_path: Path) -> None:
+    """Its scores would be random, others in each run; the trained one scores."""
+    folder = make_tiny_encoder(tmp_path / "encoder", ["one two"])
+    estimator = CrossEncoder(str(folder), head="classes", dtype="float32", device="cpu")
+    engine = EstimatorEngine(estimator, "new")
+    engine.submit([Estimate("one?", "two")])
+    with pytest.raises(ModelError, match=r"encoder has no classifier.*estimator.trained=true"):
+        engine.collect(0.0)
+    estimator.lm.model.save_pretrained(folder)
+    engine = EstimatorEngine(
+        CrossEncoder(str(folder), head="classes", dtype="float32", device="cpu"), "trained"
+    )
+    engine.submit([Estimate("one?", "two")])
+    ((_, score),) = engine.collect(0.0)
+    assert isinstance(score, Score)

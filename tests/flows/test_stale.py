@@ -19,7 +19,8 @@ from flows.project.rankings import resolve_relevance
 from flows.settings.door import compose
 from flows.settings.typed import Settings
 from winnow.artifacts.provenance import read_content_digest, write_manifest
-from winnow.assets import Asset, fetch_asset
+from winnow.assets import fetch_asset
+from winnow.downloads import Asset
 from winnow.errors import AssetError
 from winnow.modeling.devices import resolve_dtype
 

@@ -191,6 +191,8 @@ def test_a_template_shows_the_same_date_every_day(tokenizer: "PreTrainedTokenize
     """
     date = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% endif %}"
     assert render(tokenizer, date + PLAIN).startswith("26 Jul 2024<system>")
+    several = {"default": date + PLAIN, "tool_use": PLAIN}
+    assert render(tokenizer, several).startswith("26 Jul 2024<system>")
     with pytest.raises(ConfigError, match="in a format that is computed"):
         render(tokenizer, "{% set f = '%d' %}{{ strftime_now(f) }}" + PLAIN)
 

@@ -4,9 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import AutoConfig
 
 from winnow.errors import ModelError
-from winnow.modeling.loading import check_model, compute_weights_digest, load_causal_lm
+from winnow.modeling.loading import (
+    check_model,
+    compute_weights_digest,
+    load_causal_lm,
+    read_context_length,
+)
 from winnow.testing import make_tiny_causal_lm
 
 
@@ -84,3 +90,18 @@ def test_what_is_read_from_the_chat_template_is_read_once(tmp_path: Path) -> Non
     """Every likelihood with its end asks for it."""
     lm = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "m", ["some text"])), "float32", "cpu")
     assert lm.text is lm.text
+
+
+def test_the_record_of_a_download_is_no_part_of_the_weights(tmp_path: Path) -> None:
+    """It has times of files, which differ between machines."""
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["a b"])
+    digest = compute_weights_digest(str(folder))
+    (folder / ".asset.json").write_text('{"files": {}}')
+    assert compute_weights_digest(str(folder)) == digest
+
+
+@pytest.mark.parametrize(("model_type", "limit"), [("roberta", 510), ("bert", 512)])
+def test_positions_that_a_model_does_not_use_are_not_counted(model_type: str, limit: int) -> None:
+    """RoBERTa's begin after the one of the padding token."""
+    config = AutoConfig.for_model(model_type, max_position_embeddings=512, pad_token_id=1)
+    assert read_context_length(config) == limit

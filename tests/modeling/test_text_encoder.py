@@ -96,3 +96,12 @@ def test_a_model_is_loaded_once(folder: str, monkeypatch: pytest.MonkeyPatch) ->
     encoder.encode(["a"])
     encoder.encode(["b"])
     assert len(loaded) == 1
+
+
+def test_a_length_beyond_the_positions_of_the_model_is_refused(folder: str) -> None:
+    """When the model is loaded, and not at the first long text."""
+    encoder = FirstToken(folder, dtype="float32", max_length=100_000)
+    with pytest.raises(
+        ConfigError, match=r"encoder.model.max_length=100000 exceeds the \d+ tokens"
+    ):
+        encoder._load(folder)

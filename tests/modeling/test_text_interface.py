@@ -157,3 +157,17 @@ def test_a_reply_ends_as_the_chat_template_ends_it() -> None:
     ):
         tokenizer.chat_template = other
         assert TextInterface(tokenizer, 99, frozenset({1, turn})).reply_end_id == expected
+
+
+def test_settings_beside_a_gguf_file_are_not_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder may have those of other files; the weights know nothing of them either."""
+    from winnow.modeling import loading
+
+    file = folder / "model.gguf"
+    file.touch()
+    source, options, tokenizer = loading._load_tokenizer(str(folder))
+    monkeypatch.setattr(loading, "_load_tokenizer", lambda _: (source, options, tokenizer))
+    own = load_text_interface(str(folder)).end_token_ids
+    assert own - load_text_interface(str(file)).end_token_ids == {7}

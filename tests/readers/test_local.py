@@ -184,6 +184,9 @@ def test_the_window_is_known(folder: Path) -> None:
     reader = LocalReader(str(folder), "tiny", "float32")
     assert reader.token_limit == 200
     assert LocalReader(str(folder), "tiny", "float32", context_length=30).token_limit == 30
+    beyond = LocalReader(str(folder), "tiny", "float32", context_length=201)
+    with pytest.raises(ConfigError, match=r"context_length=201 exceeds the 200 tokens that .*lm"):
+        beyond.fits(requests()[0])
     assert reader.fits(requests()[0])
     assert not reader.fits(Generate((Message("user", "fox " * 300),), Decoding(8)))
 

@@ -130,3 +130,9 @@ def test_a_model_that_always_begins_with_a_token_is_scored_from_behind_it(tmp_pa
         ).logits[0, 1:]
     expected = logits.log_softmax(-1).gather(1, torch.tensor(target)[:, None]).sum()
     assert score.value == pytest.approx(float(expected), abs=1e-4)
+    (reply,) = serve(reader, [Generate(message, Decoding(1, logprobs=True))]).values()
+    assert isinstance(reply, Generation)
+    assert (len(reply.logprobs or ()), reply.usage.tokens_out) == (1, 1)
+    with torch.inference_mode():
+        first = reader.lm.model(**inputs, decoder_input_ids=torch.tensor([[0, 2]])).logits[0, -1]
+    assert reply.logprobs == pytest.approx([float(first.log_softmax(-1).max())], abs=1e-4)

@@ -27,13 +27,12 @@ from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.server_process import (
     ServerProcess,
-    _digest_files,
-    read_version,
     release_servers,
 )
 from winnow.records import Decoding
 from winnow.requests import Generate, Message, Plan
 from winnow.testing import make_tiny_causal_lm
+from winnow.testing.chat_server import ChatServer
 
 FAST = Pacing(
     initial_wait=0.01,
@@ -163,17 +162,6 @@ def test_what_changes_replies_is_part_of_the_identity(start: ServerProcess, tmp_
     assert (
         start.use(str(model)).require_address() != address
     )  # the running server has the former weights
-
-
-def test_a_version_that_cannot_be_read_is_an_error() -> None:
-    """It names the command and what to do; a command that prints nothing has the version ""."""
-    with pytest.raises(
-        ConfigError, match=r"`no-such-server --version` failed .* Install the server"
-    ):
-        read_version(("no-such-server", "--version"))
-    with pytest.raises(ConfigError, match="exit status 3"):
-        read_version((sys.executable, "-c", "raise SystemExit(3)"))
-    assert read_version((sys.executable, "-c", "")) == ""
 
 
 def test_a_server_that_does_not_come_up_is_named(start: ServerProcess, tmp_path: Path) -> None:
@@ -388,7 +376,20 @@ def test_transformers_serve_gives_the_replies_of_the_local_reader(
     assert any(replies)
 
 
-def test_a_long_word_is_no_file() -> None:
-    """Such as options in JSON, of more characters than a name may have."""
-    word = "--options=" + "x" * 5000
-    assert _digest_files(["serve", word]) == ["serve", word]
+def test_another_program_on_the_port_is_not_the_server(
+    start: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take the port before the server does, which then ends."""
+    with ChatServer().serve() as url:
+        port = httpx.URL(url).port
+        monkeypatch.setattr(server_process, "find_free_port", lambda: port)
+        ends = replace(start, command=[sys.executable, "-c", "raise SystemExit(1)", "{port}"])
+        monkeypatch.setattr(server_process, "is_ready", lambda _: wait_for_end())
+        with pytest.raises(ServerUnavailableError, match="ended before it was ready"):
+            ends.use("m").require_address()
+
+
+def wait_for_end() -> bool:
+    """Return that something answers, after the started process has ended."""
+    CHILDREN[-1].wait()
+    return True

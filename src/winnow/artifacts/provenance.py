@@ -23,6 +23,8 @@ FileRecord = Mapping[str, Any]
 """Size, modification time and SHA-256 of a file."""
 MANIFEST = "manifest.json"
 """File name of the manifest."""
+ASSET_RECORD = ".asset.json"
+"""Name of the file that records an asset's origin and the digest of every unpacked file."""
 CONTENT_DIGEST = "content.sha256"
 """Name of the file that stands for a folder of randomly named files in the content digest."""
 _RUN_RECORDS = (MANIFEST, CURVES, "training.json")

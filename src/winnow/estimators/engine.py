@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from winnow.errors import ConfigError, NoScoreError
+from winnow.estimators.pair import PairEstimator
 from winnow.protocols import Estimator
 from winnow.records import Passage
 from winnow.requests import Estimate, Failed, Request, Result, Score
@@ -82,6 +83,8 @@ class EstimatorEngine:
         batch, self._pending = self._pending[: self.commit], self._pending[self.commit :]
         if not batch:
             return []
+        if isinstance(self.estimator, PairEstimator):
+            self.estimator.check_trained()
         pairs = [
             (
                 request.question,

@@ -175,6 +175,14 @@ class PairEstimator(PairModel):
     def _uses_openvino(self) -> bool:
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
+    def check_trained(self) -> None:
+        """Raise ModelError if the model has a new classifier, whose scores would be random."""
+        if self.lm.has_new_weights:
+            raise ModelError(
+                f"{self.path} has no classifier, so that its scores would be random. Train it "
+                "(estimator.trained=true), or choose a reranker."
+            )
+
     def _check_sizes(self) -> None:
         """Raise an error for ids or positions beyond the embeddings; OpenVINO would raise none."""
         if self.max_length > self.lm.context_length:

@@ -162,13 +162,11 @@ def _find_left_out(
 def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: str) -> bool:  # noqa: ARG001 (cache's key)
     """Return whether the template has text before a reply that its generation prompt lacks."""
     conversation = [{"role": "user", "content": "question1x"}]
-    arguments: dict[str, Any] = {
-        "tokenize": False,
-        "chat_template": _get_template(tokenizer),
-        **json.loads(options),
-    }
     reply = {"role": "assistant", "content": PLACE_OF_REPLY}
+    variables = json.loads(options)
     try:
+        template_text = _get_template(tokenizer, variables)
+        arguments = {"tokenize": False, "chat_template": template_text, **variables}
         plain, prompt = (
             str(
                 tokenizer.apply_chat_template(
@@ -201,9 +199,9 @@ def _fix_date(template: str) -> str:
     return fixed_template
 
 
-def _get_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """Return the template of a tokenizer with a fixed date, or None if it has several."""
-    return _fix_date(tokenizer.chat_template) if isinstance(tokenizer.chat_template, str) else None
+def _get_template(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> str:
+    """Return the template of a tokenizer, of several the one that serves, with a fixed date."""
+    return _fix_date(tokenizer.get_chat_template(tools=options.get("tools")))
 
 
 def _apply_template(
@@ -217,7 +215,7 @@ def _apply_template(
             add_generation_prompt=not is_begun,
             continue_final_message=is_begun,
             tokenize=False,
-            chat_template=_get_template(tokenizer),
+            chat_template=_get_template(tokenizer, options),
             **options,
         )
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winnow.artifacts.provenance import compute_file_digest
+from winnow.artifacts.provenance import ASSET_RECORD, compute_file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
 from winnow.modeling.devices import pick_device, pick_dtype
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. A pooler without weights is not read."""
+_OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet", "xmod", "data2vec-text")
+"""Parts of the names of models that count positions from the id of the padding token on."""
 _CLASSIFIER_WEIGHTS = (
     "classifier.",
     "pre_classifier.",
@@ -50,11 +52,13 @@ class LanguageModel:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     device: torch.device
+    has_new_weights: bool = False
+    """Whether weights were initialized at random, because the files lack them."""
 
     @property
     def context_length(self) -> int:
         """Return the context length in tokens, nearly unlimited with relative positions (T5)."""
-        return _read_context_length(self.model.config)
+        return read_context_length(self.model.config)
 
     @property
     def end_token_ids(self) -> frozenset[int]:
@@ -91,15 +95,18 @@ class LanguageModel:
         return read_rope_type(self.model.config.to_dict()) in LENGTH_DEPENDENT
 
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
-        """Return how many columns of `generate`'s output the prompt, or T5's start token, takes."""
-        return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
+        """Return how many columns of `generate`'s output the prompt, or `decoder_start`, takes."""
+        is_decoder = not self.model.config.is_encoder_decoder
+        return int(input_ids.shape[1]) if is_decoder else len(self.decoder_start)
 
 
-def _read_context_length(config: Any) -> int:
+def read_context_length(config: Any) -> int:
     """Return the maximum context length in tokens of a configuration or its text configuration."""
     parts = (config, config.get_text_config(decoder=True))
     lengths = (getattr(part, "max_position_embeddings", None) for part in parts)
-    return int(next(filter(None, lengths), 2**31))
+    num_positions = int(next(filter(None, lengths), 2**31))
+    has_offset = any(name in config.model_type for name in _OFFSET_POSITIONS)
+    return num_positions - (int(config.pad_token_id) + 1 if has_offset else 0)
 
 
 def _list_end_tokens(generation: Any, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
@@ -207,15 +214,17 @@ def load_text_interface(path: str, converted: Path | None = None) -> TextInterfa
     source, options, tokenizer = _load_tokenizer(path)
     config = load_tokenizer_or_config(AutoConfig, source, **options)
     generation = GenerationConfig.from_model_config(config)
+    is_gguf = path.endswith(".gguf")  # to which no other file of its folder belongs
     with convert_errors(source):
         try:
-            generation = GenerationConfig.from_pretrained(source, **options)
+            if not is_gguf:
+                generation = GenerationConfig.from_pretrained(source, **options)
         except OSError:  # a model may lack the file
             if Path(source, "generation_config.json").is_file():
                 raise
     return TextInterface(
         tokenizer,
-        _read_context_length(config),
+        read_context_length(config),
         _list_end_tokens(generation, tokenizer),
     )
 
@@ -256,7 +265,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
 
     If `classes` is not 0, the model has a classifier. The classifier is loaded if the model
     contains one. Otherwise it has `classes` outputs, and its weights are initialized with torch's
-    random state.
+    random state, so that it must be trained (`LanguageModel.has_new_weights`).
     """
     from transformers import (
         AutoConfig,
@@ -275,11 +284,16 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
         has_classifier = architecture.endswith("ForSequenceClassification")
         if not has_classifier:
             options["num_labels"] = classes
-        may_lack = () if has_classifier else _CLASSIFIER_WEIGHTS
+        has_new_weights = not has_classifier
         model: Any = load_pretrained(
-            AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options
+            AutoModelForSequenceClassification,
+            source,
+            may_lack=_CLASSIFIER_WEIGHTS if has_new_weights else (),
+            **hub_options,
+            **options,
         )
     else:
+        has_new_weights = False
         model = load_pretrained(
             AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options
         )
@@ -287,6 +301,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
         model.to(torch_device).eval(),
         load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
         torch_device,
+        has_new_weights,
     )
 
 
@@ -355,7 +370,7 @@ def compute_weights_digest(path: str) -> str:
     )
     digest = hashlib.sha256()
     for file in files:
-        if file.name in ("manifest.json", "training.json"):
+        if file.name in ("manifest.json", "training.json", ASSET_RECORD):
             continue
         name = file.name if model_path.is_file() else file.relative_to(model_path).as_posix()
         digest.update(name.encode())

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
+from winnow.errors import ConfigError, check_fields
 from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.modeling.devices import pick_dtype, resolve_dtype
-from winnow.modeling.loading import build_hub_arguments, check_and_pick_device
+from winnow.modeling.loading import (
+    build_hub_arguments,
+    check_and_pick_device,
+    read_context_length,
+)
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows, remove_title
 from winnow.modeling.weights import load_tokenizer_or_config
@@ -153,9 +157,15 @@ class TextEncoder(ABC):
                 "use_safetensors": True,
                 **hub_options,
             }
-            self._loaded[path] = (
-                self._load_model(source, architecture, options).to(device).eval(),
-                load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
-                device,
-            )
+            model = self._load_model(source, architecture, options)
+            limit = read_context_length(model.config)
+            if self.max_length > limit:
+                raise ConfigError(
+                    f"encoder.model.max_length={self.max_length} exceeds the {limit} tokens that "
+                    f"{path} reads. Lower it."
+                )
+            tokenizer = load_tokenizer_or_config(AutoTokenizer, source, **hub_options)
+            if tokenizer.pad_token is None:
+                tokenizer.pad_token = tokenizer.eos_token
+            self._loaded[path] = model.to(device).eval(), tokenizer, device
         return self._loaded[path]

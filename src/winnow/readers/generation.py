@@ -123,6 +123,9 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
     }
     needs_sampler = any(request.decoding.temperature > 0 for request in requests)
     width = lm.get_prompt_width(inputs["input_ids"])
+    if lm.model.config.is_encoder_decoder:  # also with the token that BART-like models begin with
+        start = torch.tensor([lm.decoder_start], device=lm.device)
+        inputs = {**inputs, "decoder_input_ids": start.expand(len(requests), -1)}
 
     def decode(ids: Sequence[int]) -> str:
         return decode_reply(lm.tokenizer, ids, named_ids.values())

@@ -159,8 +159,19 @@ class LocalEngine(ABC):
 
     @property
     def token_limit(self) -> int:
-        """Return the maximum number of tokens of prompt and reply together."""
-        return self.context_length or self.text.context_length
+        """Return the maximum number of tokens of prompt and reply together.
+
+        Raises:
+            ConfigError: If `context_length` exceeds what the model reads. Beyond it, some runtimes
+                compute numbers without meaning.
+        """
+        own_limit = self.text.context_length
+        if self.context_length and self.context_length > own_limit:
+            raise ConfigError(
+                f"reader.engine.context_length={self.context_length} exceeds the {own_limit} "
+                f"tokens that {self.path} reads. Lower it, or set it to null."
+            )
+        return self.context_length or own_limit
 
     def explain_refusal(self, request: Request) -> str | None:
         """Return why a request cannot be served, or None. Tools require a chat template."""

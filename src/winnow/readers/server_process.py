@@ -44,6 +44,8 @@ from winnow.readers.child_processes import (
 )
 
 _log = logging.getLogger(__name__)
+_MODEL_FILES = ("config.json", "tokenizer_config.json", "adapter_config.json")
+"""Files of which one is in every folder of a model, a tokenizer or an adapter."""
 _VERSION_SECONDS = 120.0
 """Time that a command has to print a version."""
 
@@ -177,15 +179,28 @@ def read_version(command: tuple[str, ...]) -> str:
 
 
 def _digest_files(command: Sequence[str]) -> list[str]:
-    """Return a command's words with file names replaced by content digests, also after "="."""
+    """Return a command's words with the names of files and model folders replaced by content
+    digests, also behind "=" and between commas. Programs keep their names.
+    """
     words = []
     for word in map(str, command):
         option, separator, value = word.rpartition("=")
-        file, is_input = Path(value), False
-        with suppress(OSError):  # a long text is no name of a file
-            is_input = file.is_file() and not os.access(file, os.X_OK)
-        words.append(f"{option}{separator}{compute_file_digest(file)}" if is_input else word)
+        parts = [_compute_digest(Path(part)) or part for part in value.split(",")]
+        words.append(f"{option}{separator}{','.join(parts)}")
     return words
+
+
+def _compute_digest(path: Path) -> str:
+    """Return the digest of a file, unless it is a program, or of a folder with a model, or ""."""
+    with suppress(OSError):  # a long text is no name of a file
+        if path.is_file():
+            with path.open("rb") as stream:
+                is_program = stream.read(4).startswith((b"\x7fELF", b"#!"))
+            is_program &= os.access(path, os.X_OK)
+            return "" if is_program else compute_file_digest(path)
+        if any((path / name).is_file() for name in _MODEL_FILES):
+            return compute_weights_digest(str(path))
+    return ""
 
 
 class ServerUse:
@@ -297,7 +312,7 @@ class ServerUse:
         """
         address = f"http://127.0.0.1:{self._state['port']}{self.settings.health}"
         deadline = time.monotonic() + self.settings.timeout
-        if is_ready(address):
+        if is_ready(address) and is_alive(self._state):
             return
         from tqdm import tqdm
 
@@ -305,8 +320,8 @@ class ServerUse:
             desc=f"waiting for {Path(str(self.settings.command[0])).name}",
             bar_format="{desc}: {elapsed}",
         ) as line:
-            while not is_ready(address):
-                if not is_alive(self._state):
+            while not is_ready(address) or not is_alive(self._state):
+                if not is_alive(self._state):  # another program may answer on its port
                     raise ServerUnavailableError(
                         f"The server ended before it was ready.{self.describe_failure()}"
                     )
