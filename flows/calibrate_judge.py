@@ -29,6 +29,7 @@ from winnow.errors import ConfigError
 from winnow.metrics.intervals import Interval
 from winnow.reports.calibration import (
     build_calibration_rows,
+    check_questions,
     describe_labels,
     list_missing,
     read_labels,
@@ -46,37 +47,42 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     out = open_report_folder(settings)
     file = Path(stage_settings.labels) if stage_settings.labels else out / _LABELS
     results = read_results(jobs, specs)
+    sampled_rows = sample_answers(results, stage_settings.sample, stage_settings.seed)
     if not file.is_file():
         if stage_settings.labels:
             raise ConfigError(
                 f"calibrate_judge.labels: there is no file {file}. Without this setting, answers "
                 "to label are written."
             )
-        rows = sample_answers(results, stage_settings.sample, stage_settings.seed)
-        write_texts(out, {_LABELS: _format_lines(rows)})
+        write_texts(out, {_LABELS: _format_lines(sampled_rows)})
+        num_questions = len({row["question_id"] for row in sampled_rows})
         return Summary(
-            f"{len(rows)} answers to {len({row['question_id'] for row in rows})} questions wait "
-            "for labels",
+            f"{len(sampled_rows)} answers to {num_questions} questions wait for labels",
             note=f"Set `label` in {file} to true or false, and run the command again.",
         )
     more = out / _MORE
     labels = read_labels([file, *([more] if more.is_file() else [])])
+    check_questions(results, labels)
     table = build_calibration_rows(results, labels, stage_settings.seed)
     metric = results[0].metrics[0]
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
     write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
     unlabeled_rows = list_missing(results, labels)
-    notes = describe_labels(results, labels, len(unlabeled_rows))
-    if unlabeled_rows:
+    sampled_ids = {row["question_id"] for row in sampled_rows}
+    notes = describe_labels(results, labels, len(unlabeled_rows), sampled_ids)
+    rows_by_key = {(row["question_id"], row["answer"]): row for row in unlabeled_rows}
+    if not stage_settings.labels:  # the sample may have grown
+        rows_by_key |= {(row["question_id"], row["answer"]): row for row in sampled_rows}
+    new_keys = rows_by_key.keys() - labels.values.keys() - labels.open_keys
+    if new_keys:
         former = more.read_text("utf-8-sig") if more.is_file() else ""
-        new_rows = [
-            row
-            for row in unlabeled_rows
-            if (row["question_id"], row["answer"]) not in labels.open_keys
-        ]
+        new_rows = [row for key, row in rows_by_key.items() if key in new_keys]
         gap = "\n" if former and not former.endswith("\n") else ""
         write_texts(out, {_MORE: f"{former}{gap}{_format_lines(new_rows)}"})
-        notes.append(f"Label them in {more} or {file}, and run the command again.")
+        notes.append(
+            f"{len(new_rows)} answers to label were added to {more}. Label them there or in "
+            f"{file}, and run the command again."
+        )
     notes += [
         (
             "corrected: the rate that people would find, from the verdicts on all answers and the "

@@ -15,6 +15,7 @@ from winnow.metrics.intervals import Interval
 from winnow.reports.calibration import (
     Labels,
     build_calibration_rows,
+    check_questions,
     describe_labels,
     list_missing,
     read_labels,
@@ -27,6 +28,7 @@ CELLS = [
     make_cell_result("b", 1, "retrieved", [1, 0, 0, 0, 1, 1, 1, 0]),
 ]
 """The answer is "x" where it is right and "unknown" where it is wrong; they differ in q1 and q5."""
+IDS = {f"q{number}" for number in range(8)}
 
 
 def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
@@ -39,6 +41,7 @@ def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
     assert {row["answer"] for row in rows if row["question_id"] == "q1"} == {"x", "unknown"}
     assert all(row["label"] is None and row["question"] and row["accepted"] for row in rows)
     few = sample_answers(CELLS, 3, 0)
+    assert few == rows[: len(few)], "a larger sample contains the smaller one"
     assert len({row["question_id"] for row in few}) == 3
     assert few == sample_answers(CELLS, 3, 0)
     assert (
@@ -139,14 +142,14 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     assert isinstance(corrected, Interval)
     assert isinstance(judge, Interval)
     assert (judge.mean, corrected.mean) == (0.5, 0.5)
-    notes = describe_labels(CELLS, labels, len(list_missing(CELLS, labels)))
+    notes = describe_labels(CELLS, labels, len(list_missing(CELLS, labels)), IDS)
     assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
     assert "2 answers in the file have no label yet" in notes[1]
     assert "1 answers have no label, although other answers to their questions have one" in notes[2]
     lopsided = Labels({("q0", "x"): 1.0}, set())
     assert any(
         "no label of answers with the verdict wrong; 50 %" in note
-        for note in describe_labels(CELLS[:1], lopsided, 0)
+        for note in describe_labels(CELLS[:1], lopsided, 0, IDS)
     )
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
     for compare in (
@@ -177,8 +180,12 @@ def test_every_column_is_that_of_its_name() -> None:
         assert isinstance(value, Interval)
         means.append(value.mean)
     assert means == pytest.approx([1 / 2, 1 / 3, 1])
-    assert "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0)[0]
-    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0)[0]
+    assert (
+        "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0, IDS)[0]
+    )
+    foreign = describe_labels(
+        CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0, set()
+    )[0]
     assert foreign.count(" to z") == 3, "three are named"
 
 
@@ -201,3 +208,24 @@ def test_an_answer_with_a_label_in_another_file_is_not_open(tmp_path: Path) -> N
     for paths in (files, files[::-1]):
         labels = read_labels(paths)
         assert (labels.values, labels.open_keys) == ({("q0", "x"): 1.0}, {("q1", "x")})
+
+
+def test_labels_of_other_questions_are_refused(tmp_path: Path) -> None:
+    """Ids may be numbers of lines, which another file has as well; a file may lack the texts."""
+    rows = [{**row, "label": True} for row in sample_answers(CELLS, 2, 0)]
+    labels = read_labels([_write(tmp_path / "a.jsonl", *rows, _row(True, 5), _row(True, 99))])
+    check_questions(CELLS, labels)
+    for name, value in (("question", "Another?"), ("accepted", ["zzz"])):
+        changed = read_labels([_write(tmp_path / "b.jsonl", {**rows[0], name: value})])
+        with pytest.raises(ConfigError, match=f"{name} of '{rows[0]['question_id']}' is "):
+            check_questions(CELLS, changed)
+
+
+def test_labels_of_another_selection_are_no_random_sample() -> None:
+    """The labeled questions are named that the settings do not draw."""
+    labels = Labels({("q0", "x"): 1.0, ("q2", "unknown"): 0.0}, set())
+    (note,) = [one for one in describe_labels(CELLS, labels, 0, {"q2"}) if "random sample" in one]
+    assert "1 of 2 labeled questions, such as q0, are not of the random sample" in note
+    assert not any(
+        "not of the random sample" in one for one in describe_labels(CELLS, labels, 0, {"q0", "q2"})
+    )

@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,13 @@ class Labels:
         values: 1.0 for an answer that people call right and 0.0 for one that they call wrong, by
             question and answer.
         open_keys: Questions and answers in the files that have no label yet.
+        questions: Text and accepted answers of each question in the files, as far as they have
+            them.
     """
 
     values: Mapping[tuple[str, str], float]
     open_keys: Set[tuple[str, str]]
+    questions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[dict[str, Any]]:
@@ -57,7 +60,9 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
     questions = {
         sample.question.question_id: sample.question for cell in cells for sample in cell.samples
     }
-    sampled_ids = random.Random(seed).sample(sorted(questions), min(most, len(questions)))
+    shuffled_ids = sorted(questions)
+    random.Random(seed).shuffle(shuffled_ids)  # a larger sample contains the smaller one
+    sampled_ids = shuffled_ids[:most]
     answers: dict[str, dict[str, None]] = {question_id: {} for question_id in sampled_ids}
     for cell in cells:
         for sample in cell.samples:
@@ -108,6 +113,7 @@ def read_labels(paths: Sequence[Path]) -> Labels:
     """
     values: dict[tuple[str, str], float] = {}
     open_keys: set[tuple[str, str]] = set()
+    questions: dict[str, dict[str, Any]] = {}
     for place, line in (item for path in paths for item in _iter_lines(path)):
         try:
             row = json.loads(line)
@@ -117,6 +123,8 @@ def read_labels(paths: Sequence[Path]) -> Labels:
                 f"{place}: expected an object with question_id, answer and label; received "
                 f"{line[:80]}"
             ) from error
+        parts = {name: row[name] for name in ("question", "accepted") if name in row}
+        questions.setdefault(key[0], {}).update(parts)
         if label is None:
             open_keys.add(key)
             continue
@@ -139,7 +147,26 @@ def read_labels(paths: Sequence[Path]) -> Labels:
             f"{paths[0]} has no label: {len(open_keys)} answers wait for one. Set label to true or "
             "false."
         )
-    return Labels(values, open_keys - values.keys())
+    return Labels(values, open_keys - values.keys(), questions)
+
+
+def check_questions(cells: Sequence[CellResult], labels: Labels) -> None:
+    """Raise ConfigError if labels are of other questions than those of the cells with their ids."""
+    questions = {
+        sample.question.question_id: sample.question for cell in cells for sample in cell.samples
+    }
+    for question_id, labeled in labels.questions.items():
+        question = questions.get(question_id)
+        if question is None:
+            continue
+        own = {"question": question.text, "accepted": list(question.answers)}
+        for name, value in labeled.items():
+            if value != own[name]:
+                raise ConfigError(
+                    f"The labels are of other questions: {name} of {question_id!r} is {value!r} "
+                    f"there and {own[name]!r} here. Move the file away to label the answers to "
+                    "these questions, or name another in calibrate_judge.labels."
+                )
 
 
 def _iter_lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -197,13 +224,16 @@ def build_calibration_rows(
     return rows
 
 
-def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: int) -> list[str]:
+def describe_labels(
+    cells: Sequence[CellResult], labels: Labels, num_missing: int, sampled_ids: Set[str]
+) -> list[str]:
     """Say what the labels do not cover: answers of other runs, and answers without a label.
 
     Args:
         cells: Cells of the sweep.
         labels: Labels of their answers.
         num_missing: Number of answers that `list_missing` returns.
+        sampled_ids: Questions that the settings draw from those of the cells.
     """
     known_keys = {
         key
@@ -219,6 +249,13 @@ def describe_labels(cells: Sequence[CellResult], labels: Labels, num_missing: in
         notes.append(
             f"{len(foreign)} of {len(labels.values)} labels are of answers that no cell gave, such "
             f"as {examples}."
+        )
+    own_ids = {question_id for question_id, _ in labels.values if (question_id, _) in known_keys}
+    if others := own_ids - sampled_ids:
+        notes.append(
+            f"{len(others)} of {len(own_ids)} labeled questions, such as {min(others)}, are not of "
+            "the random sample that calibrate_judge.sample and .seed draw from those of the cells. "
+            "The corrected rates take them for one."
         )
     if labels.open_keys:
         notes.append(
