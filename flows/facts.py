@@ -10,12 +10,13 @@ docs/re_rag.md.
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from flows.settings.identity import PinnedAssets
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.outputs import check_outputs
 from flows.stages.registry import Stage
 from flows.stages.tracking import discard_metrics
 from flows.tools.summary import Summary
@@ -24,23 +25,18 @@ from winnow.errors import ConfigError
 from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
+_RAG, _GENERATOR = "winnow.training.rag.Rag", "winnow.training.generators.Seq2SeqGenerator"
 _STEMS = {"questions", "base", "warm", "manifest"}
 """Stems of a world's files and folders, such as "warm" for ".warm.checkpoint.partial"."""
 
 
 def facts(jobs: Sequence[Settings]) -> Summary:
     """Create the world of each job unless it is finished."""
+    check_outputs("facts.out", [(settings.facts.out,) for settings in jobs], "facts.world.seed")
     rows = []
     for settings in jobs:
         out = Path(settings.facts.out)
-        manifest_settings = {
-            "world": asdict(settings.facts.world.build()),
-            "size": asdict(settings.facts.size.build()),
-        }
-        manifest_settings["warm_up"] = {
-            "clozes": settings.facts.clozes,
-            **asdict(settings.facts.warm_up.build()),
-        }
+        manifest_settings = _identify_world(settings)
         key = compute_key(manifest_settings)
         if not is_done(out, key):
             _remove_world(out)
@@ -52,6 +48,15 @@ def facts(jobs: Sequence[Settings]) -> Summary:
             {"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"}
         )
     return Summary("Facts", rows)
+
+
+def _identify_world(settings: Settings) -> dict[str, Any]:
+    """Return all that a world depends on: the settings, and the code of what trains its model."""
+    facts = settings.facts
+    parts = {"world": facts.world, "size": facts.size, "warm_up": facts.warm_up}
+    training = {"_target_": _RAG, "generator": {"_target_": _GENERATOR}}
+    identified: dict[str, Any] = PinnedAssets({}).identify_settings({**parts, "training": training})
+    return {**identified, "clozes": facts.clozes}
 
 
 def _remove_world(out: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.alce import AnswerList, ClaimRecall, ShortAnswerRecall
 from winnow.metrics.base import Sample
 from winnow.records import Question
@@ -116,3 +116,18 @@ def test_all_lines_of_a_reply_are_read() -> None:
     question = Question("q", "?", ("x",), meta=json.dumps({"answers": ANSWERS}))
     listed = AnswerList("m", "m", of="precision").score(Sample(question, made.prediction))
     assert listed == 2 / 3
+
+
+def test_an_answer_without_a_list_of_spellings_is_one_spelling() -> None:
+    """It would otherwise be read letter by letter; another form is refused by its question."""
+    flat, nested = (
+        AnswerList("m", "m").score(sample("Paris, Rome", answers=answers))
+        for answers in (["Paris", "Rome"], [["Paris"], ["Rome"]])
+    )
+    assert flat == nested == 1.0
+    for answers in ([[1999]], [1999], [{"a": 1}]):
+        with pytest.raises(InputError, match=r"Question 'q': each of the answers .* received"):
+            AnswerList("m", "m").score(sample("x", answers=answers))
+    for pair in ({}, "x", {"short_answers": "x"}):
+        with pytest.raises(InputError, match=r"Question 'q': each of the qa_pairs .* received"):
+            ShortAnswerRecall("m", "m").score(sample("x", qa_pairs=[pair]))

@@ -130,6 +130,11 @@ def test_sentences_and_lists() -> None:
         "Dr. Lee died in 1852!",
         "He left with Prof. Ray.",
     ]
+    assert split_sentences("1. Ada was born.\n10. Ada died. So\n** 3 **") == [
+        "1. Ada was born.",
+        "10. Ada died.",
+        "So",
+    ]
     assert parse_facts("Facts:\n- a b\n * c\n2) d\n3. \nend") == ["a b", "c", "d"]
 
 

@@ -94,3 +94,17 @@ def test_unknown_measures_are_refused() -> None:
     """With the value received."""
     with pytest.raises(ConfigError, match="received 'best'"):
         Nuggets("m", "m", of="best")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "nuggets", [["a text"], [{"importance": "vital"}], [{"text": 1}], {"a": 1}, "text"]
+)
+def test_nuggets_of_another_form_are_refused_by_their_question(nuggets: object) -> None:
+    """Such as a list of texts; no nuggets at all are none."""
+    prediction = make_sample("Because.").prediction
+    one = Sample(Question("q", "Why?", ("x",), meta=json.dumps({"nuggets": nuggets})), prediction)
+    with pytest.raises(InputError, match="Question 'q': its nuggets are a list of objects"):
+        play(Nuggets("m", "m"), one)
+    for meta in ("{}", "[]", "null", '{"nuggets": null}'):
+        none = Sample(Question("q", "Why?", ("x",), meta=meta), prediction)
+        assert play(Nuggets("m", "m"), none)[0] is None

@@ -25,6 +25,11 @@ from winnow.text.citations import find_citations, remove_citations, split_cited_
         ("It is 7. [1] Then 8.", ["It is 7. [1]", "Then 8."]),
         ("他是作家。[1] 她是诗人。[2] 没有。", ["他是作家。[1]", "她是诗人。[2]", "没有。"]),
         ("他是作家。她是诗人。", ["他是作家。", "她是诗人。"]),
+        ("According to document [1] Paris is it.", ["According to document [1] Paris is it."]),
+        (
+            "According to [1] Paris is it. [2] [3] Rome is not.",
+            ["According to [1] Paris is it. [2] [3]", "Rome is not."],
+        ),
         ("a\n\n. \nb", ["a", "b"]),
         ("", []),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import JudgedMetric, MeanMetric, Sample
 from winnow.records import Role
 from winnow.requests import Estimate, Plan, Score
@@ -46,7 +46,7 @@ class ShortAnswerRecall(MeanMetric):
             return None
         text = "" if sample.prediction.unknown else normalize(_read_answer(sample))
         spellings = [
-            [spelling for one in pair["short_answers"] if (spelling := normalize(one))]
+            [spelling for one in _read_short_answers(sample, pair) if (spelling := normalize(one))]
             for pair in pairs
         ]
         matches = [any(spelling in text for spelling in own) for own in spellings]
@@ -67,7 +67,7 @@ class AnswerList(MeanMetric):
         dialect: "strict" leaves the precision of an empty list undefined; "alce" takes it for 0.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: ListMeasure = "f1"
     dialect: Literal["strict", "alce"] = "strict"
@@ -81,7 +81,7 @@ class AnswerList(MeanMetric):
 
     def score(self, sample: Sample) -> float | None:
         """Return the measure of a question."""
-        answers = [{normalize(name) for name in names} for names in _read_list(sample, "answers")]
+        answers = [set(map(normalize, names)) for names in _read_spellings(sample)]
         if not answers:
             return None
         text = "" if sample.prediction.unknown else _read_answer(sample).rstrip(".").rstrip(",")
@@ -128,6 +128,36 @@ def _read_list(sample: Sample, name: str) -> Sequence[Any]:
     fields: Mapping[str, Any] = json.loads(sample.question.meta)
     value = fields.get(name)
     return value if isinstance(value, list) else ()
+
+
+def _read_short_answers(sample: Sample, pair: Any) -> list[str]:
+    """Return the spellings of a pair's short answer; raise InputError for one of another form."""
+    spellings = pair.get("short_answers") if isinstance(pair, dict) else None
+    if not isinstance(spellings, list) or not all(isinstance(one, str) for one in spellings):
+        raise InputError(
+            f"Question {sample.question.question_id!r}: each of the qa_pairs in its metadata is an "
+            f"object with a list short_answers; received {pair!r}."
+        )
+    return spellings
+
+
+def _read_spellings(sample: Sample) -> list[list[str]]:
+    """Return the spellings of each answer of the metadata; a text is an answer of one spelling.
+
+    Raises:
+        InputError: If the answers have another form.
+    """
+    answers = [
+        [spellings] if isinstance(spellings, str) else spellings
+        for spellings in _read_list(sample, "answers")
+    ]
+    for spellings in answers:
+        if not isinstance(spellings, list) or not all(isinstance(one, str) for one in spellings):
+            raise InputError(
+                f"Question {sample.question.question_id!r}: each of the answers in its metadata is "
+                f"a text or a list of its spellings; received {spellings!r}."
+            )
+    return answers
 
 
 def _read_answer(sample: Sample) -> str:

@@ -20,7 +20,7 @@ from winnow.text.abbreviations import NOT_AN_END
 from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]
-_SENTENCE_END = re.compile(rf"(?<=[.!?]){NOT_AN_END}\s+(?=[\"'(\[]?[A-Z0-9])")
+_SENTENCE_END = re.compile(rf"(?<=[.!?]){NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 _LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _NEXT_EXAMPLE = re.compile(
     r"^[ \t]*(?:Sentence|Question|Answer|Claims):", re.MULTILINE | re.IGNORECASE
@@ -178,12 +178,14 @@ def compute_score(supported: Sequence[bool], gamma: int) -> float:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split at sentence ends before a capital or digit, but not after initials or abbreviations."""
+    """Split at sentence ends before a capital or digit, but not after an initial, an abbreviation
+    or the number of an entry. What has no letter is no sentence.
+    """
     return [
         sentence
         for line in text.splitlines()
         for sentence in _SENTENCE_END.split(line.strip())
-        if sentence
+        if any(map(str.isalpha, sentence))
     ]
 
 

@@ -76,7 +76,7 @@ class Nuggets(JudgedMetric):
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request a label for each nugget, ten in a request."""
-        nuggets: Sequence[Mapping[str, Any]] = json.loads(sample.question.meta).get("nuggets") or ()
+        nuggets = _read_nuggets(sample)
         if not nuggets:
             return None
         texts = [str(nugget["text"]) for nugget in nuggets]
@@ -110,6 +110,24 @@ class Nuggets(JudgedMetric):
         if not any(weights):
             return None if self.dialect == "strict" else 0.0
         return sum(weight * one for weight, one in zip(weights, earned, strict=True)) / sum(weights)
+
+
+def _read_nuggets(sample: Sample) -> Sequence[Mapping[str, Any]]:
+    """Return the nuggets in the metadata of the question.
+
+    Raises:
+        InputError: If they have another form.
+    """
+    fields = json.loads(sample.question.meta)
+    nuggets = (fields.get("nuggets") if isinstance(fields, dict) else None) or []
+    for nugget in nuggets if isinstance(nuggets, list) else [nuggets]:
+        text = nugget.get("text") if isinstance(nugget, dict) else None
+        if not isinstance(nuggets, list) or not isinstance(text, str):
+            raise InputError(
+                f"Question {sample.question.question_id!r}: its nuggets are a list of objects with "
+                f"text and importance; received {nugget!r}."
+            )
+    return nuggets
 
 
 def _read_importance(sample: Sample, nugget: Mapping[str, Any]) -> str:

@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import Literal
 
+import regex
+
 from winnow.errors import check_choice
 from winnow.text.abbreviations import NOT_AN_END
 
@@ -28,10 +30,11 @@ BRACKETED_NUMBER = re.compile(
 """One or several numbers in brackets: a citation or, in a passage's text, what looks like one."""
 _SPACED_NUMBER = re.compile(r"(?<!\s)\s*" + BRACKETED_NUMBER.pattern, re.IGNORECASE)
 """Such a number with the spaces before it, from their beginning: the time is linear."""
-_SENTENCE_END = re.compile(
+_SENTENCE_END = regex.compile(
     rf"(?<=[.!?]){NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
-    r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])|(?<=[\]])\s+(?=[A-Z])|\n+",
-    re.MULTILINE,
+    r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])"
+    r"|(?<=[.!?]\s*(?:\[[^\[\]\n]*\]\s*)+)\s+(?=[A-Z])|\n+",
+    regex.MULTILINE,
 )
 _NO_DOCUMENT = 10**9
 """Number of documents that no prompt has; larger numbers are cited as this one."""

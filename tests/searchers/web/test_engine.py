@@ -320,3 +320,17 @@ def test_the_reason_of_a_failure_does_not_show_the_key(
     assert isinstance(result, Failed)
     assert "[key]" in result.reason
     assert b"0123456789" not in (tmp_path / "ledger.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize("prefer", [[], ["wikipedia.org"]])
+def test_a_malformed_address_among_the_results_ends_nothing(
+    web: SmallWeb, tmp_path: Path, prefer: list[str]
+) -> None:
+    """It has its excerpt and a note, as a page that cannot be read."""
+    urls = ["http://[broken/page", "http://a.example/1"]
+    web.add("/search", json.dumps({"organic": [{"link": url, "snippet": "s"} for url in urls]}))
+    engine = make_engine(web, prefer=prefer, api=Serper(f"{web.url}/search"))
+    (result,) = run(tmp_path, engine)
+    assert isinstance(result, Pages)
+    assert [page.passage_id for page in result.passages] == urls
+    assert "cannot be resolved" in result.snapshots[0].note

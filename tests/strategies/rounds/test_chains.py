@@ -39,6 +39,11 @@ def test_a_prompt_shows_the_chain_so_far_and_loses_passages_first() -> None:
         ("\n A: One.\nTwo.", "One."),
         ("He is J. R. R. Tolkien. Yes.", "He is J. R. R. Tolkien."),
         ("So the answer is: Washington, D.C. It is", "So the answer is: Washington, D.C. It is"),
+        ("1. Otto was born in Vienna.\n2. It is old.", "1. Otto was born in Vienna."),
+        ("Step 1. Otto was born. It is old.", "Step 1. Otto was born."),
+        ("He was born Jan. 5, 1904 in Vienna. So", "He was born Jan. 5, 1904 in Vienna."),
+        ("Frisch et al. The paper is old. So", "Frisch et al. The paper is old."),
+        ("It has 12. It is", "It has 12."),
         ("", ""),
     ],
 )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import protego
 
 _MAX_REDIRECTS = 5
-_MAX_ROBOTS_BYTES = 500_000
-"""Bytes of a robots.txt that are read (RFC 9309 asks for at least 500 KiB)."""
+_MAX_ROBOTS_BYTES = 500 * 1024
+"""Maximum size of a robots.txt (RFC 9309 asks for at least 500 KiB)."""
 _CONNECTIONS_PER_HOST = 2
 _TYPES = ("text/html", "application/xhtml+xml", "text/plain")
 

@@ -266,7 +266,10 @@ class WebSearch:
 
     def _is_preferred(self, url: str) -> bool:
         """Return whether a page belongs to a preferred domain."""
-        host = urlsplit(url).hostname or ""
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError:  # the reader of pages says why it cannot be read
+            return False
         return any(host == domain or host.endswith(f".{domain}") for domain in self.prefer)
 
 

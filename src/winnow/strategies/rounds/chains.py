@@ -12,10 +12,15 @@ from winnow.strategies.prompt import Prompt, build_request, fill_template
 from winnow.text.final import extract_final_text, is_reasoning_open
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+_ABBREVIATIONS = (
+    "St", "Mt", "Ft", "Dr", "Mr", "Mrs", "Ms", "Prof", "Gen", "Col", "Lt", "Capt", "Rev", "Sen",
+    "Gov", "Jr", "Sr", "vs", "No", "Vol", "Inc", "Ltd", "Co", "ca", "approx", "al", "Jan", "Feb",
+    "Mar", "Apr", "Jun", "Jul", "Aug", "Sept", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]\.)+|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Gen|Col|Lt|Capt|Rev|Sen|Gov|Jr|Sr|vs|No|Vol|Inc|Ltd|Co|ca|approx)\.)$"
+    rf"(?:^(?:[Ss]tep )?\d{{1,2}}\.|\b(?:[A-Za-z]\.)+|\b(?:{'|'.join(_ABBREVIATIONS)})\.)$"
 )
-"""End of a text whose full stop ends no sentence."""
+"""End of a text whose full stop ends no sentence; also a step's number."""
 _ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
 """End of a chain."""
 

@@ -44,10 +44,11 @@ class Flare:
         threshold: Probability at or below which a token is improbable.
         look_ahead: Number of tokens from which the next sentence is taken.
         max_sentences: Largest number of sentences.
-        max_new_tokens: Number of tokens of the chain from which no further sentence is written.
+        max_new_tokens: Number of tokens of the first drafts of all sentences from which no further
+            sentence is written.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

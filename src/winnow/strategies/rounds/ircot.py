@@ -57,7 +57,7 @@ class Ircot:
         vote: Majority vote of the reader, if the decoding draws several samples.
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding
