@@ -18,6 +18,7 @@ divided by blocks of the corpus.
     python -m flows.shards experiment=quick_start shards.count=4 shards.runner=merge
 """
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def _check_finished(stage: Stage, jobs: Sequence[Settings], parts: Sequence[Shar
     for shard in parts:
         if is_finished(settings, shard, stage.name, digest):
             continue
-        words = " ".join(_build_words(settings, shard))
+        words = shlex.join(_build_words(settings, shard))
         other = describe_other_settings(settings, shard, stage.name)
         reason = f" It was last run with other settings: {other}." if other is not None else ""
         raise ConfigError(

@@ -99,7 +99,8 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
     if "content" not in manifest:
         raise MissingArtifactError(
             f"{folder} is not a finished artifact: it has no manifest.json of this version of "
-            "Winnow."
+            "Winnow. Run the stage that makes it (`python -m flows.pipeline` runs all) with the "
+            "same settings first."
         )
     return manifest
 

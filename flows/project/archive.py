@@ -73,7 +73,7 @@ def write_archive(
     record = {
         "version": VERSION,
         "code": get_running_revision(),
-        "words": [_join_words(job.words) for job in jobs],
+        "words": list(dict.fromkeys(_join_words(job.words) for job in jobs)),
         "settings": _leave_out_places(settings.plain),
         "cells": [_describe_cell(spec, judges, place) for spec in specs],
     }

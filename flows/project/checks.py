@@ -56,18 +56,21 @@ def check_ahead(jobs: Sequence[Settings]) -> None:
 
 
 def check_splits(cells: Sequence[Settings]) -> None:
-    """Check that the questions, if they exist, have every split that a later stage reads."""
+    """Check that the questions have every split that a later stage reads; if they do not exist yet,
+    those that `dataset.split` will make, unless the files name them.
+    """
     splits: dict[Path, list[str]] = {}
     for cell in cells:
         project = Project(cell)
-        if not project.questions.is_finished:
-            continue
-        file = project.questions_file
+        division = cell.dataset.split.build()
+        file = project.questions.folder
         if file not in splits:
-            column = parquet.read(file, contracts.QUESTIONS, columns=["split"])["split"]
-            splits[file] = sorted(column.unique().to_pylist())
+            splits[file] = division.names
+            if project.questions.is_finished:
+                table = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])
+                splits[file] = sorted(table["split"].unique().to_pylist())
         for setting, split in _iter_splits(cell):
-            if split not in splits[file]:
+            if splits[file] and split not in splits[file]:
                 raise ConfigError(
                     f"{setting}={split}: the questions of dataset={cell.dataset.name} have the "
                     f"splits {', '.join(splits[file])}. Choose one of these, or change "

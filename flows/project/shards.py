@@ -4,6 +4,7 @@ import copy
 import fcntl
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -146,7 +147,7 @@ def describe_other_settings(settings: Settings, shard: Shard, stage: str) -> str
         get_folder(settings).glob(f"{stage}-*-{shard.name}.json"),
         key=lambda file: file.stat().st_mtime,
     )
-    return " ".join(json.loads(markers[-1].read_text()).get("words", [])) if markers else None
+    return shlex.join(json.loads(markers[-1].read_text()).get("words", [])) if markers else None
 
 
 def _find_marker(settings: Settings, shard: Shard, stage: str, digest: str) -> Path:

@@ -166,10 +166,20 @@ def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
     filled = copy_unresolved(cfg)
     for axis, names in cfg.grid.items():
         if is_group(str(axis)) and isinstance(names, ListConfig):
+            check_axis(str(axis), names)
             filled.grid[axis] = _load_options(
                 cfg, str(axis), [str(name) for name in names], choices.get(str(axis))
             )
     return filled
+
+
+def check_axis(axis: str, values: ListConfig) -> None:
+    """Raise ConfigError if an axis of a grid has no value."""
+    if not values:
+        raise ConfigError(
+            f"grid.{axis} has no value, so that there would be no cell. Give at least one, or "
+            "leave the axis out."
+        )
 
 
 def _load_options(

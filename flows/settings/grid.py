@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from flows.settings.composition import (
+    check_axis,
     copy_unresolved,
     is_component_setting,
     is_group,
@@ -23,6 +24,13 @@ from flows.settings.composition import (
     resolve_settings,
 )
 from winnow.errors import ConfigError, suggest_name
+
+COMMAND_SETTINGS = (
+    "artifact", "calibrate_judge", "dry_run", "evaluate_estimator", "evaluate_evaluator", "export",
+    "export_maps", "paths", "pipeline", "power", "question", "report", "seeds", "shard", "shards",
+    "watch",
+)  # fmt: skip
+"""Settings of a command, which are no part of a cell."""
 
 
 def expand_grid(cfg: DictConfig) -> Iterator[dict[str, Any]]:
@@ -46,6 +54,10 @@ def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
                     f"grid.{axis}: there is no setting {axis!r}."
                     + suggest_name(axis, _list_axes(cell))
                 )
+            if axis.partition(".")[0] in COMMAND_SETTINGS:
+                raise ConfigError(
+                    f"grid.{axis}: a command has one {axis} for all cells. Run one for each."
+                )
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
@@ -63,7 +75,7 @@ def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[An
     """Return each axis's values by dotted key; a group's values are option names or their settings.
 
     Raises:
-        ConfigError: If the grid is not a mapping, or if an axis has no list of values.
+        ConfigError: If the grid is not a mapping, or if an axis has no list of values or no value.
     """
     if grid is not None and not isinstance(grid, DictConfig):
         raise ConfigError(
@@ -74,6 +86,7 @@ def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[An
     for name, values in (grid or {}).items():
         axis = prefix + str(name)
         if isinstance(values, ListConfig):
+            check_axis(axis, values)
             axes[axis] = list(values)
         elif not isinstance(values, DictConfig):
             raise ConfigError(

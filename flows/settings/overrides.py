@@ -130,7 +130,8 @@ def check_grid(
                 f"override would hold for {scope}. Copy the YAML file in conf/{axis} to a new "
                 f"name, change the copy, and set 'grid.{axis}=[name]'."
             )
-        values = ", ".join(map(str, OmegaConf.select(grid, axis)))
+        node = grid[axis] if axis in grid else OmegaConf.select(grid, axis)
+        values = ", ".join(map(str, node))
         raise ConfigError(
             f"{key}: the grid is over {axis} ({values}), so this override would have no effect. "
             f"Remove it, or set 'grid.{axis}=[...]' to your own values, or add grid=null to run "

@@ -209,6 +209,8 @@ def _describe_error(plain: Mapping[str, Any], error: ValidationError) -> str:
     if missing_names := [
         names[0] for names, part in errors if part["type"] == "missing" and len(names) == 1
     ]:
+        if missing_names == ["metric"]:
+            return "metric: a table needs at least one metric, such as 'metric=[em]'."
         return (
             f"The settings lack {', '.join(missing_names)}. Remove the override that leaves them "
             "out, "

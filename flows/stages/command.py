@@ -12,6 +12,7 @@ from flows.project.artifacts import Project
 from flows.settings.composition import Composed, forget_options, list_groups
 from flows.settings.description import format_choices, format_help
 from flows.settings.door import open_seeds, open_settings
+from flows.settings.grid import COMMAND_SETTINGS
 from flows.settings.overrides import load_params
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
@@ -197,6 +198,7 @@ def open_jobs(
                 f"seeds=[{several[0]}]."
             )
         jobs = [job for one in composed for job in open_seeds(one, words)]
+    _check_common_settings(stage, jobs)
     if not stage.dry_run and any(job.dry_run for job in jobs):
         have = _list_names(lambda one: bool(one.dry_run))
         raise ConfigError(
@@ -216,6 +218,21 @@ def open_jobs(
     get_running_revision()
     restore_artifacts(jobs[0].paths.ledger)
     return jobs
+
+
+def _check_common_settings(stage: Stage, jobs: Sequence[Settings]) -> None:
+    """Raise ConfigError if jobs differ in settings of which the command has one for all."""
+    names = ["dry_run", "pipeline", "shard", "shards"]
+    names += [stage.name] if stage.name in COMMAND_SETTINGS else []
+    if stage.last_sweep == "used" or stage.name == "report":
+        names.append("report")
+    for name in names:
+        values = dict.fromkeys(str(job.plain.get(name)) for job in jobs)
+        if len(values) > 1:
+            raise ConfigError(
+                f"The jobs differ in {name}, of which a command has one for all: "
+                f"{' and '.join(values)}. Run a command for each."
+            )
 
 
 def _list_names(condition: Callable[[Stage], bool]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +44,8 @@ class Recall:
         if self.digest and _compute_digest(jobs) != self.digest:
             raise ConfigError(
                 "The words of the sweep now give other settings, because params.yaml or conf/ has "
-                f"changed since: {' '.join(self.words)}. Run the sweep again, or give all settings "
-                "of the cells to show, such as -m k=1,5 or --params params.yaml."
+                f"changed since: {shlex.join(self.words)}. Run the sweep again, or give all "
+                "settings of the cells to show, such as -m k=1,5 or --params params.yaml."
             )
 
 
@@ -82,11 +83,25 @@ def recall_sweep(words: Sequence[str]) -> Recall:
     record = sweeps[names[0]] if names else list(sweeps.values())[-1]
     print(
         f"Settings of the {'sweep of this name' if names else 'last sweep'}: "
-        f"{' '.join(record['words']) or '(none)'}"
+        f"{shlex.join(record['words']) or '(none)'}"
     )
-    replaced_keys = {_read_key(word) for word in views}
-    kept_words = [word for word in record["words"] if _read_key(word) not in replaced_keys]
+    kept_words = [word for word in record["words"] if not _is_replaced(word, views)]
     return Recall([*kept_words, *views], record["digest"])
+
+
+def _is_replaced(word: str, views: Sequence[str]) -> bool:
+    """Return whether words that say what to show replace a recorded one: the same setting, or one
+    of a metric or breakdown that they leave out.
+    """
+    key = _read_key(word)
+    for view in views:
+        chosen, _, value = view.partition("=")
+        if key == _read_key(view):
+            return True
+        if key.startswith(f"{chosen}.") and chosen in ("metric", "breakdown"):
+            names = value.strip("[]").replace(" ", "").split(",")
+            return chosen == "breakdown" or key.split(".")[1] not in names
+    return False
 
 
 def _read_key(word: str) -> str:

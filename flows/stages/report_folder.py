@@ -5,32 +5,57 @@ from pathlib import Path
 
 from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
+from winnow.errors import ConfigError
 
 ENGINES = "engines.json"
 """File with the identities of the engines whose calls the report shows, which `flows.gc` reads."""
 _OWNER = "sweep.json"
 """File of a report's folder that says which sweep the pages are of."""
+_PARTS = (
+    "index.html", "report.md", "tables.tex", "metrics.json", "cells.csv", "cells", "figures",
+    "questions.parquet", "power.html", "power.md", "labels.jsonl", "labels_more.jsonl",
+    "calibration.json", ENGINES, _OWNER,
+)  # fmt: skip
+"""Files and folders of a sweep's pages. Everything else in the folder is of others."""
 
 
 def open_report_folder(settings: Settings) -> Path:
     """Return the sweep's page folder, after moving another sweep's pages to a folder next to it.
 
     Pages of the same name over another data set or corpus are of another sweep. Nothing is
-    overwritten silently: the new name of the former pages is printed.
+    overwritten silently: the new name of the former pages is printed. What else is in the folder,
+    such as pages of sweeps whose names begin alike ("study/table1"), stays.
+
+    Raises:
+        ConfigError: If the folder cannot be one of a sweep alone, or has files of these names that
+            are not a sweep's.
     """
     out = Path(settings.report.out)
+    if str(settings.report.out) in ("", ".") or out.is_file() or out == Path("reports"):
+        raise ConfigError(
+            f"report.out={settings.report.out!r} must be a folder of this sweep alone, such as "
+            f"reports/{settings.sweep.name}."
+        )
     owner = {
         "sweep": str(settings.sweep.name),
         "dataset": str(settings.dataset.name),
         "corpus": str(settings.corpus.name),
     }
     file = out / _OWNER
+    parts = [out / name for name in _PARTS if (out / name).exists()]
+    if parts and not file.is_file():
+        raise ConfigError(
+            f"report.out={out} has {parts[0].name}, which no report wrote, and which would be "
+            "overwritten. Choose another folder."
+        )
     former = json.loads(file.read_text()) if file.is_file() else owner
     if former != owner:
         destination = _find_free_name(
             out.with_name(f"{out.name}-{former['dataset'].replace('/', '_')}")
         )
-        out.rename(destination)
+        destination.mkdir(parents=True)
+        for part in parts:
+            part.rename(destination / part.name)
         print(
             f"{out} had the report of another sweep ({', '.join(former.values())}), which is now "
             f"in {destination}."

@@ -123,3 +123,22 @@ def test_words_after_a_params_file(tmp_path: Path) -> None:
         ConfigError, match=r"reader=openai: .*params.yaml is composed already.* in overrides.yaml"
     ):
         load_params(path, ["reader=openai"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["strategy=iter_retgen", "strategy.plan.rounds=2", "grid={strategy.plan.rounds:[1,2]}"],
+            r"the grid is over strategy.plan.rounds \(1, 2\)",
+        ),
+        (["sweep.limit=10", "grid={sweep.limit:[3,5]}"], r"over sweep.limit \(3, 5\)"),
+        (["grid={k:[]}"], "grid.k has no value"),
+        (["grid={k:[1,3],strategy:[]}"], "grid.strategy has no value"),
+        (["metric=[]"], r"metric: a table needs at least one metric, such as 'metric=\[em\]'"),
+    ],
+)
+def test_axes_without_effect_or_value_are_named(words: list[str], message: str) -> None:
+    """A dotted axis that an override hides, an axis without a value, no metric at all."""
+    with pytest.raises(ConfigError, match=message):
+        list(compose(complete_overrides(words)).cells)

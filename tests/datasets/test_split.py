@@ -72,3 +72,19 @@ def test_splits_of_the_data_set_are_not_lost(split: Split) -> None:
         list(split.assign(given))
     same = [replace(question, split="test") for question in QUESTIONS]
     assert [question.split for question in Split(all="test").assign(same)] == ["test"] * 20
+
+
+@pytest.mark.parametrize(
+    ("split", "names"),
+    [
+        (Split(test=2, dev=3), ["train", "test", "dev"]),
+        (Split(dev=3), ["train", "dev"]),
+        (Split(all="dev"), ["dev"]),
+        (Split(), ["train"]),
+    ],
+)
+def test_names_are_those_of_the_questions(split: Split, names: list[str]) -> None:
+    """Known before the questions are read, unless the files have splits."""
+    assert split.names == names
+    assert {one.split for one in split.assign(QUESTIONS)} == set(names)
+    assert Split(given=True).names == []

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import Run
 
-from flows.project.checks import check_engines, check_memory, check_trainings
+from flows.project.checks import check_engines, check_memory, check_splits, check_trainings
 from flows.settings.door import compose
 from winnow.errors import ConfigError
 from winnow.modeling.weights import count_weight_bytes
@@ -121,3 +121,22 @@ def test_a_teacher_s_key_is_missed_first(monkeypatch: pytest.MonkeyPatch) -> Non
     words = ["training=cite_synthetic", "training.teacher.reader.base=gpt-4o-mini"]
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         check_engines([compose(["strategy=cite", "reader.tuned=true", *words])])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dataset=nq_open", "+dataset.split.test=14"], "dataset.split needs either"),
+        (
+            ["dataset=nq_open", "dataset.split.all=other"],
+            r"sweep.split=test: the questions of dataset=.* have the splits other",
+        ),
+    ],
+)
+def test_a_split_that_will_not_be_made_is_missed_before_anything_is_built(
+    words: list[str], message: str
+) -> None:
+    """An index of millions of passages would be built first."""
+    with pytest.raises(ConfigError, match=message):
+        check_splits([compose(["reader=smollm2", *words])])
+    check_splits([compose(["reader=smollm2", *words[:1], "dataset.split.all=test"])])

@@ -1,5 +1,6 @@
 """Stages run from Python, as their commands run them."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -207,3 +208,44 @@ def test_words_that_say_what_to_show_are_added(
     name = open_jobs(SWEEP, [compose_config([])])[0].sweep.name
     twice = [f"sweep.name={name}", f"sweep.name={name}"]
     assert recall_sweep(twice) == Recall(twice)
+
+
+@pytest.mark.parametrize(
+    ("stage", "jobs", "name"),
+    [
+        (SWEEP, [["dry_run=false"], ["dry_run=true"]], "dry_run"),
+        (SWEEP, [["shard=1/2"], ["shard=2/2"]], "shard"),
+        (REPORT, [["report.out=reports/a"], ["report.out=reports/b"]], "report"),
+        (REPORT, [["sweep.name=a"], ["sweep.name=b"]], "report"),
+    ],
+)
+def test_jobs_cannot_differ_in_what_a_command_has_once(
+    stage: Stage, jobs: list[list[str]], name: str
+) -> None:
+    """The value of the first job would count for all: calls in a dry run, or a missing report."""
+    with pytest.raises(ConfigError, match=f"^The jobs differ in {name}, of which a command has"):
+        open_jobs(stage, [compose_config(words) for words in jobs])
+    assert len(open_jobs(stage, [compose_config([f"k={k}"]) for k in (1, 2)])) == 2
+
+
+@pytest.mark.parametrize("axis", ["dry_run", "report.out", "seeds", "paths.data"])
+def test_settings_of_a_command_are_no_axis(axis: str) -> None:
+    """It would have no effect."""
+    with pytest.raises(ConfigError, match=f"grid.{axis}: a command has one {axis} for all cells"):
+        list(compose([f"grid={{{axis}:[a,b]}}"]).cells)
+
+
+def test_words_of_metrics_that_are_not_shown_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would be settings of what is not there; words are printed as a shell reads them."""
+    monkeypatch.chdir(tmp_path)
+    words = ["metric=[em,accuracy]", "metric.accuracy.dialect=crag", "metric.em.dialect=crag"]
+    words += ["breakdown=meta", "breakdown.field=type", "sweep.name=a b"]
+    remember_sweep(words, open_jobs(SWEEP, [compose_config([])]))
+    recalled = recall_sweep(["metric=[em, f1]", "breakdown=gold_rank"]).words
+    assert recalled == [
+        "metric.em.dialect=crag", "sweep.name=a b", "metric=[em, f1]", "breakdown=gold_rank"
+    ]  # fmt: skip
+    printed = capsys.readouterr().out.partition(": ")[2]
+    assert shlex.split(printed) == words

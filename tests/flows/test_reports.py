@@ -7,6 +7,7 @@ import pytest
 from flows.report import _save_figures
 from flows.settings.door import compose
 from flows.stages.report_folder import open_report_folder
+from winnow.errors import ConfigError
 from winnow.reports.family import Family
 from winnow.testing import make_cell_result
 
@@ -54,3 +55,34 @@ def test_figures_are_those_of_the_last_report(tmp_path: Path) -> None:
     (folder / "mine.txt").unlink()
     _save_figures(Family(cells, 0), none, folder)
     assert not folder.exists()
+
+
+def test_files_of_others_in_the_folder_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of sweeps whose names begin alike, and the user's own files."""
+    monkeypatch.chdir(tmp_path)
+    inner = open_report_folder(compose(["dataset.name=a", "sweep.name=study/table1"]))
+    outer = open_report_folder(compose(["dataset.name=a", "sweep.name=study"]))
+    (inner / "index.html").write_text("inner")
+    (outer / "index.html").write_text("outer")
+    (outer / "notes.txt").write_text("mine")
+    open_report_folder(compose(["dataset.name=b", "sweep.name=study"]))
+    assert (inner / "index.html").read_text() == "inner"
+    assert (outer / "notes.txt").read_text() == "mine"
+    assert Path("reports/study-a/index.html").read_text() == "outer"
+    assert not (outer / "index.html").exists()
+
+
+@pytest.mark.parametrize("out", ["", ".", "reports", "a_file", "others"])
+def test_a_folder_that_is_not_the_sweep_s_alone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    """Nothing in it is overwritten or removed."""
+    monkeypatch.chdir(tmp_path)
+    Path("a_file").touch()
+    (tmp_path / "others/cells").mkdir(parents=True)
+    (tmp_path / "others/cells/mine.json").write_text("mine")
+    with pytest.raises(ConfigError, match=r"^report.out=.*(of this sweep alone|no report wrote)"):
+        open_report_folder(compose([f"report.out='{out}'"]))
+    assert (tmp_path / "others/cells/mine.json").read_text() == "mine"

@@ -44,6 +44,17 @@ class Split:
                 "`all` of a YAML."
             )
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the splits, or an empty list if only the files know them."""
+        if self.given:
+            return []
+        return (
+            [self.all]
+            if self.all
+            else ["train", *(name for name in ("test", "dev") if getattr(self, name))]
+        )
+
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
         """Yield the questions with splits, shuffled if the splits are drawn or `shuffle` is set.
 
