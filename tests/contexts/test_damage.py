@@ -71,7 +71,7 @@ def test_a_gold_passage_is_relevant_and_rank_0_is_not_shown() -> None:
 def test_shares_are_checked() -> None:
     """From 0 to 1."""
     for share in (-0.1, 1.1):
-        with pytest.raises(ConfigError, match="must be from 0 to 1; received"):
+        with pytest.raises(ConfigError, match="must be at least 0 and at most 1; received"):
             Damage(share)
 
 

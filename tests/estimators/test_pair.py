@@ -128,7 +128,7 @@ def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
 
 def test_lengths_and_folders_are_checked(tmp_path: Path) -> None:
     """Before anything is scored."""
-    with pytest.raises(ConfigError, match="must be at least 1; received max_length=0"):
+    with pytest.raises(ConfigError, match="max_length must be at least 1; received 0"):
         T5Estimator("x", max_length=0)
     with pytest.raises(ModelError, match="no model folder"):
         T5Estimator(str(tmp_path / "none")).score(PAIRS)

@@ -139,8 +139,8 @@ def test_settings() -> None:
             "must have {sentence}, may have {question}, and no other field",
         ),
         ({"hypothesis": "{sentence} {x}"}, "may have {question}"),
-        ({"most": 0}, "received 0 and 'recall'"),
-        ({"of": "f1"}, "recall, precision; received 3 and 'f1'"),
+        ({"most": 0}, "most must be at least 1; received 0"),
+        ({"of": "f1"}, "of must be recall or precision; received 'f1'"),
     ],
 )
 def test_settings_without_meaning(fields: Mapping[str, object], message: str) -> None:

@@ -30,5 +30,5 @@ def test_money_needs_a_price() -> None:
     assert "budget of 1.0 dollars" in str(spending.build_budget_error())
     with pytest.raises(ConfigError, match="has no price"):
         Spending(Budget(money=1.0), Price())
-    with pytest.raises(ConfigError, match="0 or more"):
+    with pytest.raises(ConfigError, match="at least 0, or null; received"):
         Budget(money=-1)

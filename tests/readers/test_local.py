@@ -201,7 +201,7 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t", "float32").identity
         != LocalReader(str(folder), "t", "float32", context_length=64).identity
     )
-    with pytest.raises(ConfigError, match="start at 1"):
+    with pytest.raises(ConfigError, match="batch_size must be at least 1, or null; received 0"):
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
         LocalReader(str(folder), "t").count_tokens(Search("q", 1))

@@ -181,9 +181,9 @@ def test_blocks_of_another_encoder_or_corpus(
 
 def test_bad_settings(tmp_path: Path) -> None:
     """Numbers out of range, codes that FAISS lacks, more lists than passages, an empty corpus."""
-    with pytest.raises(ConfigError, match="candidates must be 1 or more; received 0"):
+    with pytest.raises(ConfigError, match="candidates must be at least 1; received 0"):
         DenseOnDisk(RandomVectors(), candidates=0)
-    with pytest.raises(ConfigError, match="lists must be 1 or more, or null; received -1"):
+    with pytest.raises(ConfigError, match="lists must be at least 1, or null; received -1"):
         DenseOnDisk(RandomVectors(), lists=-1)
     with pytest.raises(ConfigError, match=r"codes='Nonsense'.*RaBitQ2"):
         DenseOnDisk(RandomVectors(), codes="Nonsense").build(source, tmp_path / "1")

@@ -139,7 +139,7 @@ def test_too_few_documents_and_settings_that_cut(tmp_path: Path) -> None:
     }
     with pytest.raises(ConfigError, match="depth=5 would cut mixtures of up to 9"):
         search(Mixture(maps), tmp_path, QUESTION, depth=5)
-    with pytest.raises(ConfigError, match="not all of them 0"):
+    with pytest.raises(ConfigError, match="must not be all 0"):
         Mixture(maps, 0, 0, 0)
     with pytest.raises(ConfigError, match="depth must be above"):
         NeighborMaps(BM25(), neighbors=10, depth=10)

@@ -103,7 +103,7 @@ def test_a_reply_without_candidates_is_no_answer() -> None:
     [
         ({"summary": "{question}"}, "strategy.plan.summary"),
         ({"comparison": "{question}"}, "strategy.plan.comparison"),
-        ({"max_candidates": 0}, "max_candidates=0"),
+        ({"max_candidates": 0}, "max_candidates must be at least 1; received 0"),
         ({"decoding": Decoding(samples=2, temperature=1.0)}, "sure"),
     ],
 )

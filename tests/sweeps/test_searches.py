@@ -247,7 +247,7 @@ def test_a_negative_budget_is_refused(name: str) -> None:
     """By its name."""
     with pytest.raises(
         ConfigError,
-        match=rf"search\.rules\.{name} must be at least 0, or null for no limit; received -1",
+        match=rf"search\.rules\.{name} must be at least 0, or null; received -1",
     ):
         SearchRules(**{name: -1})
 

@@ -113,5 +113,5 @@ def test_the_weight_of_the_penalty_adapts() -> None:
     fixed.update(99.0, 100)
     assert fixed.weight == 0.1
     for wrong in ({"weight": -1.0}, {"target": 0.0}, {"horizon": 0}):
-        with pytest.raises(ConfigError, match="KL penalty"):
+        with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be"):
             KlPenalty(**wrong)  # type: ignore[arg-type]

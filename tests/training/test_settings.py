@@ -19,7 +19,7 @@ from winnow.training.settings import (
 )
 def test_counts_of_fine_tuning_are_at_least_one(name: str) -> None:
     """By name, with the value received."""
-    with pytest.raises(ConfigError, match=f"{name}.* must be at least 1; received .*{name}=0"):
+    with pytest.raises(ConfigError, match=f"{name} must be at least 1; received 0"):
         SftSettings(**{name: 0})  # type: ignore[arg-type]
 
 
@@ -36,15 +36,16 @@ def test_counts_of_fine_tuning_are_at_least_one(name: str) -> None:
 )
 def test_settings_of_joint_training_are_in_range(name: str, value: float) -> None:
     """By name, with the value received."""
-    with pytest.raises(ConfigError, match=f"received .*{name}={value}"):
+    with pytest.raises(ConfigError, match=f"{name} must be .*; received {value}"):
         LoopSettings(**{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("quantize", "rank"), [("8bit", 8), ("4bit", 0)])
-def test_quantized_weights_need_adapters(quantize: str, rank: int) -> None:
+def test_quantized_weights_need_adapters() -> None:
     """Because they cannot be trained themselves."""
-    with pytest.raises(ConfigError, match=f"received '{quantize}' and lora_rank={rank}"):
-        SftSettings(quantize=quantize, lora_rank=rank)
+    with pytest.raises(ConfigError, match="quantize must be none or 4bit; received '8bit'"):
+        SftSettings(quantize="8bit", lora_rank=8)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="quantize=4bit needs a lora_rank of at least 1"):
+        SftSettings(quantize="4bit")
     assert SftSettings(quantize="4bit", lora_rank=8).lora_rank == 8
 
 
@@ -52,9 +53,9 @@ def test_precision_is_one_of_three_and_auto_is_resolved_for_the_key() -> None:
     """So that two machines with other hardware have two keys; other settings stay."""
     for settings in (SftSettings, LoopSettings):
         with pytest.raises(
-            ConfigError, match="precision must be one of auto, bfloat16, float32; received 'half'"
+            ConfigError, match="precision must be auto, bfloat16 or float32; received 'half'"
         ):
-            settings(precision="half")
+            settings(precision="half")  # type: ignore[arg-type]
         resolved = settings.resolve_settings({"precision": "auto", "device": "cpu", "seed": 5})
         assert resolved["precision"] in ("bfloat16", "float32")
         assert resolved["seed"] == 5

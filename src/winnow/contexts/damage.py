@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from winnow.contexts.gold import determine_provenance, is_relevant
 from winnow.contexts.placed import PlacedContexts
-from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Context, Question
 
 
@@ -29,12 +29,11 @@ class Damage:
 
     revision: ClassVar[int] = 2
 
-    share: float = 0.5
+    share: Annotated[float, Ge(0), Le(1)] = 0.5
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"placement.share must be from 0 to 1; received {self.share}.")
+        check_values("placement", self)
 
     @property
     def uses_gold(self) -> bool:

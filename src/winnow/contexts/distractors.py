@@ -13,7 +13,8 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Le
 
 from winnow.contexts.gold import is_relevant
-from winnow.errors import ConfigError, InputError, check_choice
+from winnow.errors import ConfigError, InputError
+from winnow.identity.values import check_values
 from winnow.records import Context, Passage, Question
 from winnow.text.containment import has_answer
 from winnow.text.words import cut_words
@@ -54,22 +55,21 @@ class Distractors:
     revision: ClassVar[int] = 2
 
     kind: Kind = "retrieved"
-    words: Annotated[int, Ge(0)] | None = None
+    words: Annotated[int, Ge(1)] | None = None
     share: Annotated[float, Ge(0), Le(1)] = 1.0
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        check_choice("distractors.rule.kind", self.kind, Kind)
-        if self.words is not None and (self.words < 1 or self.kind == "retrieved"):
+        check_values("distractors.rule", self)
+        if self.words is not None and self.kind == "retrieved":
             raise ConfigError(
-                "distractors.rule.words must be at least 1 or null, and null for kind=retrieved, "
-                f"which cuts no passage; received {self.words} for kind={self.kind}."
+                "distractors.rule.words must be null for kind=retrieved, which cuts no passage; "
+                f"received {self.words}."
             )
-        if not 0 <= self.share <= 1 or (self.share < 1 and self.kind not in ("hard", "easy")):
+        if self.share < 1 and self.kind not in ("hard", "easy"):
             raise ConfigError(
-                "distractors.rule.share must be from 0 to 1, and 1 unless the kind is hard or "
-                f"easy, because the others are random; received {self.share} for "
-                f"kind={self.kind}."
+                "distractors.rule.share must be 1 unless the kind is hard or easy, because the "
+                f"others are random; received {self.share} for kind={self.kind}."
             )
 
     @property

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Gt
 
-from winnow.errors import ArtifactError, ConfigError
+from winnow.errors import ArtifactError
+from winnow.identity.values import check_values
 from winnow.records import Context
 
 
@@ -27,10 +28,7 @@ class ContextWeighting:
     scale: Annotated[float, Gt(0)] = 1.0
 
     def __post_init__(self) -> None:
-        if self.by not in ("none", "retriever", "estimator"):
-            raise ConfigError(
-                f"weighting.by must be none, retriever or estimator; received {self.by!r}."
-            )
+        check_values("weighting", self)
 
     def apply(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
         """Return the contexts with their log-weights.

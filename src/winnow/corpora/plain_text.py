@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError
 from winnow.formats.scripts import split_words
 from winnow.formats.text import find_files, iter_lines
 from winnow.identity.markers import InputFile
+from winnow.identity.values import check_values
 from winnow.records import Passage
 
 
@@ -33,15 +33,11 @@ class PlainText:
 
     path: Annotated[str, InputFile]
     pattern: str = "*.txt"
-    words: Annotated[int, Ge(0)] | None = 100
+    words: Annotated[int, Ge(1)] | None = 100
     title: Literal["none", "first_line", "file_name"] = "none"
 
     def __post_init__(self) -> None:
-        if self.words is not None and self.words < 1:
-            raise ConfigError(
-                "corpus.parser.words must be at least 1, or null for whole documents; received "
-                f"{self.words}."
-            )
+        check_values("corpus.parser", self)
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield passages in path order. The id of a passage is its file's name with its number."""

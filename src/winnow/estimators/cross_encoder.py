@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt
 
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
@@ -52,7 +52,7 @@ class CrossEncoder(PairEstimator):
     )
     head: Literal["classes", "pooled"] = "classes"
     scale: Annotated[float, Gt(0)] = 20.0
-    separate_layers: int = 0
+    separate_layers: Annotated[int, Ge(0)] = 0
     relevant_class: str = ""
 
     def __post_init__(self) -> None:
@@ -62,15 +62,10 @@ class CrossEncoder(PairEstimator):
         passage.
         """
         super().__post_init__()
-        if self.head not in ("classes", "pooled"):
+        if self.separate_layers and self.head == "classes":
             raise ConfigError(
-                f"estimator.engine.head must be classes or pooled; received {self.head!r}."
-            )
-        if self.separate_layers < 0 or (self.separate_layers and self.head == "classes"):
-            raise ConfigError(
-                "estimator.engine.separate_layers must be at least 0, and must be 0 with "
-                f"head=classes; received separate_layers={self.separate_layers} and "
-                f"head={self.head}."
+                "estimator.engine.separate_layers must be 0 with head=classes; received "
+                f"{self.separate_layers}."
             )
         if self.template.suffix:
             raise ConfigError(

@@ -15,10 +15,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.identity.markers import SpeedOnly
+from winnow.identity.values import check_values
 from winnow.modeling.devices import resolve_dtype, resolve_runtime
 from winnow.modeling.loading import keep_freed_memory
 from winnow.modeling.memory_budget import MemoryBudget
@@ -63,15 +65,11 @@ class PairEstimator(PairModel):
             except in float16).
     """
 
-    batch_tokens: Annotated[int, SpeedOnly("batches affect scores only by rounding")] = 4096
+    batch_tokens: Annotated[int, Ge(1), SpeedOnly("batches affect scores only by rounding")] = 4096
     runtime: str = "torch"
 
     def __post_init__(self) -> None:
-        if min(self.max_length, self.batch_tokens) < 1:
-            raise ConfigError(
-                "estimator.engine.max_length and estimator.engine.batch_tokens must be at least "
-                f"1; received max_length={self.max_length} and batch_tokens={self.batch_tokens}."
-            )
+        check_values("estimator.engine", self)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

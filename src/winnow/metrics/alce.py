@@ -9,9 +9,9 @@ answer is read, and not its first line alone; ALCE's own prompts end there.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from winnow.errors import ConfigError, InputError
+from winnow.errors import InputError
 from winnow.metrics.base import JudgedMetric, MeanMetric, Sample
 from winnow.records import Role
 from winnow.requests import Estimate, Plan, Score
@@ -71,13 +71,6 @@ class AnswerList(MeanMetric):
 
     of: ListMeasure = "f1"
     dialect: Literal["strict", "alce"] = "strict"
-
-    def __post_init__(self) -> None:
-        if self.of not in get_args(ListMeasure) or self.dialect not in ("strict", "alce"):
-            raise ConfigError(
-                f"metric.{self.name}: `of` is one of {', '.join(get_args(ListMeasure))}, and "
-                f"`dialect` strict or alce; received {self.of!r} and {self.dialect!r}."
-            )
 
     def score(self, sample: Sample) -> float | None:
         """Return the measure of a question."""

@@ -79,6 +79,7 @@ class AnswerRelevancy(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 128
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(f"metric.{self.name}.template", self.template, ("answer",))
         if self.encoder is None:
             raise ConfigError(

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Input, MeanMetric, Sample
 from winnow.records import Context
@@ -39,14 +38,6 @@ class AnswerSource(MeanMetric):
 
     source: Source = "gold"
     outcome: Outcome = "any"
-
-    def __post_init__(self) -> None:
-        if self.source not in get_args(Source) or self.outcome not in get_args(Outcome):
-            raise ConfigError(
-                f"metric.{self.name}: source must be one of {', '.join(get_args(Source))}, and "
-                f"outcome one of {', '.join(get_args(Outcome))}; received {self.source!r} and "
-                f"{self.outcome!r}."
-            )
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the answer has the source and the outcome, else 0.0."""

@@ -16,6 +16,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from winnow.errors import InputError
+from winnow.identity.values import check_values
 from winnow.metrics.intervals import (
     UNDEFINED,
     Interval,
@@ -189,6 +190,9 @@ class Metric(ABC):
     digits: Annotated[int, Ge(0)] = 1
     headline: bool = True
     lower_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        check_values(f"metric.{self.name}", self)
 
     @property
     def direction(self) -> int:

@@ -20,7 +20,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError, check_choice
 from winnow.metrics.base import Columns, Input, MeanMetric, Metric, RatioMetric, Row, Sample
 from winnow.metrics.intervals import Interval, compute_bounds, resample_joint_sums, widen_bounds
 from winnow.records import Context, Question
@@ -144,10 +143,6 @@ class Citation(MeanMetric):
     of: Measure = "f1"
     dialect: Dialect = "rage"
 
-    def __post_init__(self) -> None:
-        find_citations("", 0, self.dialect)
-        check_choice(f"metric.{self.name}.of", self.of, Measure)
-
     @property
     def heading(self) -> str:
         """Return the title, followed by the dialect in parentheses."""
@@ -224,14 +219,6 @@ class WrongCitations(RatioMetric):
 
     kind: Literal["irrelevant", "seemingly_relevant"] = "irrelevant"
     dialect: Dialect = "rage"
-
-    def __post_init__(self) -> None:
-        find_citations("", 0, self.dialect)
-        if self.kind not in ("irrelevant", "seemingly_relevant"):
-            raise ConfigError(
-                f"metric.{self.name}.kind must be irrelevant or seemingly_relevant; received "
-                f"{self.kind!r}."
-            )
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of distinct cited documents of the kind, and of all kinds."""

@@ -76,6 +76,7 @@ class ClaimMetric(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 1000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(
             f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer")
         )

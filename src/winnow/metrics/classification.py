@@ -9,7 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.errors import check_choice
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.choices import parse_choice
 from winnow.text.claims import parse_claim
@@ -26,9 +25,6 @@ class _Classification(MeanMetric):
     """
 
     dialect: ClassificationDialect = "fixed"
-
-    def __post_init__(self) -> None:
-        check_choice(f"metric.{self.name}.dialect", self.dialect, ClassificationDialect)
 
     @property
     def heading(self) -> str:

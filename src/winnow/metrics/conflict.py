@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.errors import check_choice
 from winnow.metrics.answer import accuracy
 from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 
@@ -28,9 +27,6 @@ class Follows(MeanMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     source: Source = "passage"
-
-    def __post_init__(self) -> None:
-        check_choice(f"metric.{self.name}.source", self.source, Source)
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the answer follows the source, else 0.0."""

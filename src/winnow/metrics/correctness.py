@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.errors import check_choice
 from winnow.metrics.answer import accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.normalization import Dialect
@@ -24,9 +23,6 @@ class _Correctness(MeanMetric):
     """
 
     dialect: Dialect = "squad"
-
-    def __post_init__(self) -> None:
-        check_choice(f"metric.{self.name}.dialect", self.dialect, Dialect)
 
     @abstractmethod
     def score_answer(self, answer: str, accepted: Sequence[str]) -> float:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import ConfigError, check_fields
+from annotated_types import Ge
+
+from winnow.errors import check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Passage, Role
 from winnow.requests import Estimate, Plan, Score
@@ -51,15 +53,11 @@ class CitationSupport(JudgedMetric):
 
     of: Measure = "recall"
     hypothesis: str = "{sentence}"
-    most: int = 3
+    most: Annotated[int, Ge(1)] = 3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
-        if self.most < 1 or self.of not in get_args(Measure):
-            raise ConfigError(
-                f"metric.{self.name}: most must be at least 1, and `of` one of "
-                f"{', '.join(get_args(Measure))}; received {self.most} and {self.of!r}."
-            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request whether the citations of each sentence entail it together and, for precision,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
@@ -64,23 +64,18 @@ class FactScore(JudgedMetric):
     split_template: str = ""
     check_template: str = ""
     articles: Annotated[str, InputFile] = ""
-    passages: int = 5
-    gamma: int = 10
+    passages: Annotated[int, Ge(1)] = 5
+    gamma: Annotated[int, Ge(0)] = 10
     of: Measure = "score"
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, fields in (
             ("split_template", {"sentence"}),
             ("check_template", {"topic", "passages", "fact"}),
         ):
             check_fields(f"metric.{self.name}.{name}", getattr(self, name), fields)
-        if self.passages < 1 or self.gamma < 0 or self.of not in get_args(Measure):
-            raise ConfigError(
-                f"metric.{self.name}: passages must be at least 1, gamma at least 0, and `of` one "
-                f"of {', '.join(get_args(Measure))}; received {self.passages}, {self.gamma} and "
-                f"{self.of!r}."
-            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request each sentence's facts, then decisions, and return the score or the fact count."""

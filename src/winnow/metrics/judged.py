@@ -39,6 +39,7 @@ class JudgedAccuracy(JudgedMetric):
     of: Literal["verdict", "consistency"] = "verdict"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(
             f"metric.{self.name}.template", self.template, ("question", "answers", "answer")
         )

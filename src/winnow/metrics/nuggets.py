@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from winnow.errors import ConfigError, InputError, check_fields
+from winnow.errors import InputError, check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.claim_checks import format_numbered, read_numbered_words
 from winnow.records import Decoding
@@ -65,14 +65,10 @@ class Nuggets(JudgedMetric):
     template: str = ASSIGN
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(
             f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets")
         )
-        if self.of not in get_args(Measure) or self.dialect not in ("strict", "nuggetizer"):
-            raise ConfigError(
-                f"metric.{self.name}: `of` is one of {', '.join(get_args(Measure))}, and `dialect` "
-                f"strict or nuggetizer; received {self.of!r} and {self.dialect!r}."
-            )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request a label for each nugget, ten in a request."""

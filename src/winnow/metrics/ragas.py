@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.errors import check_choice, check_fields
+from winnow.errors import check_fields
 from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
     ClaimMetric,
@@ -69,7 +69,6 @@ class Ragas(ClaimMetric):
             self.useful_template,
             ("question", "passage", "answer"),
         )
-        check_choice(f"metric.{self.name}.of", self.of, Measure)
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request claims and verdicts on them, or a verdict on each passage."""

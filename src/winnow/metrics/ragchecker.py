@@ -8,7 +8,6 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from winnow.errors import check_choice
 from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
     ClaimMetric,
@@ -68,10 +67,6 @@ class RagChecker(ClaimMetric):
     of: Measure = "precision"
     dialect: Literal["strict", "ragchecker"] = "strict"
     claims: Annotated[int, Ge(1)] = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(f"metric.{self.name}.of", self.of, Measure)
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request the claims, then the verdicts that the measure needs."""

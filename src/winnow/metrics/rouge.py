@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
 
-from winnow.errors import check_choice
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.text.citations import remove_citations
 
@@ -33,9 +32,6 @@ class Rouge(MeanMetric):
 
     of: RougeType = "rougeL"
     stem: bool = True
-
-    def __post_init__(self) -> None:
-        check_choice(f"metric.{self.name}.of", self.of, RougeType)
 
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""

@@ -5,9 +5,10 @@ A round counts if it prompts the reader; searches between prompts belong to the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import ConfigError, check_choice
+from annotated_types import Ge
+
 from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
 from winnow.records import Context
 
@@ -29,10 +30,6 @@ def _list_names(context: Context) -> tuple[str, ...]:
     return (context.passage.passage_id, *context.passage.sources)
 
 
-def _check_evidence(name: str, of: str) -> None:
-    check_choice(f"metric.{name}.of", of, Evidence)
-
-
 @dataclass(frozen=True)
 class EvidenceRecall(MeanMetric):
     """Share of the evidence of a question that its prompts have *shown*, up to a round.
@@ -50,14 +47,7 @@ class EvidenceRecall(MeanMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
     of: Evidence = "answer"
-    rounds: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_evidence(self.name, self.of)
-        if self.rounds is not None and self.rounds < 1:
-            raise ConfigError(
-                f"metric.{self.name}.rounds must be null or at least 1; received {self.rounds}."
-            )
+    rounds: Annotated[int, Ge(1)] | None = None
 
     def score(self, sample: Sample) -> float | None:
         """Return the share of the evidence."""
@@ -82,9 +72,6 @@ class FirstHit(MeanMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
     of: Evidence = "answer"
-
-    def __post_init__(self) -> None:
-        _check_evidence(self.name, self.of)
 
     def score(self, sample: Sample) -> float | None:
         """Return the number of the first round with evidence."""

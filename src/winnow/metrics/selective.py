@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Le
 
-from winnow.errors import check_choice
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.text.final import extract_final_text
@@ -48,9 +47,6 @@ class SelectiveAccuracy(RatioMetric):
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
 
-    def __post_init__(self) -> None:
-        _check_kind(self.name, self.by)
-
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return whether the answer is a confident exact match, and whether it is confident."""
         confidence = compute_confidence(sample, self.by)
@@ -80,9 +76,6 @@ class Coverage(MeanMetric):
     threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     by: Confidence = "agreement"
 
-    def __post_init__(self) -> None:
-        _check_kind(self.name, self.by)
-
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 for a confident answer, 0.0 for any other, and None without a confidence."""
         confidence = compute_confidence(sample, self.by)
@@ -91,10 +84,6 @@ class Coverage(MeanMetric):
             if confidence is None
             else float(confidence >= self.threshold and not sample.prediction.unknown)
         )
-
-
-def _check_kind(name: str, by: str) -> None:
-    check_choice(f"metric.{name}.by", by, Confidence)
 
 
 def compute_confidence(sample: Sample, by: Confidence) -> float | None:

@@ -45,6 +45,7 @@ class SufficientContext(JudgedMetric):
     max_new_tokens: Annotated[int, Ge(1)] = 512
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_fields(f"metric.{self.name}.template", self.template, ("question", "passages"))
         check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
+
+from annotated_types import Ge
 
 from winnow.errors import BudgetError, ConfigError
+from winnow.identity.values import check_values
 from winnow.predictions import Price
 from winnow.requests import Usage
 
@@ -21,15 +24,11 @@ class Budget:
 
     revision: ClassVar[int] = 1
 
-    money: float | None = None
-    tokens: int | None = None
+    money: Annotated[float, Ge(0)] | None = None
+    tokens: Annotated[int, Ge(0)] | None = None
 
     def __post_init__(self) -> None:
-        if (self.money or 0) < 0 or (self.tokens or 0) < 0:
-            raise ConfigError(
-                "reader.engine.budget: money and tokens must be 0 or more, or null for no limit; "
-                f"received {self}."
-            )
+        check_values("reader.engine.budget", self)
 
 
 class Spending:

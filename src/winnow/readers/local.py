@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+from annotated_types import Ge
 from msgspec import structs
 
 from winnow.errors import ConfigError
@@ -29,7 +30,7 @@ from winnow.readers.runtime import Runtime, TokenizedRequest
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.text.final import find_open_reasoning
 
-WEIGHTS = ("full", "int8")
+Weights = Literal["full", "int8"]
 _CONDITIONAL = f"{OPENVINO}_or_torch"
 """Meaning of runtime "auto" where OpenVINO runs: PyTorch for architectures it does not run."""
 _RESOLVED = (OPENVINO, _CONDITIONAL, "openvino_or_torch")
@@ -63,12 +64,14 @@ class LocalReader(LocalEngine):
     revision: ClassVar[int] = 2
 
     runtime: str = "torch"
-    weights: str = "full"
+    weights: Weights = "full"
     converted: Annotated[str, SpeedOnly("the folder of a conversion does not affect it")] = (
         "assets/openvino"
     )
     cache_gb: Annotated[
-        int, SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails")
+        int,
+        Ge(1),
+        SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails"),
     ] = 2
     template_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,15 +80,6 @@ class LocalReader(LocalEngine):
         if reserved_names := _RESERVED_OPTIONS & self.template_options.keys():
             raise ConfigError(
                 f"reader.engine.template_options may not set {', '.join(sorted(reserved_names))}."
-            )
-        if self.cache_gb < 1:
-            raise ConfigError(
-                f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}."
-            )
-        if self.weights not in WEIGHTS:
-            raise ConfigError(
-                f"reader.engine.weights must be one of {', '.join(WEIGHTS)}; received "
-                f"{self.weights!r}."
             )
         if self.weights == "int8" and (self.runtime == "torch" or self.quantize != "none"):
             raise ConfigError(

@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
+from winnow.identity.values import check_values
 from winnow.modeling.devices import resolve_device_type, resolve_dtype
 from winnow.modeling.generation_settings import describe_generation
 from winnow.modeling.loading import (
@@ -59,32 +62,25 @@ class LocalEngine(ABC):
     name: str
     dtype: str = "auto"
     device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
-    quantize: str = "none"
+    quantize: Literal["none", "4bit"] = "none"
     context_length: int | None = None
     batch_tokens: Annotated[
         int | None,
+        Ge(1),
         SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
     ] = None
     batch_size: Annotated[
         int | None,
+        Ge(1),
         SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`"),
     ] = None
-    capacity: Annotated[int, SpeedOnly("the length of the queue does not affect replies")] = 256
+    capacity: Annotated[
+        int, Ge(1), SpeedOnly("the length of the queue does not affect replies")
+    ] = 256
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        if any(
-            size is not None and size < 1
-            for size in (self.batch_tokens, self.batch_size, self.capacity)
-        ):
-            raise ConfigError(
-                "reader.engine: batch_tokens, batch_size and capacity start at 1; received "
-                f"{self.batch_tokens}, {self.batch_size} and {self.capacity}."
-            )
-        if self.quantize not in ("none", "4bit"):
-            raise ConfigError(
-                f"reader.engine.quantize must be none or 4bit; received {self.quantize!r}."
-            )
+        check_values("reader.engine", self)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError
+from annotated_types import Ge
+
 from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
 from winnow.readers.batch_queue import BatchQueue, Results
@@ -39,23 +40,19 @@ class OpenAIBatchReader(OpenAIEngine):
         "batches"
     )
     poll_seconds: Annotated[
-        float, SpeedOnly("it decides how often a batch is polled but does not affect replies")
+        float,
+        Ge(0),
+        SpeedOnly("it decides how often a batch is polled but does not affect replies"),
     ] = 30.0
     capacity: Annotated[
-        int, SpeedOnly("it decides how many requests share a batch but does not affect replies")
+        int,
+        Ge(1),
+        SpeedOnly("it decides how many requests share a batch but does not affect replies"),
     ] = 50_000
     patience: Annotated[
         float,
         SpeedOnly("it decides how long a failing server is retried but does not affect replies"),
     ] = 3600.0
-
-    def __post_init__(self) -> None:
-        if self.capacity < 1 or self.poll_seconds < 0:
-            raise ConfigError(
-                "reader.engine: capacity must be at least 1 and poll_seconds at least 0; received "
-                f"{self.capacity} and {self.poll_seconds}."
-            )
-        super().__post_init__()
 
     def close(self) -> None:
         """Close the connections. The next run, of any process, continues the batches."""

@@ -10,9 +10,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
+from annotated_types import Ge
+
 from winnow.errors import (
     CallRefusedError,
-    ConfigError,
     ReaderError,
     ServerUnavailableError,
     StoppedError,
@@ -69,7 +70,7 @@ class OpenAIReader(OpenAIEngine):
     """Whether a prefix shared by consecutive prompts is read only once, as by most servers."""
 
     samples_per_call: Annotated[
-        int, SpeedOnly("the number of a sample does not depend on its call")
+        int, Ge(1), SpeedOnly("the number of a sample does not depend on its call")
     ] = 1
     pacing: Annotated[
         Pacing, SpeedOnly("it decides how fast the server is called but does not affect replies")
@@ -89,11 +90,6 @@ class OpenAIReader(OpenAIEngine):
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.samples_per_call < 1:
-            raise ConfigError(
-                "reader.engine.samples_per_call must be at least 1; received "
-                f"{self.samples_per_call}."
-            )
         if self.start is not None:
             self.base_url = _STARTED_ADDRESS
         super().__post_init__()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity.markers import NotAFile, SpeedOnly
+from winnow.identity.values import check_values
 from winnow.predictions import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun, is_loopback
@@ -70,6 +71,7 @@ class OpenAIEngine:
     price: Price = Price()
 
     def __post_init__(self) -> None:
+        check_values("reader.engine", self)
         self.protocol = ChatProtocol(
             self.path,
             self.base_url,

@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError, ServerUnavailableError
+from annotated_types import Ge, Gt
+
+from winnow.errors import ServerUnavailableError
+from winnow.identity.values import check_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +47,21 @@ class Pacing:
 
     revision: ClassVar[int] = 1
 
-    max_concurrency: int = 16
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    connect_timeout: float = 10.0
-    read_timeout: float = 120.0
-    max_attempts: int = 6
-    patience: float = 600.0
-    initial_wait: float = 1.0
-    max_wait: float = 60.0
-    failure_threshold: int = 20
-    cooldown: float = 30.0
-    max_pauses: int = 3
+    max_concurrency: Annotated[int, Ge(1)] = 16
+    requests_per_minute: Annotated[float, Gt(0)] | None = None
+    tokens_per_minute: Annotated[float, Gt(0)] | None = None
+    connect_timeout: Annotated[float, Gt(0)] = 10.0
+    read_timeout: Annotated[float, Gt(0)] = 120.0
+    max_attempts: Annotated[int, Ge(1)] = 6
+    patience: Annotated[float, Ge(0)] = 600.0
+    initial_wait: Annotated[float, Ge(0)] = 1.0
+    max_wait: Annotated[float, Ge(0)] = 60.0
+    failure_threshold: Annotated[int, Ge(1)] = 20
+    cooldown: Annotated[float, Ge(0)] = 30.0
+    max_pauses: Annotated[int, Ge(1)] = 3
 
     def __post_init__(self) -> None:
-        counts = (self.max_concurrency, self.max_attempts, self.failure_threshold, self.max_pauses)
-        rates = [
-            rate for rate in (self.requests_per_minute, self.tokens_per_minute) if rate is not None
-        ]
-        timeouts = (self.connect_timeout, self.read_timeout)
-        pauses = (self.initial_wait, self.max_wait, self.cooldown, self.patience)
-        if min(counts) < 1 or min(*timeouts, *rates) <= 0 or min(pauses) < 0:
-            raise ConfigError(
-                "reader.engine.pacing: counts start at 1, timeouts and rates must be above 0, and "
-                f"waits must be 0 or more; received {self}."
-            )
+        check_values("reader.engine.pacing", self)
 
 
 class ConcurrencyLimit:

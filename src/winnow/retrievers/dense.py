@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError
 from winnow.identity.markers import SearchOnly, SpeedOnly
+from winnow.identity.values import check_values
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -54,21 +56,17 @@ class Dense:
 
     encoder: SentenceEncoder
     index_factory: str = "Flat"
-    nprobe: Annotated[int, SearchOnly] = 64
-    ef_search: Annotated[int, SearchOnly] = 128
-    max_training_vectors: int = 1_000_000
-    block_size: int = 50_000
+    nprobe: Annotated[int, Ge(1), SearchOnly] = 64
+    ef_search: Annotated[int, Ge(1), SearchOnly] = 128
+    max_training_vectors: Annotated[int, Ge(1)] = 1_000_000
+    block_size: Annotated[int, Ge(1)] = 50_000
     gpu: Annotated[
         bool, SpeedOnly("on a GPU, only scores equal but for rounding change places")
     ] = False
     build_on_gpu: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"retriever.engine.{name} must be at least 1; received {getattr(self, name)}."
-                )
+        check_values("retriever.engine", self)
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus into vector blocks, train the index on a sample and add all vectors."""

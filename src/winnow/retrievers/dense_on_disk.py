@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError
 from winnow.identity.markers import SearchOnly
+from winnow.identity.values import check_values
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -61,24 +62,16 @@ class DenseOnDisk:
     revision: ClassVar[int] = 1
 
     encoder: SentenceEncoder
-    lists: int | None = None
+    lists: Annotated[int, Ge(1)] | None = None
     codes: str = "RaBitQ2"
-    nprobe: Annotated[int, SearchOnly] = 64
-    candidates: Annotated[int, SearchOnly] = 10
-    max_training_vectors: int = 500_000
-    block_size: int = 50_000
+    nprobe: Annotated[int, Ge(1), SearchOnly] = 64
+    candidates: Annotated[int, Ge(1), SearchOnly] = 10
+    max_training_vectors: Annotated[int, Ge(1)] = 500_000
+    block_size: Annotated[int, Ge(1)] = 50_000
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if self.lists is not None and self.lists < 1:
-            raise ConfigError(
-                f"retriever.engine.lists must be 1 or more, or null; received {self.lists}."
-            )
-        for name in ("nprobe", "candidates", "max_training_vectors", "block_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"retriever.engine.{name} must be 1 or more; received {getattr(self, name)}."
-                )
+        check_values("retriever.engine", self)
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus, train the lists on a sample, add each block and merge them on disk."""

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 from annotated_types import Ge
 
 from winnow.artifacts.files import atomic_write
-from winnow.errors import ConfigError, InputError, check_choice
+from winnow.errors import ConfigError, InputError
 from winnow.formats.rage import RelevanceMap, read_maps
 from winnow.identity.markers import InputFile, SearchOnly
+from winnow.identity.values import check_values
 from winnow.protocols import PassageSource, Retriever, Searcher
 from winnow.records import Hit, Question
 from winnow.text.containment import has_answer
@@ -84,20 +85,19 @@ class NeighborMaps:
     revision: ClassVar[int] = 1
 
     retriever: Retriever
-    neighbors: Annotated[int, SearchOnly] = 10
-    irrelevant: Annotated[int, SearchOnly] = 10
+    neighbors: Annotated[int, Ge(0), SearchOnly] = 10
+    irrelevant: Annotated[int, Ge(0), SearchOnly] = 10
     depth: Annotated[int, SearchOnly] = 100
     exclude_answers: Annotated[Exclusion, SearchOnly] = "distant"
     seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
-        if min(self.neighbors, self.irrelevant) < 0 or self.depth <= self.neighbors:
+        check_values("retriever.engine.maps", self)
+        if self.depth <= self.neighbors:
             raise ConfigError(
-                "The numbers of neighbors and irrelevant passages of a map must be at least 0, "
-                f"and its depth must be above the number of neighbors; received {self.neighbors}, "
-                f"{self.irrelevant} and {self.depth}."
+                f"A map's depth must be above its number of neighbors; received {self.depth} and "
+                f"{self.neighbors}."
             )
-        check_choice("exclude_answers", self.exclude_answers, Exclusion)
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Build the index of the retriever, and a memory-mapped table of all passages."""
@@ -261,18 +261,15 @@ class Mixture:
     needs_questions: ClassVar[bool] = True
 
     maps: MapSource
-    relevant: Annotated[int, SearchOnly] = 3
-    irrelevant: Annotated[int, SearchOnly] = 3
-    seemingly_relevant: Annotated[int, SearchOnly] = 3
+    relevant: Annotated[int, Ge(0), SearchOnly] = 3
+    irrelevant: Annotated[int, Ge(0), SearchOnly] = 3
+    seemingly_relevant: Annotated[int, Ge(0), SearchOnly] = 3
     seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
-        if min(self.relevant, self.irrelevant, self.seemingly_relevant) < 0 or not self.size:
-            raise ConfigError(
-                "The counts of a mixture must be at least 0 and not all of them 0; received "
-                f"{self.relevant} relevant, {self.irrelevant} irrelevant and "
-                f"{self.seemingly_relevant} seemingly relevant."
-            )
+        check_values("retriever.engine", self)
+        if not self.size:
+            raise ConfigError("The counts of a mixture must not be all 0.")
 
     @property
     def size(self) -> int:

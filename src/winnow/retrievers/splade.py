@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
 
-from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
+from winnow.identity.values import check_values
 from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -40,13 +41,10 @@ class Splade:
     revision: ClassVar[int] = 1
 
     encoder: SpladeEncoder
-    block_size: Annotated[int, SpeedOnly("the index has the vectors of all blocks")] = 50_000
+    block_size: Annotated[int, Ge(1), SpeedOnly("the index has the vectors of all blocks")] = 50_000
 
     def __post_init__(self) -> None:
-        if self.block_size < 1:
-            raise ConfigError(
-                f"retriever.engine.block_size must be at least 1; received {self.block_size}."
-            )
+        check_values("retriever.engine", self)
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus into blocks on disk, and join them to an index."""

@@ -4,11 +4,12 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Passage, Question
 from winnow.text.containment import has_answer, replace_answers
 from winnow.text.normalization import normalize
@@ -39,15 +40,11 @@ class SearchDamage:
     revision: ClassVar[int] = 1
 
     how: How = "removed"
-    share: float = 0.5
+    share: Annotated[float, Ge(0), Le(1)] = 0.5
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if self.how not in get_args(How) or not 0 <= self.share <= 1:
-            raise ConfigError(
-                "search.damage: how must be removed or poisoned, and share from 0 to 1; received "
-                f"{self.how!r}, {self.share}."
-            )
+        check_values("search.damage", self)
 
     def change(
         self,

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
@@ -44,6 +45,7 @@ class ChainOfThought:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         if "{contexts}" in self.prompt.reply_start:
             raise ConfigError(
                 "strategy.plan.template shows the passages, but "
@@ -51,10 +53,6 @@ class ChainOfThought:
                 "prompt without passages there, such as prompt=plain."
             )
         self._build_prompt()
-        if self.max_new_tokens < 1:
-            raise ConfigError(
-                f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}."
-            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a rationale from one prompt with all contexts, and return the vote's answer."""

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Plan
 from winnow.strategies.prompt import Prompt, build_request
@@ -43,14 +44,11 @@ class Cite:
 
     prompt: Prompt
     decoding: Decoding
-    max_words: int | None = None
+    max_words: Annotated[int, Ge(1)] | None = None
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        if self.max_words is not None and self.max_words < 1:
-            raise ConfigError(
-                f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}."
-            )
+        check_values("strategy.plan", self)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply that cites the contexts."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import check_choice
+from winnow.identity.values import check_values
 from winnow.metrics.citation_use import CHANGED
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
@@ -48,13 +48,13 @@ class CiteWithout:
 
     prompt: Prompt
     decoding: Decoding
-    max_words: int | None = None
+    max_words: Annotated[int, Ge(1)] | None = None
     removed: Removed = "cited"
     seed: Annotated[int, Ge(0)] = 13
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        check_choice("strategy.plan.removed", self.removed, Removed)
+        check_values("strategy.plan", self)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a reply that cites the contexts, then one without some of them."""

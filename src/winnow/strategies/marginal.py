@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
+from winnow.identity.values import check_values
 from winnow.metrics.selective import REPLIES
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generation, Plan
@@ -47,17 +48,13 @@ class Marginal:
         Sampled answers are not supported, because their likelihoods do not reflect how often they
         are drawn.
         """
-        if self.scoring not in ("exact", "fast", "generated"):
-            raise ConfigError(
-                "strategy.plan.scoring must be exact, fast or generated; received "
-                f"{self.scoring!r}."
-            )
         if self.decoding.samples > 1:
             raise ConfigError(
                 "Answer marginalization scores one greedy answer per passage, so that "
                 f"decoding.samples must be 1; received {self.decoding.samples}. Set "
                 "decoding=greedy."
             )
+        check_values("strategy.plan", self)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from each context, then the likelihoods of the answers."""

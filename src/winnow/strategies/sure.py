@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.prompt import Prompt, build_request, fill_template
@@ -59,15 +60,11 @@ class SuRe:
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
         check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
         check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})
         check_fields("strategy.plan.comparison", self.comparison, {"question", "first", "second"})
-        if min(self.max_candidates, self.max_new_tokens) < 1:
-            raise ConfigError(
-                f"strategy.plan: max_candidates={self.max_candidates} and "
-                f"max_new_tokens={self.max_new_tokens} must be at least 1."
-            )
         check_one_path("sure", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.metrics.distraction import ANSWERED
 from winnow.metrics.selective import LIKELIHOOD, REPLIES
 from winnow.records import Answer, Context, Question
@@ -82,8 +82,7 @@ class Vote:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        if self.ties not in ("rank", "random"):
-            raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
+        check_values("vote", self)
 
     def choose_majority(
         self,

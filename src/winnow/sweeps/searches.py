@@ -12,7 +12,7 @@ from winnow.contexts.distractors import Distractors
 from winnow.contexts.gold import mark_gold
 from winnow.contexts.placed import PlacementRule
 from winnow.contexts.placement import Placement
-from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Passage, Question
 from winnow.requests import (
     BUDGET,
@@ -55,13 +55,7 @@ class SearchRules:
     placed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("max_searches", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ConfigError(
-                    f"search.rules.{name} must be at least 0, or null for no limit; received "
-                    f"{value}."
-                )
+        check_values("search.rules", self)
 
     def apply(
         self,

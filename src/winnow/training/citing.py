@@ -3,9 +3,12 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Le
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.metrics.citation import mark_relevant, score_citations
 from winnow.records import Context, Decoding, Question
 from winnow.strategies.cite import Cite, prepare_passage
@@ -56,14 +59,11 @@ class CitationPrompts:
     revision: ClassVar[int] = 2
     new_tokens: ClassVar[tuple[str, ...]] = ()
 
-    examples: int = 10347
+    examples: Annotated[int, Ge(1)] = 10347
     max_words: int | None = None
 
     def __post_init__(self) -> None:
-        if self.examples < 1:
-            raise ConfigError(
-                f"training.mix.examples must be at least 1; received {self.examples}."
-            )
+        check_values("training.mix", self)
 
     def build_strategy(self, prompt: Prompt, decoding: Decoding) -> Cite:
         """Return the strategy whose prompts are trained on."""
@@ -107,7 +107,7 @@ class CitationMix(CitationPrompts):
 
     revision: ClassVar[int] = 2
 
-    examples: int = 450
+    examples: Annotated[int, Ge(1)] = 450
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
@@ -150,16 +150,9 @@ class SyntheticCitations(CitationPrompts):
 
     revision: ClassVar[int] = 2
 
-    examples: int = 3201
-    min_f1: float | None = None
+    examples: Annotated[int, Ge(1)] = 3201
+    min_f1: Annotated[float, Ge(0), Le(1)] | None = None
     replies: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= (self.min_f1 or 0.0) <= 1:
-            raise ConfigError(
-                f"training.mix.min_f1 must be in [0, 1] or null; received {self.min_f1}."
-            )
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int

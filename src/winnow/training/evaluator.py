@@ -11,9 +11,10 @@ import numpy as np
 
 from winnow.contexts.gold import is_relevant
 from winnow.estimators.pair import PairEstimator
+from winnow.identity.values import check_values
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
-from winnow.strategies.corrective.actions import Scale, check_scale
+from winnow.strategies.corrective.actions import Scale
 from winnow.training.chunks import Chunk, encode_pairs, list_pairs
 from winnow.training.groups import Group
 from winnow.training.method import Method
@@ -42,7 +43,7 @@ class RelevanceRegression(Method[Sequence[Group]]):
     scale: Scale = "tanh"
 
     def __post_init__(self) -> None:
-        check_scale(self.scale)
+        check_values("method", self)
 
     @property
     def components(self) -> Mapping[str, PairModel]:

@@ -15,18 +15,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from winnow.errors import check_choice
-
 if TYPE_CHECKING:
     import torch
 
 Objective = Literal["paper", "marginal"]
 """Form of the generation loss; see `generation_loss`."""
-
-
-def check_objective(objective: str) -> None:
-    """Raise ConfigError for an unknown objective."""
-    check_choice("objective", objective, Objective)
 
 
 @dataclass(frozen=True, slots=True)

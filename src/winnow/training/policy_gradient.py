@@ -7,9 +7,11 @@ which stand together; what a tensor contains elsewhere does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from winnow.errors import ConfigError
+from annotated_types import Ge, Gt
+
+from winnow.identity.values import check_values
 
 if TYPE_CHECKING:
     import torch
@@ -122,17 +124,12 @@ class KlPenalty:
             weight by about 20 %.
     """
 
-    weight: float = 0.05
-    target: float | None = None
-    horizon: int = 1000
+    weight: Annotated[float, Ge(0)] = 0.05
+    target: Annotated[float, Gt(0)] | None = None
+    horizon: Annotated[int, Ge(1)] = 1000
 
     def __post_init__(self) -> None:
-        if self.weight < 0 or self.horizon < 1 or (self.target is not None and self.target <= 0):
-            raise ConfigError(
-                "The weight of the KL penalty must be at least 0, its target above 0 (or null) "
-                f"and its horizon at least 1; received {self.weight}, {self.target} and "
-                f"{self.horizon}."
-            )
+        check_values("method.kl", self)
 
     def update(self, divergence: float, num_replies: int) -> None:
         """Adapt the weight to the mean divergence of some replies."""

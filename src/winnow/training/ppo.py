@@ -13,10 +13,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt, Le
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName
+from winnow.identity.values import check_values
 from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 from winnow.records import Decoding
@@ -116,34 +117,22 @@ class Ppo(Method[Rollouts]):
     base: Annotated[str, ModelName]
     task: RewardedTask
     decoding: Decoding = Decoding(max_new_tokens=32, temperature=1.0)
-    lora_rank: Annotated[int, Ge(0)] = 64
-    passes: int = 2
-    minibatches: int = 1
-    clip: float = 0.2
-    value_clip: float = 0.2
+    lora_rank: Annotated[int, Ge(1)] = 64
+    passes: Annotated[int, Ge(1)] = 2
+    minibatches: Annotated[int, Ge(1)] = 1
+    clip: Annotated[float, Gt(0)] = 0.2
+    value_clip: Annotated[float, Gt(0)] = 0.2
     value_weight: float = 0.1
     entropy_weight: float = 0.0
-    discount: float = 1.0
-    trace: float = 0.95
+    discount: Annotated[float, Ge(0), Le(1)] = 1.0
+    trace: Annotated[float, Ge(0), Le(1)] = 0.95
     kl: KlPenalty = field(default_factory=KlPenalty)
     max_divergence: float | None = None
     quantize: str = "none"
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if (
-            min(self.lora_rank, self.passes, self.minibatches) < 1
-            or min(self.clip, self.value_clip) <= 0
-        ):
-            raise ConfigError(
-                "The rank of the adapters and the numbers of passes and mini-batches must be at "
-                f"least 1, and the clipping above 0; received {self.lora_rank}, {self.passes}, "
-                f"{self.minibatches}, {self.clip} and {self.value_clip}."
-            )
-        if not (0 <= self.discount <= 1 and 0 <= self.trace <= 1):
-            raise ConfigError(
-                f"discount and trace must be in [0, 1]; received {self.discount} and {self.trace}."
-            )
+        check_values("method", self)
         if self.decoding.temperature <= 0:
             raise ConfigError("Rollouts are sampled: set decoding.temperature above 0.")
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from annotated_types import Gt
 
 from winnow.contexts import marginalization
+from winnow.identity.values import check_values
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, check_objective, generation_loss, normalize_scores
+from winnow.training.losses import Objective, generation_loss, normalize_scores
 from winnow.training.method import Method
 from winnow.training.re_rag import generate_replies
 
@@ -49,7 +50,7 @@ class Rag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        check_objective(self.objective)
+        check_values("method", self)
 
     @property
     def components(self) -> Mapping[str, PairModel]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.contexts import marginalization
 from winnow.estimators.pair import PairEstimator
+from winnow.identity.values import check_values
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
@@ -20,7 +21,7 @@ from winnow.strategies.teaching import ScoredReply
 from winnow.training.chunks import Chunk, encode_pairs, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, check_objective, joint_loss
+from winnow.training.losses import Objective, joint_loss
 from winnow.training.method import Method
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ReRag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        check_objective(self.objective)
+        check_values("method", self)
 
     @property
     def components(self) -> Mapping[str, PairModel]:

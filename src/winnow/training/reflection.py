@@ -7,9 +7,11 @@ they follow from labels: a passage that contains an accepted answer is relevant 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError
+from annotated_types import Ge
+
+from winnow.identity.values import check_values
 from winnow.records import Context, Decoding, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import RETRIEVE, TOKENS
@@ -38,16 +40,12 @@ class ReflectionMix:
 
     new_tokens: ClassVar[tuple[str, ...]] = TOKENS
 
-    relevant: int = 160
-    irrelevant: int = 160
-    decisions: int = 40
+    relevant: Annotated[int, Ge(1)] = 160
+    irrelevant: Annotated[int, Ge(1)] = 160
+    decisions: Annotated[int, Ge(0)] = 40
 
     def __post_init__(self) -> None:
-        if min(self.relevant, self.irrelevant) < 1 or self.decisions < 0:
-            raise ConfigError(
-                "training.mix.relevant and irrelevant must be at least 1, and decisions at least "
-                f"0; received {self.relevant}, {self.irrelevant} and {self.decisions}."
-            )
+        check_values("training.mix", self)
 
     def build_examples(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int

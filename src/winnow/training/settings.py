@@ -6,15 +6,17 @@ This module imports no model code, so that the keys of artifacts can be computed
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
+from winnow.identity.values import check_values
 from winnow.modeling.devices import resolve_dtype
 
-PRECISIONS = ("auto", "bfloat16", "float32")
+Precision = Literal["auto", "bfloat16", "float32"]
+Quantization = Literal["none", "4bit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +49,21 @@ class SftSettings:
     learning_rate: Annotated[float, Gt(0)] = 1e-4
     warmup_ratio: float = 0.05
     weight_decay: Annotated[float, Ge(0)] = 0.0
-    batch_size: int = 4
-    accumulation: int = 4
+    batch_size: Annotated[int, Ge(1)] = 4
+    accumulation: Annotated[int, Ge(1)] = 4
     max_length: Annotated[int, Ge(1)] = 1024
     lora_rank: Annotated[int, Ge(0)] = 0
-    quantize: str = "none"
-    precision: str = "auto"
+    quantize: Quantization = "none"
+    precision: Precision = "auto"
     device: Annotated[str, SpeedOnly("the computation is the same on every device")] = "auto"
-    save_steps: Annotated[int, SpeedOnly("a resumed run has exactly the same weights")] = 15
-    logging_steps: Annotated[int, SpeedOnly("logging does not affect the weights")] = 2
+    save_steps: Annotated[int, Ge(1), SpeedOnly("a resumed run has exactly the same weights")] = 15
+    logging_steps: Annotated[int, Ge(1), SpeedOnly("logging does not affect the weights")] = 2
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        if (
-            min(
-                self.batch_size,
-                self.accumulation,
-                self.max_length,
-                self.save_steps,
-                self.logging_steps,
-            )
-            < 1
-        ):
-            raise ConfigError(
-                "The settings batch_size, accumulation, max_length, save_steps and logging_steps "
-                f"must be at least 1; received {self}."
-            )
-        if self.quantize not in ("none", "4bit") or (
-            self.quantize == "4bit" and not self.lora_rank
-        ):
-            raise ConfigError(
-                "quantize must be none or, with lora_rank of at least 1, 4bit; received "
-                f"{self.quantize!r} and lora_rank={self.lora_rank}."
-            )
-        _check_precision(self.precision)
+        check_values("settings", self)
+        if self.quantize == "4bit" and not self.lora_rank:
+            raise ConfigError("quantize=4bit needs a lora_rank of at least 1; received 0.")
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,14 +106,14 @@ class LoopSettings:
 
     revision: ClassVar[int] = 1
 
-    epochs: Annotated[int, Gt(0)] = 10
+    epochs: Annotated[int, Ge(1)] = 10
     learning_rate: Annotated[float, Gt(0)] = 1e-4
     weight_decay: Annotated[float, Ge(0)] = 1e-3
-    warmup_steps: int = 0
-    batch_questions: int = 4
-    accumulation: int = 16
+    warmup_steps: Annotated[int, Ge(0)] = 0
+    batch_questions: Annotated[int, Ge(1)] = 4
+    accumulation: Annotated[int, Ge(1)] = 16
     chunk_tokens: Annotated[
-        int, SpeedOnly("gradients are summed over chunks, whose size affects only rounding")
+        int, Ge(1), SpeedOnly("gradients are summed over chunks, whose size affects only rounding")
     ] = 8192
     gradient_caching: Annotated[bool, SpeedOnly("the same gradient is computed in two passes")] = (
         False
@@ -141,30 +124,16 @@ class LoopSettings:
     dropout: Annotated[float, Ge(0), Lt(1)] | None = None
     max_grad_norm: float = 1.0
     max_loss: Annotated[
-        float, SpeedOnly("the limit stops a run and does not affect a run that finishes")
+        float, Gt(0), SpeedOnly("the limit stops a run and does not affect a run that finishes")
     ] = 1e5
-    precision: str = "auto"
+    precision: Precision = "auto"
     device: Annotated[str, SpeedOnly("the computation is the same on every device")] = "auto"
-    save_steps: Annotated[int, SpeedOnly("a resumed run has exactly the same weights")] = 50
-    logging_steps: Annotated[int, SpeedOnly("logging does not affect the weights")] = 5
+    save_steps: Annotated[int, Ge(1), SpeedOnly("a resumed run has exactly the same weights")] = 50
+    logging_steps: Annotated[int, Ge(1), SpeedOnly("logging does not affect the weights")] = 5
     seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
-        counts = (
-            self.epochs,
-            self.batch_questions,
-            self.accumulation,
-            self.chunk_tokens,
-            self.save_steps,
-            self.logging_steps,
-        )
-        if min(counts) < 1 or min(self.learning_rate, self.max_loss) <= 0 or self.warmup_steps < 0:
-            raise ConfigError(
-                "The settings epochs, batch_questions, accumulation, chunk_tokens, save_steps and "
-                "logging_steps must be at least 1, learning_rate and max_loss must be above 0, "
-                f"and warmup_steps must be at least 0; received {self}."
-            )
-        _check_precision(self.precision)
+        check_values("settings", self)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,14 +169,6 @@ def check_single_device(arguments: Any) -> None:
 def count_processes() -> int:
     """Return the number of processes of this training, which torchrun starts."""
     return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def _check_precision(precision: str) -> None:
-    """Raise ConfigError for an unknown precision."""
-    if precision not in PRECISIONS:
-        raise ConfigError(
-            f"The setting precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
-        )
 
 
 def _resolve_precision(settings: Mapping[str, Any]) -> dict[str, Any]:

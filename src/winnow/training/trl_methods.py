@@ -17,6 +17,7 @@ from annotated_types import Ge
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
 from winnow.identity.markers import ModelName
+from winnow.identity.values import check_values
 from winnow.modeling.chat import render_chat
 from winnow.modeling.devices import pick_device, resolve_dtype
 from winnow.records import Decoding
@@ -61,25 +62,16 @@ class TrlMethod:
     base: Annotated[str, ModelName]
     task: RewardedTask
     decoding: Decoding = Decoding(max_new_tokens=32, temperature=1.0)
-    lora_rank: Annotated[int, Ge(0)] = 64
-    replies: int = 4
-    passes: int = 1
-    clip: float = 0.2
-    kl_weight: float = 0.05
+    lora_rank: Annotated[int, Ge(1)] = 64
+    replies: Annotated[int, Ge(2)] = 4
+    passes: Annotated[int, Ge(1)] = 1
+    clip: Annotated[float, Ge(0)] = 0.2
+    kl_weight: Annotated[float, Ge(0)] = 0.05
     quantize: str = "none"
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if (
-            min(self.lora_rank, self.passes) < 1
-            or self.replies < 2
-            or min(self.clip, self.kl_weight) < 0
-        ):
-            raise ConfigError(
-                "lora_rank and passes must be at least 1, replies at least 2, and clip and "
-                f"kl_weight at least 0; received {self.lora_rank}, {self.passes}, {self.replies}, "
-                f"{self.clip} and {self.kl_weight}."
-            )
+        check_values("method", self)
         if self.decoding.temperature <= 0:
             raise ConfigError("Replies are sampled: set decoding.temperature above 0.")
 

@@ -8,7 +8,6 @@ from winnow.errors import ConfigError
 from winnow.strategies.corrective.actions import (
     Action,
     Thresholds,
-    check_scale,
     compute_relevance_score,
 )
 
@@ -46,10 +45,3 @@ def test_scores_are_on_the_scale_of_the_evaluator() -> None:
             2 / (1 + math.exp(-log_odds)) - 1 if abs(log_odds) < 700 else math.copysign(1, log_odds)
         )
         assert compute_relevance_score(log_odds) == pytest.approx(expected)
-
-
-def test_a_scale_must_be_known() -> None:
-    """The message has the value received."""
-    check_scale("none")
-    with pytest.raises(ConfigError, match="must be tanh or none; received 'linear'"):
-        check_scale("linear")

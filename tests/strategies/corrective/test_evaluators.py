@@ -91,3 +91,9 @@ def test_templates_without_the_fields_are_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             JudgedRelevance(template)
+
+
+def test_a_scale_must_be_known() -> None:
+    """The message has the value received."""
+    with pytest.raises(ConfigError, match="must be tanh or none; received 'linear'"):
+        EstimatedRelevance("linear")  # type: ignore[arg-type]

@@ -134,7 +134,9 @@ def test_tokens_of_reasoning_are_not_those_of_the_sentence() -> None:
 
 def test_settings_without_a_meaning_are_refused() -> None:
     """With what was received."""
-    with pytest.raises(ConfigError, match=r"threshold in \[0, 1\)"):
+    with pytest.raises(
+        ConfigError, match=r"threshold must be at least 0 and below 1; received 1\.0"
+    ):
         Flare(PROMPT, Decoding(), TEMPLATE, threshold=1.0)
     with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
         Flare(PROMPT, Decoding(temperature=1.0, samples=2), TEMPLATE)

@@ -259,7 +259,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     """With the setting that mends it."""
     with pytest.raises(ConfigError, match="thoughts"):
         Ircot(PROMPT, Decoding(), "{contexts} {question}")
-    with pytest.raises(ConfigError, match=r"strategy\.plan\.n=5 does with k=0"):
+    with pytest.raises(ConfigError, match=r"strategy\.plan\.n must be at least 1; received 0"):
         Ircot(PROMPT, Decoding(), TEMPLATE, n=0)
     with pytest.raises(ConfigError, match="answer_by must be reader or chain; received 'x'"):
         Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="x")  # type: ignore[arg-type]

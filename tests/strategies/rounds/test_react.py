@@ -241,7 +241,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     """Samples of a path cannot vote."""
     with pytest.raises(ConfigError, match=r"Use decoding\.samples=1"):
         React(PROMPT, Decoding(temperature=1.0, samples=2), "{contexts}{question}")
-    with pytest.raises(ConfigError, match="n and max_turns must be at least 1; received 1 and 0"):
+    with pytest.raises(ConfigError, match="max_turns must be at least 1; received 0"):
         React(PROMPT, Decoding(), "{contexts}{question}", max_turns=0)
     for template in ("{contexts}", "{question}"):
         with pytest.raises(ConfigError, match=r"must have \{contexts\} and \{question\}"):

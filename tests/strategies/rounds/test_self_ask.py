@@ -87,7 +87,7 @@ def test_a_search_that_finds_nothing_is_told_in_the_trace() -> None:
 
 def test_settings_without_a_meaning_are_refused() -> None:
     """With what was received."""
-    with pytest.raises(ConfigError, match="received 5, 0 and 100"):
+    with pytest.raises(ConfigError, match="max_follow_ups must be at least 1; received 0"):
         SelfAsk(PROMPT, Decoding(), TEMPLATE, max_follow_ups=0)
     with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
         SelfAsk(PROMPT, Decoding(temperature=1.0, samples=2), TEMPLATE)

@@ -126,7 +126,7 @@ def test_settings_without_a_meaning_are_refused() -> None:
     """With what was received."""
     with pytest.raises(ConfigError, match="must be two tags each"):
         _agent(query=["<s>"])
-    with pytest.raises(ConfigError, match="max_searches=0"):
+    with pytest.raises(ConfigError, match="max_searches must be at least 1; received 0"):
         _agent(max_searches=0)
     with pytest.raises(ConfigError, match="contexts"):
         _agent(result="<i></i>")

@@ -143,7 +143,7 @@ def test_samples_and_limits_below_one_are_refused() -> None:
     """With what was received."""
     with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
         ToolAgent(PROMPT, Decoding(temperature=1.0, samples=2))
-    with pytest.raises(ConfigError, match="received 5, 0 and 512"):
+    with pytest.raises(ConfigError, match="max_searches must be at least 1; received 0"):
         ToolAgent(PROMPT, Decoding(), max_searches=0)
 
 

@@ -58,7 +58,9 @@ def test_probabilities_of_reasoning_are_refused() -> None:
 
 def test_settings_without_a_meaning_are_refused() -> None:
     """With what was received."""
-    with pytest.raises(ConfigError, match=r"threshold=1\.5"):
+    with pytest.raises(
+        ConfigError, match=r"threshold must be at least 0 and at most 1; received 1\.5"
+    ):
         Unsure(PROMPT, Decoding(), 1.5)
     with pytest.raises(ConfigError, match=r"decoding\.samples=2"):
         Unsure(PROMPT, Decoding(temperature=1.0, samples=2))

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import check_fields
+from winnow.identity.values import check_values
 from winnow.records import Context, Hit, Question
 from winnow.requests import Likelihood, Message, Plan
 from winnow.retrievers.plans.results import cut
@@ -33,11 +34,8 @@ class QueryLikelihood:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
+        check_values("retriever.plan", self)
         check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
-        if min(self.top, self.max_words) < 1:
-            raise ConfigError(
-                f"retriever.plan: top={self.top} and max_words={self.max_words} must be at least 1."
-            )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
         """Request the question's likelihood given each passage, with ties left in their order."""

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError
+from annotated_types import Ge, Gt
+
 from winnow.identity.markers import SpeedOnly
+from winnow.identity.values import check_values
 from winnow.records import Passage
 from winnow.requests import Snapshot
 from winnow.searchers.web.apis import SearchResult
@@ -37,9 +39,9 @@ class PageReader:
 
     revision: ClassVar[int] = 1
 
-    timeout: float = 20.0
-    max_bytes: int = 5_000_000
-    max_words: int = 5_000
+    timeout: Annotated[float, Gt(0)] = 20.0
+    max_bytes: Annotated[int, Ge(1)] = 5_000_000
+    max_words: Annotated[int, Ge(1)] = 5_000
     respect_robots: bool = True
     user_agent: Annotated[str, SpeedOnly("a name, by which a site knows who reads it")] = (
         "Winnow/1 (research on retrieval-augmented question answering)"
@@ -47,11 +49,7 @@ class PageReader:
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.timeout, self.max_bytes, self.max_words) <= 0:
-            raise ConfigError(
-                "search.engine.pages: timeout, max_bytes and max_words must exceed 0; received "
-                f"{self.timeout}, {self.max_bytes} and {self.max_words}."
-            )
+        check_values("search.engine.pages", self)
 
     @cached_property
     def downloader(self) -> Downloader:

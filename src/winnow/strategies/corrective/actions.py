@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.errors import ConfigError, check_choice
+from winnow.errors import ConfigError
 
 
 class Action(enum.StrEnum):
@@ -84,8 +84,3 @@ def compute_relevance_score(log_odds: float) -> float:
 
 Scale = Literal["tanh", "none"]
 """Conversion of estimator scores: tanh(x / 2) of log-odds, or none for a regression on -1 and 1."""
-
-
-def check_scale(scale: str) -> None:
-    """Raise ConfigError for an unknown scale."""
-    check_choice("The scale of an evaluator", scale, Scale)

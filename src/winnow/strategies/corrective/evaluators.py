@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Ge
 
 from winnow.errors import check_fields
+from winnow.identity.values import check_values
 from winnow.records import Decoding, Passage, Question
 from winnow.requests import Estimate, Failed, Generate, Message, Plan
-from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
+from winnow.strategies.corrective.actions import Scale, compute_relevance_score
 from winnow.text.final import extract_final_text
 
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
@@ -53,7 +54,7 @@ class EstimatedRelevance:
     scale: Scale = "tanh"
 
     def __post_init__(self) -> None:
-        check_scale(self.scale)
+        check_values("evaluator", self)
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
         """Request an estimate of every passage."""

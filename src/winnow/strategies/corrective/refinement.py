@@ -3,9 +3,11 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import ConfigError
+from annotated_types import Ge
+
+from winnow.identity.values import check_values
 from winnow.records import Passage, Question
 from winnow.requests import Plan
 from winnow.strategies.corrective.evaluators import Evaluator
@@ -64,23 +66,14 @@ class Refinement:
 
     segmenter: Segmenter = SentenceGroups()
     threshold: float | None = -0.5
-    top: int = 5
+    top: Annotated[int, Ge(1)] = 5
     order: Order = "original"
     join: Join = "passage"
     separator: str = " "
     min_words: int = 0
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise ConfigError(f"refinement.top must be at least 1; received {self.top}.")
-        if self.order not in ("original", "score"):
-            raise ConfigError(
-                f"refinement.order must be original or score; received {self.order!r}."
-            )
-        if self.join not in ("none", "passage", "all"):
-            raise ConfigError(
-                f"refinement.join must be none, passage or all; received {self.join!r}."
-            )
+        check_values("refinement", self)
 
     def refine(
         self, question: Question, passages: Sequence[Passage], evaluator: Evaluator

@@ -2,9 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Decoding, Passage, Question
 from winnow.requests import Failed, Generate, Message, Plan, Search
 from winnow.strategies.corrective.evaluators import Evaluator
@@ -45,14 +48,13 @@ class KnowledgeSearch:
 
     revision: ClassVar[int] = 4
 
-    n: int = 5
+    n: Annotated[int, Ge(1)] = 5
     rewriting: str = ""
     decoding: Decoding = Decoding(max_new_tokens=32)
     selection: bool = True
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ConfigError(f"correction.search.n must be at least 1; received {self.n}.")
+        check_values("correction.search", self)
         if self.rewriting and "{question}" not in self.rewriting:
             raise ConfigError("correction.search.rewriting must have the field {question}.")
 

@@ -6,9 +6,11 @@ groups make up for.
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
-from winnow.errors import ConfigError
+from annotated_types import Ge
+
+from winnow.identity.values import check_values
 
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 
@@ -33,12 +35,11 @@ class SentenceGroups:
 
     revision: ClassVar[int] = 1
 
-    size: int = 3
+    size: Annotated[int, Ge(1)] = 3
     min_words: int = 6
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
+        check_values("segmenter", self)
 
     def divide(self, text: str) -> list[str]:
         """Return groups of `size` sentences."""
@@ -68,12 +69,11 @@ class FixedWords:
 
     revision: ClassVar[int] = 1
 
-    size: int = 50
+    size: Annotated[int, Ge(1)] = 50
     min_words: int = 10
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
+        check_values("segmenter", self)
 
     def divide(self, text: str) -> list[str]:
         """Return pieces of `size` words."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.errors import check_choice
+from winnow.identity.values import check_values
 from winnow.records import Context, Question
 from winnow.requests import Plan
 
@@ -25,7 +25,7 @@ class Reordering:
     by: By = "ends"
 
     def __post_init__(self) -> None:
-        check_choice("context.plan.by", self.by, By)
+        check_values("context.plan", self)
 
     def process(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[Context, ...]]:  # noqa: ARG002
         """Return the contexts in another order, without a request."""

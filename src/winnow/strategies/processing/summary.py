@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError, check_fields
+from winnow.identity.values import check_values
 from winnow.records import Context, Decoding, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.processing.derived import derive_context
@@ -38,10 +39,9 @@ class Summary:
     passage: str = "{text}"
 
     def __post_init__(self) -> None:
+        check_values("context.plan", self)
         check_fields("context.plan.template", self.template, {"contexts", "question"})
         check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
-        if self.of not in ("all", "each"):
-            raise ConfigError(f"context.plan.of must be all or each; received {self.of!r}.")
         if self.decoding.samples > 1:
             raise ConfigError(
                 f"context.plan.decoding.samples={self.decoding.samples}: a summary is one text; "

@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Gt, Le
 
-from winnow.errors import ConfigError, ReaderError, check_fields
+from winnow.errors import ReaderError, check_fields
+from winnow.identity.values import check_values
 from winnow.records import Context, Question
 from winnow.requests import Likelihood, Message, Plan, Score
 from winnow.strategies.corrective.segments import FixedWords
@@ -45,11 +46,7 @@ class WordSelection:
     conditional: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a share outside of (0, 1] and for a template without its field."""
-        if not 0 < self.rate <= 1:
-            raise ConfigError(
-                f"context.plan.rate must be above 0 and at most 1; received {self.rate}."
-            )
+        check_values("context.plan", self)
         if self.conditional:
             check_fields("context.plan.conditional", self.conditional, {"question"})
 

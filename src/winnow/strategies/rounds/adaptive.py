@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_choice, check_fields
+from winnow.errors import ConfigError, check_fields
+from winnow.identity.values import check_values
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generate, Likelihood, Message, Plan
@@ -54,6 +55,7 @@ class Adaptive:
     classifier: Classifier = "reader"
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.template", self.template, {"question"})
         if (
             len(self.labels) != 3
@@ -64,8 +66,6 @@ class Adaptive:
                 "strategy.plan.labels must be three different names; received "
                 f"{list(self.labels)!r}."
             )
-        check_choice("strategy.plan.classifier", self.classifier, Classifier)
-        check_choice("strategy.plan.by", self.by, By)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the class of the question, and then what its strategy does."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
+from annotated_types import Ge, Lt
 
-from winnow.errors import ConfigError, ReaderError, check_fields
+from winnow.errors import ReaderError, check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
@@ -54,23 +55,14 @@ class Flare:
     decoding: Decoding
     template: str
     n: Annotated[int, Ge(1)] = 5
-    threshold: float = 0.2
+    threshold: Annotated[float, Ge(0), Lt(1)] = 0.2
     look_ahead: Annotated[int, Ge(1)] = 64
     max_sentences: Annotated[int, Ge(1)] = 5
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
-        if (
-            min(self.n, self.look_ahead, self.max_sentences, self.max_new_tokens) < 1
-            or not 0 <= self.threshold < 1
-        ):
-            raise ConfigError(
-                "strategy.plan: n, look_ahead, max_sentences and max_new_tokens must be at least "
-                f"1, and threshold in [0, 1); received {self.n}, {self.look_ahead}, "
-                f"{self.max_sentences}, {self.max_new_tokens} and {self.threshold}. n is that of "
-                "k unless it is set, as strategy.plan.n=5 does with k=0."
-            )
         check_one_path("flare", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_choice, check_fields
+from winnow.errors import ConfigError, check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.concatenation import Concatenation
@@ -70,16 +71,8 @@ class Ircot:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        check_fields(
-            "strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set()
-        )
-        if min(self.n, self.max_sentences, self.max_passages) < 1:
-            raise ConfigError(
-                "strategy.plan: n, max_sentences and max_passages must be at least 1; received "
-                f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless "
-                "it is set, as strategy.plan.n=5 does with k=0."
-            )
-        check_choice("strategy.plan.answer_by", self.answer_by, AnswerBy)
+        check_values("strategy.plan", self)
+        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if self.answer_by == "chain" and self.decoding.samples > 1:
             raise ConfigError(
                 "strategy.plan.answer_by=chain has one chain, on which samples cannot vote; "

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
@@ -40,11 +40,7 @@ class IterRetGen:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        if min(self.rounds, self.n) < 1:
-            raise ConfigError(
-                f"strategy.plan: rounds and n must be at least 1; received {self.rounds} and "
-                f"{self.n}. n is that of k unless it is set, as strategy.plan.n=5 does with k=0."
-            )
+        check_values("strategy.plan", self)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer in each round until a search finds nothing, and return the last one."""

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
@@ -81,12 +82,8 @@ class React:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
-        if min(self.n, self.max_turns) < 1:
-            raise ConfigError(
-                f"strategy.plan: n and max_turns must be at least 1; received {self.n} and "
-                f"{self.max_turns}."
-            )
         check_one_path("react", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
@@ -54,13 +55,8 @@ class SelfAsk:
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
-        if min(self.n, self.max_follow_ups, self.max_new_tokens) < 1:
-            raise ConfigError(
-                "strategy.plan: n, max_follow_ups and max_new_tokens must be at least 1; received "
-                f"{self.n}, {self.max_follow_ups} and {self.max_new_tokens}. n is that of k "
-                "unless it is set, as strategy.plan.n=5 does with k=0."
-            )
         check_one_path("self_ask", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -7,10 +7,12 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.history import NO_MORE, History, Observation
+from winnow.strategies.sampling import check_one_path
 from winnow.text.answers import extract_answer
 
 
@@ -66,6 +68,7 @@ class TaggedSearch:
     default_answer: str | None = None
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         check_fields("strategy.plan.result", self.result, {"contexts"})
         if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):
@@ -73,17 +76,7 @@ class TaggedSearch:
                 f"strategy.plan: query and answer must be two tags each; received {self.query!r} "
                 f"and {self.answer!r}."
             )
-        if (
-            min(self.n, self.max_searches, self.max_new_tokens, self.more_turns + 1) < 1
-            or self.decoding.samples > 1
-        ):
-            raise ConfigError(
-                f"strategy.plan: n={self.n}, max_searches={self.max_searches} and "
-                f"max_new_tokens={self.max_new_tokens} must be at least 1, "
-                f"more_turns={self.more_turns} at least 0, and "
-                f"decoding.samples={self.decoding.samples} 1, because samples cannot vote on one "
-                "path."
-            )
+        check_one_path("tagged", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the reply up to its next query or its answer, and search."""

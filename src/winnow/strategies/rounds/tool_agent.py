@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan, Tool, ToolCall
 from winnow.strategies.prompt import Prompt
@@ -64,11 +64,7 @@ class ToolAgent:
     max_new_tokens: Annotated[int, Ge(1)] = 512
 
     def __post_init__(self) -> None:
-        if min(self.n, self.max_searches, self.max_new_tokens) < 1:
-            raise ConfigError(
-                "strategy.plan: n, max_searches and max_new_tokens must be at least 1; received "
-                f"{self.n}, {self.max_searches} and {self.max_new_tokens}."
-            )
+        check_values("strategy.plan", self)
         check_one_path("tool_agent", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -3,14 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError, ReaderError
+from annotated_types import Ge, Le
+
+from winnow.errors import ReaderError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Plan
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.sampling import PromptReplies
+from winnow.strategies.sampling import PromptReplies, check_one_path
 from winnow.strategies.vote import Vote
 from winnow.text.answers import extract_answer
 from winnow.text.final import extract_final_text
@@ -34,14 +37,11 @@ class Unsure:
 
     prompt: Prompt
     decoding: Decoding
-    threshold: float = 0.5
+    threshold: Annotated[float, Ge(0), Le(1)] = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1 or self.decoding.samples > 1:
-            raise ConfigError(
-                f"strategy.plan.threshold={self.threshold} must be from 0 to 1, and "
-                f"decoding.samples={self.decoding.samples} must be 1."
-            )
+        check_values("strategy.plan", self)
+        check_one_path("unsure", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer without passages; if it is unknown or unsure, request one with them."""

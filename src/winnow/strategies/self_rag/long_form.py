@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.errors import ConfigError
+from annotated_types import Ge
+
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
@@ -64,17 +66,13 @@ class SelfRagLong:
     decoding: Decoding
     retrieval: Retrieval = Retrieval()
     score: SegmentScore = SegmentScore()
-    beam_width: int = 2
-    max_segments: int = 7
+    beam_width: Annotated[int, Ge(1)] = 2
+    max_segments: Annotated[int, Ge(1)] = 7
     correction: CorrectiveRetrieval | None = None
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_greedy(self.decoding)
-        if self.beam_width < 1 or self.max_segments < 1:
-            raise ConfigError(
-                "strategy.plan.beam_width and max_segments must be at least 1; received "
-                f"{self.beam_width} and {self.max_segments}."
-            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the decision to retrieve, then segments until every beam is finished, or one

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import ConfigError
+from annotated_types import Ge, Le
+
+from winnow.identity.values import check_values
 from winnow.records import Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
@@ -34,18 +36,10 @@ class Retrieval:
     revision: ClassVar[int] = 1
 
     when: When = "adaptive"
-    threshold: float = 0.2
+    threshold: Annotated[float, Ge(0), Le(1)] = 0.2
 
     def __post_init__(self) -> None:
-        if self.when not in ("adaptive", "always", "never"):
-            raise ConfigError(
-                "strategy.plan.retrieval.when must be adaptive, always or never; received "
-                f"{self.when!r}."
-            )
-        if not 0 <= self.threshold <= 1:
-            raise ConfigError(
-                f"strategy.plan.retrieval.threshold must be in [0, 1]; received {self.threshold}."
-            )
+        check_values("strategy.plan.retrieval", self)
 
     def decide(
         self, question: Question, prompt: Prompt, decoding: Decoding

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
+from winnow.identity.values import check_values
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generation, Plan
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
@@ -51,11 +52,8 @@ class SelfRag:
     correction: CorrectiveRetrieval | None = None
 
     def __post_init__(self) -> None:
+        check_values("strategy.plan", self)
         check_greedy(self.decoding)
-        if self.choose not in ("best", "sum"):
-            raise ConfigError(
-                f"strategy.plan.choose must be best or sum; received {self.choose!r}."
-            )
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the retrieval decision, then an answer per passage or one without passages."""

@@ -1,0 +1,83 @@
+"""Values of a component's parameters, checked against the annotations of its class."""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+
+from winnow.errors import ConfigError, check_choice
+from winnow.identity.markers import read_annotations
+
+_BOUNDS = {
+    Ge: (operator.ge, "at least"),
+    Gt: (operator.gt, "above"),
+    Le: (operator.le, "at most"),
+    Lt: (operator.lt, "below"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The values that an annotation allows: choices, a range, and perhaps None."""
+
+    choices: Any = None
+    bounds: tuple[Any, ...] = ()
+    is_optional: bool = False
+
+    def check(self, setting: str, value: Any) -> None:
+        """Raise ConfigError if a value is not allowed."""
+        if value is None and self.is_optional:
+            return
+        if self.choices is not None:
+            check_choice(setting, value, self.choices)
+        limits = [(*_BOUNDS[type(bound)], *astuple(bound)) for bound in self.bounds]
+        if not all(is_within(value, limit) for is_within, _, limit in limits):
+            texts = " and ".join(f"{text} {limit}" for _, text, limit in limits)
+            raise ConfigError(
+                f"{setting} must be {texts}{', or null' if self.is_optional else ''}; received "
+                f"{value!r}."
+            )
+
+
+def check_values(setting: str, component: Any) -> None:
+    """Check attributes against the `Literal`s and bounds, such as `Ge(1)`, of their annotations.
+
+    The command line checks the settings of a component before it is constructed; this check is for
+    scripts that construct it.
+
+    Args:
+        setting: Dotted name of the component's settings, for the message.
+        component: Object whose attributes are named as the parameters of its class.
+
+    Raises:
+        ConfigError: If a value is not one of its choices or out of range.
+    """
+    for name, rule in _read_rules(component.__class__).items():
+        rule.check(f"{setting}.{name}", getattr(component, name))
+
+
+@cache
+def _read_rules(component: type) -> Mapping[str, _Rule]:
+    rules = {name: _find_rule(value) for name, value in read_annotations(component).items()}
+    return {name: rule for name, rule in rules.items() if rule != _Rule()}
+
+
+def _find_rule(annotation: Any) -> _Rule:
+    """Return the rule of an annotation, which is empty if it allows all values of its types."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return _Rule(annotation)
+    if origin is Annotated:
+        inner = _find_rule(arguments[0])
+        bounds = tuple(marker for marker in arguments[1:] if type(marker) in _BOUNDS)
+        return _Rule(inner.choices, (*inner.bounds, *bounds), inner.is_optional)
+    if origin in (Union, UnionType):
+        others = [argument for argument in arguments if argument is not NoneType]
+        if len(others) == 1:
+            inner = _find_rule(others[0])
+            return _Rule(inner.choices, inner.bounds, len(arguments) > 1)
+    return _Rule()
