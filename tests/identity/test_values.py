@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 
 
 @dataclass
@@ -27,11 +27,21 @@ class _Part(_Base):
     order: Literal["first"] | int = "first"
     kind: Literal["x", "y"] | None = None
     text: str = ""
+    prompt: Annotated[str, Template("question", optional=("n",))] = "{question}"
 
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"limit": 0}, {"size": 2}, {"share": 1.0}, {"rate": 0.0}, {"order": 7}, {"kind": "y"}],
+    [
+        {},
+        {"limit": 0},
+        {"size": 2},
+        {"share": 1.0},
+        {"rate": 0.0},
+        {"order": 7},
+        {"kind": "y"},
+        {"prompt": "{n} {question}"},
+    ],
 )
 def test_allowed_values(values: dict[str, Any]) -> None:
     """The ends of ranges are allowed, null where the annotation has it, and other types."""
@@ -44,6 +54,10 @@ def test_allowed_values(values: dict[str, Any]) -> None:
         ({"by": "c"}, "part.by must be a or b; received 'c'."),
         ({"by": None}, "part.by must be a or b; received None."),
         ({"kind": "z"}, "part.kind must be x or y; received 'z'."),
+        (
+            {"prompt": "{n}"},
+            "part.prompt must have {question}, may have {n}, and no other field; received '{n}'.",
+        ),
         ({"count": 0}, "part.count must be at least 1; received 0."),
         ({"limit": -1}, "part.limit must be at least 0, or null; received -1."),
         ({"size": 1}, "part.size must be at least 2, or null; received 1."),

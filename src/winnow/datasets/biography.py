@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from winnow.errors import InputError, Place, check_fields
+from winnow.errors import InputError, Place
 from winnow.formats.fields import require_text
 from winnow.formats.text import iter_lines, read_json_lines
 from winnow.identity.markers import InputFile
+from winnow.identity.values import Template, check_values
 from winnow.records import Question
 
 _WHO = re.compile(r"^who (?:is|was) (.+?)\?$", re.IGNORECASE)
@@ -31,10 +32,10 @@ class Biography:
     """
 
     path: Annotated[str, InputFile]
-    template: str = "Tell me a biography of {topic}."
+    template: Annotated[str, Template("topic")] = "Tell me a biography of {topic}."
 
     def __post_init__(self) -> None:
-        check_fields("dataset.parser.template", self.template, {"topic"})
+        check_values("dataset.parser", self)
 
     def __iter__(self) -> Iterator[Question]:
         """Yield one question per person, in file order."""

@@ -2,15 +2,29 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from winnow.errors import ConfigError, check_choice
+from winnow.errors import ConfigError, check_choice, check_fields
 from winnow.identity.markers import read_annotations
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Template:
+    """Marks a parameter that is a template with these fields, such as "{question}"."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+
+    def __init__(self, *required: str, optional: tuple[str, ...] = ()) -> None:
+        """Store the names of the fields that it must have, and of those that it may have."""
+        object.__setattr__(self, "required", required)
+        object.__setattr__(self, "optional", optional)
+
 
 _BOUNDS = {
     Ge: (operator.ge, "at least"),
@@ -22,10 +36,11 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The values that an annotation allows: choices, a range, and perhaps None."""
+    """The values that an annotation allows: choices, a range or a template, and perhaps None."""
 
     choices: Any = None
     bounds: tuple[Any, ...] = ()
+    templates: tuple[Template, ...] = ()
     is_optional: bool = False
 
     def check(self, setting: str, value: Any) -> None:
@@ -34,6 +49,8 @@ class _Rule:
             return
         if self.choices is not None:
             check_choice(setting, value, self.choices)
+        for template in self.templates:
+            check_fields(setting, value, template.required, template.optional)
         limits = [(*_BOUNDS[type(bound)], *astuple(bound)) for bound in self.bounds]
         if not all(is_within(value, limit) for is_within, _, limit in limits):
             texts = " and ".join(f"{text} {limit}" for _, text, limit in limits)
@@ -44,7 +61,8 @@ class _Rule:
 
 
 def check_values(setting: str, component: Any) -> None:
-    """Check attributes against the `Literal`s and bounds, such as `Ge(1)`, of their annotations.
+    """Check attributes against the `Literal`s, bounds such as `Ge(1)` and `Template`s of their
+    annotations.
 
     The command line checks the settings of a component before it is constructed; this check is for
     scripts that construct it.
@@ -54,7 +72,7 @@ def check_values(setting: str, component: Any) -> None:
         component: Object whose attributes are named as the parameters of its class.
 
     Raises:
-        ConfigError: If a value is not one of its choices or out of range.
+        ConfigError: If a value is out of range, not a choice, or a template with other fields.
     """
     for name, rule in _read_rules(component.__class__).items():
         rule.check(f"{setting}.{name}", getattr(component, name))
@@ -74,10 +92,10 @@ def _find_rule(annotation: Any) -> _Rule:
     if origin is Annotated:
         inner = _find_rule(arguments[0])
         bounds = tuple(marker for marker in arguments[1:] if type(marker) in _BOUNDS)
-        return _Rule(inner.choices, (*inner.bounds, *bounds), inner.is_optional)
+        templates = tuple(marker for marker in arguments[1:] if isinstance(marker, Template))
+        return replace(inner, bounds=(*inner.bounds, *bounds), templates=templates)
     if origin in (Union, UnionType):
         others = [argument for argument in arguments if argument is not NoneType]
         if len(others) == 1:
-            inner = _find_rule(others[0])
-            return _Rule(inner.choices, inner.bounds, len(arguments) > 1)
+            return replace(_find_rule(others[0]), is_optional=True)
     return _Rule()

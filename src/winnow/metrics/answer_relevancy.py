@@ -9,7 +9,8 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError
+from winnow.identity.values import Template
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message, Plan
@@ -74,13 +75,12 @@ class AnswerRelevancy(JudgedMetric):
     encoder: QueryEncoder | None = None
     questions: Annotated[int, Ge(1)] = 3
     temperature: Annotated[float, Ge(0)] = 0.3
-    template: str = TEMPLATE
+    template: Annotated[str, Template("answer")] = TEMPLATE
     dialect: Literal["strict", "ragas"] = "strict"
     max_new_tokens: Annotated[int, Ge(1)] = 128
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(f"metric.{self.name}.template", self.template, ("answer",))
         if self.encoder is None:
             raise ConfigError(
                 f"metric.{self.name} needs an encoder of questions. Choose encoder=minilm or "

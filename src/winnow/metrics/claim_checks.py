@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template
 from winnow.metrics.base import Input, JudgedMetric
 from winnow.metrics.factscore import parse_facts
 from winnow.records import Decoding
@@ -71,20 +71,9 @@ class ClaimMetric(JudgedMetric):
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
 
-    extract_template: str = EXTRACT
-    check_template: str = CHECK
+    extract_template: Annotated[str, Template("question", "answer")] = EXTRACT
+    check_template: Annotated[str, Template("question", "reference", "claims")] = CHECK
     max_new_tokens: Annotated[int, Ge(1)] = 1000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(
-            f"metric.{self.name}.extract_template", self.extract_template, ("question", "answer")
-        )
-        check_fields(
-            f"metric.{self.name}.check_template",
-            self.check_template,
-            ("question", "reference", "claims"),
-        )
 
 
 def ask_for_claims(template: str, question: str, answer: str, max_new_tokens: int) -> Generate:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Passage, Role
 from winnow.requests import Estimate, Plan, Score
@@ -52,12 +52,8 @@ class CitationSupport(JudgedMetric):
     revision: ClassVar[int] = 3
 
     of: Measure = "recall"
-    hypothesis: str = "{sentence}"
+    hypothesis: Annotated[str, Template("sentence", optional=("question",))] = "{sentence}"
     most: Annotated[int, Ge(1)] = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request whether the citations of each sentence entail it together and, for precision,

@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, InputError, check_fields
+from winnow.errors import ConfigError, InputError
 from winnow.identity.markers import InputFile
+from winnow.identity.values import Template
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding, Passage, Question
@@ -61,21 +62,13 @@ class FactScore(JudgedMetric):
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "ranking"})
 
-    split_template: str = ""
-    check_template: str = ""
+    split_template: Annotated[str, Template("sentence")] = ""
+    check_template: Annotated[str, Template("topic", "passages", "fact")] = ""
     articles: Annotated[str, InputFile] = ""
     passages: Annotated[int, Ge(1)] = 5
     gamma: Annotated[int, Ge(0)] = 10
     of: Measure = "score"
     max_new_tokens: Annotated[int, Ge(1)] = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, fields in (
-            ("split_template", {"sentence"}),
-            ("check_template", {"topic", "passages", "fact"}),
-        ):
-            check_fields(f"metric.{self.name}.{name}", getattr(self, name), fields)
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request each sentence's facts, then decisions, and return the score or the fact count."""

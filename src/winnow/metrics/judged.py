@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Message, Plan
@@ -32,17 +32,11 @@ class JudgedAccuracy(JudgedMetric):
 
     revision: ClassVar[int] = 5
 
-    template: str = ""
+    template: Annotated[str, Template("question", "answers", "answer")] = ""
     max_new_tokens: Annotated[int, Ge(1)] = 4
     votes: Annotated[int, Ge(1)] = 1
     temperature: Annotated[float, Gt(0)] = 1.0
     of: Literal["verdict", "consistency"] = "verdict"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(
-            f"metric.{self.name}.template", self.template, ("question", "answers", "answer")
-        )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Yield the requests, and return 1.0 for "yes", 0.0 for "no", or None without a verdict."""

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from winnow.errors import InputError, check_fields
+from winnow.errors import InputError
+from winnow.identity.values import Template
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.claim_checks import format_numbered, read_numbered_words
 from winnow.records import Decoding
@@ -62,13 +63,7 @@ class Nuggets(JudgedMetric):
 
     of: Measure = "vital_strict"
     dialect: Literal["strict", "nuggetizer"] = "strict"
-    template: str = ASSIGN
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(
-            f"metric.{self.name}.template", self.template, ("question", "answer", "nuggets")
-        )
+    template: Annotated[str, Template("question", "answer", "nuggets")] = ASSIGN
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request a label for each nugget, ten in a request."""

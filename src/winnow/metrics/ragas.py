@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template
 from winnow.metrics.base import Sample
 from winnow.metrics.claim_checks import (
     ClaimMetric,
@@ -60,15 +60,7 @@ class Ragas(ClaimMetric):
 
     of: Measure = "faithfulness"
     dialect: Literal["strict", "ragas"] = "strict"
-    useful_template: str = USEFUL
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(
-            f"metric.{self.name}.useful_template",
-            self.useful_template,
-            ("question", "passage", "answer"),
-        )
+    useful_template: Annotated[str, Template("question", "passage", "answer")] = USEFUL
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request claims and verdicts on them, or a verdict on each passage."""

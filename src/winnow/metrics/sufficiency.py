@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding
 from winnow.requests import Generate, Message, Plan
@@ -40,14 +40,9 @@ class SufficientContext(JudgedMetric):
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     revision: ClassVar[int] = 3
 
-    template: str = ""
-    passage: str = "{title}\n{text}"
+    template: Annotated[str, Template("question", "passages")] = ""
+    passage: Annotated[str, Template("text", optional=("title",))] = "{title}\n{text}"
     max_new_tokens: Annotated[int, Ge(1)] = 512
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(f"metric.{self.name}.template", self.template, ("question", "passages"))
-        check_fields(f"metric.{self.name}.passage", self.passage, ("text",), ("title",))
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Yield one request, and return 1.0 or 0.0, or None without a verdict or shown passages."""

@@ -6,11 +6,12 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
 import numpy as np
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 
 if TYPE_CHECKING:
     import torch
@@ -39,14 +40,15 @@ class PairTemplate:
 
     revision: ClassVar[int] = 2
 
-    question: str = "question: {question}"
-    passage: str = "title: {title} context: {text}"
+    question: Annotated[str, Template("question")] = "question: {question}"
+    passage: Annotated[str, Template("text", optional=("title",))] = (
+        "title: {title} context: {text}"
+    )
     suffix: str = ""
     passage_first: bool = False
 
     def __post_init__(self) -> None:
-        check_fields("template.question", self.question, {"question"})
-        check_fields("template.passage", self.passage, {"text"}, {"title"})
+        check_values("template", self)
 
     def format_passage(self, passage: Passage) -> str:
         """Fill the template of a passage. FiD's, which names its fields, keeps an empty title."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.errors import check_choice
 from winnow.modeling.loading import POOLER_WEIGHTS
 from winnow.modeling.text_encoder import TextEncoder
 from winnow.modeling.weights import load_pretrained
@@ -39,10 +38,6 @@ class SentenceEncoder(TextEncoder):
 
     pooling: Pooling = "mean"
     normalize: bool = True
-
-    def __post_init__(self) -> None:
-        check_choice("encoder.model.pooling", self.pooling, Pooling)
-        super().__post_init__()
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encode queries to vectors of shape (texts, dimensions)."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from winnow.identity.values import Template
 from winnow.modeling.text_encoder import TextEncoder
 from winnow.modeling.weights import load_pretrained
 from winnow.records import Passage
@@ -30,7 +31,7 @@ class SpladeEncoder(TextEncoder):
 
     revision: ClassVar[int] = 2
 
-    passage_template: str = "{title} {text}"
+    passage_template: Annotated[str, Template("text", optional=("title",))] = "{title} {text}"
     batch_tokens: int = 2048
 
     def encode_queries(self, texts: Sequence[str]) -> csr_array[np.float32]:

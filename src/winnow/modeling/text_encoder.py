@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
+from winnow.identity.values import Template, check_values
 from winnow.modeling.devices import pick_dtype, resolve_dtype
 from winnow.modeling.loading import (
     build_hub_arguments,
@@ -54,7 +55,7 @@ class TextEncoder(ABC):
 
     path: Annotated[str, ModelName]
     query_path: Annotated[str | None, ModelName] = None
-    passage_template: str = "{title}. {text}"
+    passage_template: Annotated[str, Template("text", optional=("title",))] = "{title}. {text}"
     query_prefix: str = ""
     passage_prefix: str = ""
     max_length: Annotated[int, Ge(1)] = 256
@@ -66,7 +67,7 @@ class TextEncoder(ABC):
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        check_fields("encoder.model.passage_template", self.passage_template, {"text"}, {"title"})
+        check_values("encoder.model", self)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.prompt import Prompt, build_request, fill_template
@@ -52,19 +51,15 @@ class SuRe:
 
     prompt: Prompt
     decoding: Decoding
-    candidates: str
-    summary: str
-    support: str
-    comparison: str
+    candidates: Annotated[str, Template("contexts", "question")]
+    summary: Annotated[str, Template("contexts", "question", "candidate")]
+    support: Annotated[str, Template("question", "candidate", "summary")]
+    comparison: Annotated[str, Template("question", "first", "second")]
     max_candidates: Annotated[int, Ge(1)] = 2
     max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.candidates", self.candidates, {"contexts", "question"})
-        check_fields("strategy.plan.summary", self.summary, {"contexts", "question", "candidate"})
-        check_fields("strategy.plan.support", self.support, {"question", "candidate", "summary"})
-        check_fields("strategy.plan.comparison", self.comparison, {"question", "first", "second"})
         check_one_path("sure", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -82,7 +82,7 @@ def test_marks_are_no_part_of_a_query(reply: str, queries: list[str]) -> None:
 
 def test_samples_are_refused() -> None:
     """Which of them is searched for would be left open."""
-    with pytest.raises(ConfigError, match=r"decoding\.samples 1"):
+    with pytest.raises(ConfigError, match=r"decoding\.samples must be 1"):
         WrittenQueries("{question}", Decoding(temperature=1.0, samples=2))
     with pytest.raises(ConfigError, match="n must be at least 1"):
         WrittenQueries("{question}", Decoding(), n=0)

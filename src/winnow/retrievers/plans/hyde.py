@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from winnow.errors import check_fields
+from winnow.identity.values import Template, check_values
 from winnow.records import Context, Decoding, Hit, Question
 from winnow.requests import Generate, Message, Plan, Search
 from winnow.retrievers.plans.results import list_hits
@@ -26,11 +26,11 @@ class Hyde:
 
     revision: ClassVar[int] = 1
 
-    template: str
+    template: Annotated[str, Template("question")]
     decoding: Decoding
 
     def __post_init__(self) -> None:
-        check_fields("retriever.plan.template", self.template, {"question"})
+        check_values("retriever.plan", self)
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)
         """Request the passages, and search with them and the question."""

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.records import Context, Decoding, Hit, Question
 from winnow.requests import Generate, Message, Plan, Search
 from winnow.retrievers.hybrid import fuse_rankings
@@ -42,18 +43,17 @@ class WrittenQueries:
 
     revision: ClassVar[int] = 2
 
-    template: str
+    template: Annotated[str, Template("question", optional=("n",))]
     decoding: Decoding
     n: Annotated[int, Ge(1)] = 1
     with_question: bool = False
     rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
-        check_fields("retriever.plan.template", self.template, {"question"}, {"n"})
-        if self.n < 1 or self.decoding.samples > 1:
+        check_values("retriever.plan", self)
+        if self.decoding.samples > 1:
             raise ConfigError(
-                f"retriever.plan: n must be at least 1 and decoding.samples 1; received {self.n} "
-                f"and {self.decoding.samples}."
+                f"retriever.plan.decoding.samples must be 1; received {self.decoding.samples}."
             )
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:  # noqa: ARG002 (the protocol)

@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 from winnow.records import Context, Hit, Question
 from winnow.requests import Likelihood, Message, Plan
 from winnow.retrievers.plans.results import cut
@@ -29,13 +28,12 @@ class QueryLikelihood:
 
     revision: ClassVar[int] = 2
 
-    template: str
+    template: Annotated[str, Template("text", optional=("title",))]
     top: Annotated[int, Ge(1)] = 100
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
         check_values("retriever.plan", self)
-        check_fields("retriever.plan.template", self.template, {"text"}, {"title"})
 
     def plan(self, question: Question, contexts: Sequence[Context], depth: int) -> Plan[list[Hit]]:
         """Request the question's likelihood given each passage, with ties left in their order."""

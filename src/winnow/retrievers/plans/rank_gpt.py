@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.records import Context, Decoding, Hit, Passage, Question
 from winnow.requests import Generate, Message, Plan, TooLong
 from winnow.retrievers.plans.results import cut
@@ -45,11 +46,11 @@ class RankGpt:
     revision: ClassVar[int] = 2
 
     system: str
-    beginning: str
+    beginning: Annotated[str, Template("number", "question")]
     welcome: str
-    passage: str
-    received: str
-    request: str
+    passage: Annotated[str, Template("number", "text", optional=("title",))]
+    received: Annotated[str, Template("number")]
+    request: Annotated[str, Template("number", "question")]
     decoding: Decoding
     window: Annotated[int, Ge(2)] = 20
     step: Annotated[int, Ge(1)] = 10
@@ -57,17 +58,10 @@ class RankGpt:
     max_words: Annotated[int, Ge(1)] = 300
 
     def __post_init__(self) -> None:
-        for name, fields in (
-            ("beginning", {"number", "question"}),
-            ("request", {"number", "question"}),
-        ):
-            check_fields(f"retriever.plan.{name}", getattr(self, name), fields)
-        check_fields("retriever.plan.passage", self.passage, {"number", "text"}, {"title"})
-        check_fields("retriever.plan.received", self.received, {"number"})
-        if not 1 <= self.step < self.window or self.top < 1 or self.decoding.samples > 1:
+        check_values("retriever.plan", self)
+        if self.step >= self.window or self.decoding.samples > 1:
             raise ConfigError(
-                f"retriever.plan: step={self.step} must be at least 1 and less than "
-                f"window={self.window}, top={self.top} at least 1, and "
+                f"retriever.plan: step={self.step} must be less than window={self.window}, and "
                 f"decoding.samples={self.decoding.samples} 1, because an order has no votes."
             )
 

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Protocol
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 from winnow.records import Decoding, Passage, Question
 from winnow.requests import Estimate, Failed, Generate, Message, Plan
 from winnow.strategies.corrective.actions import Scale, compute_relevance_score
@@ -85,12 +84,12 @@ class JudgedRelevance:
 
     revision: ClassVar[int] = 4
 
-    template: str
+    template: Annotated[str, Template("question", "text", optional=("title",))]
     max_new_tokens: Annotated[int, Ge(1)] = 4
     reasons: bool = False
 
     def __post_init__(self) -> None:
-        check_fields("The template of a judge", self.template, {"question", "text"}, {"title"})
+        check_values("evaluator", self)
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
         """Request a verdict on every passage."""

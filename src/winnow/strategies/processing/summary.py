@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from winnow.errors import ConfigError, check_fields
-from winnow.identity.values import check_values
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.records import Context, Decoding, Question
 from winnow.requests import Generate, Generation, Message, Plan
 from winnow.strategies.processing.derived import derive_context
@@ -33,15 +33,13 @@ class Summary:
 
     revision: ClassVar[int] = 2
 
-    template: str
+    template: Annotated[str, Template("contexts", "question")]
     decoding: Decoding
     of: Of = "all"
-    passage: str = "{text}"
+    passage: Annotated[str, Template("text", optional=("title",))] = "{text}"
 
     def __post_init__(self) -> None:
         check_values("context.plan", self)
-        check_fields("context.plan.template", self.template, {"contexts", "question"})
-        check_fields("context.plan.passage", self.passage, {"text"}, {"title"})
         if self.decoding.samples > 1:
             raise ConfigError(
                 f"context.plan.decoding.samples={self.decoding.samples}: a summary is one text; "

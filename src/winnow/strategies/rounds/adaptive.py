@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
-from winnow.identity.values import check_values
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generate, Likelihood, Message, Plan
@@ -47,7 +47,7 @@ class Adaptive:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("question")]
     chain: str
     labels: Sequence[str] = ("A", "B", "C")
     by: By = "likelihood"
@@ -56,7 +56,6 @@ class Adaptive:
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"question"})
         if (
             len(self.labels) != 3
             or len({label.lower() for label in self.labels}) != 3

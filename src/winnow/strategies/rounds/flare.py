@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Lt
 
-from winnow.errors import ReaderError, check_fields
-from winnow.identity.values import check_values
+from winnow.errors import ReaderError
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
@@ -53,7 +53,7 @@ class Flare:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("contexts", "question", "thoughts")]
     n: Annotated[int, Ge(1)] = 5
     threshold: Annotated[float, Ge(0), Lt(1)] = 0.2
     look_ahead: Annotated[int, Ge(1)] = 64
@@ -62,7 +62,6 @@ class Flare:
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         check_one_path("flare", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
-from winnow.identity.values import check_values
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.concatenation import Concatenation
@@ -62,7 +62,7 @@ class Ircot:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("contexts", "question", "thoughts")]
     n: Annotated[int, Ge(1)] = 5
     max_sentences: Annotated[int, Ge(1)] = 10
     max_passages: Annotated[int, Ge(1)] = 15
@@ -72,7 +72,6 @@ class Ircot:
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         if self.answer_by == "chain" and self.decoding.samples > 1:
             raise ConfigError(
                 "strategy.plan.answer_by=chain has one chain, on which samples cannot vote; "

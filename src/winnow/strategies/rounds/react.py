@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
@@ -76,14 +75,13 @@ class React:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("contexts", "question")]
     n: Annotated[int, Ge(1)] = 1
     max_turns: Annotated[int, Ge(1)] = 7
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"contexts", "question"})
         check_one_path("react", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

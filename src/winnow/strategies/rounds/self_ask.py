@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import check_fields
-from winnow.identity.values import check_values
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
@@ -49,14 +48,13 @@ class SelfAsk:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("contexts", "question", "thoughts")]
     n: Annotated[int, Ge(1)] = 5
     max_follow_ups: Annotated[int, Ge(1)] = 5
     max_new_tokens: Annotated[int, Ge(1)] = 100
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"})
         check_one_path("self_ask", self.decoding)
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.errors import ConfigError, check_fields
-from winnow.identity.values import check_values
+from winnow.errors import ConfigError
+from winnow.identity.values import Template, check_values
 from winnow.records import Answer, Context, Decoding, Passage, Question
 from winnow.requests import Generate, Message, Plan
 from winnow.strategies.prompt import Prompt
@@ -56,9 +56,9 @@ class TaggedSearch:
 
     prompt: Prompt
     decoding: Decoding
-    template: str
+    template: Annotated[str, Template("contexts", "question")]
     query: Sequence[str]
-    result: str
+    result: Annotated[str, Template("contexts")]
     answer: Sequence[str]
     n: Annotated[int, Ge(1)] = 3
     max_searches: Annotated[int, Ge(1)] = 4
@@ -69,8 +69,6 @@ class TaggedSearch:
 
     def __post_init__(self) -> None:
         check_values("strategy.plan", self)
-        check_fields("strategy.plan.template", self.template, {"contexts", "question"})
-        check_fields("strategy.plan.result", self.result, {"contexts"})
         if any(len(pair) != 2 or not all(pair) for pair in (self.query, self.answer)):
             raise ConfigError(
                 f"strategy.plan: query and answer must be two tags each; received {self.query!r} "
