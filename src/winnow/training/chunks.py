@@ -6,8 +6,9 @@ or a whole question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from winnow.errors import ConfigError
@@ -33,6 +34,17 @@ class Chunk:
     rows: Sequence[int]
     run: Callable[[], torch.Tensor]
     num_tokens: int
+
+
+def build_chunks(
+    batches: Iterable[Sequence[int]],
+    run: Callable[[Sequence[int]], torch.Tensor],
+    num_tokens: Sequence[int],
+) -> list[Chunk]:
+    """Build a chunk of each batch of rows, from a function of rows and the tokens of every row."""
+    return [
+        Chunk(rows, partial(run, rows), sum(num_tokens[row] for row in rows)) for rows in batches
+    ]
 
 
 def pad_by_question(

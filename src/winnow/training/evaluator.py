@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from winnow.identity.values import check_values
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.strategies.corrective.actions import Scale
-from winnow.training.chunks import Chunk, encode_pairs, list_pairs
+from winnow.training.chunks import Chunk, build_chunks, encode_pairs, list_pairs
 from winnow.training.groups import Group
 from winnow.training.method import Method
 
@@ -61,13 +60,8 @@ class RelevanceRegression(Method[Sequence[Group]]):
             values = scores.log_odds if self.scale == "none" else (scores.log_odds / 2).tanh()
             return values[:, None]
 
-        def count_tokens(rows: Sequence[int]) -> int:
-            return sum(len(inputs[row]) for row in rows)
-
-        row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
-        return [
-            Chunk(rows, partial(compute_scores, rows), count_tokens(rows)) for rows in row_batches
-        ]
+        lengths = [len(ids) for ids in inputs]
+        return build_chunks(group_by_token_budget(lengths, max_tokens), compute_scores, lengths)
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the mean over questions of the mean squared error over a question's pairs."""

@@ -121,7 +121,8 @@ def build_examples(
             candidates.append((question, retrieved_contexts[: mix.depth]))
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
     examples = [
-        _build_retrieved_example(question, contexts, render) for question, contexts in sample
+        _build_example("retrieved", question, contexts, require_targets(question)[0], render)
+        for question, contexts in sample
     ]
     if mix.answered or mix.unknown or mix.crowded:
         examples += _build_labeled_examples(questions, mix, render, rng)
@@ -142,17 +143,21 @@ def _build_labeled_examples(
     answered_questions = usable[: mix.answered]
     unknown = repeated[len(answered_questions) % len(usable) :][: min(mix.unknown, len(usable))]
     crowded = usable[-mix.crowded :] if mix.crowded else []
-    examples = [
-        _build_answered_example(question, contexts, render)
-        for question, contexts in answered_questions
-    ]
-    examples += [
-        _build_unknown_example(question, contexts, render, rng) for question, contexts in unknown
-    ]
-    return examples + [
-        _build_crowded_example(question, contexts, mix.distractors, render, rng)
-        for question, contexts in crowded
-    ]
+    examples = []
+    for question, contexts in answered_questions:
+        context = find_answer_context(contexts)
+        reply = select_reply(question, context)
+        examples.append(_build_example("answered", question, [context], reply, render))
+    for question, contexts in unknown:
+        negative = draw_negative(contexts, rng)
+        examples.append(_build_example("unknown", question, [negative], UNKNOWN, render))
+    for question, contexts in crowded:
+        context = find_answer_context(contexts)
+        shown_contexts = [context, *_list_irrelevant(contexts)[: mix.distractors]]
+        rng.shuffle(shown_contexts)
+        reply = select_reply(question, context)
+        examples.append(_build_example("crowded", question, shown_contexts, reply, render))
+    return examples
 
 
 def select_contrasted(
@@ -195,50 +200,7 @@ def select_reply(question: Question, context: Context) -> str:
     return find_shortest_answer(context.passage.text, select_writable_answers(question))
 
 
-def _build_retrieved_example(
-    question: Question, contexts: Sequence[Context], render: Render
+def _build_example(
+    kind: str, question: Question, contexts: Sequence[Context], reply: str, render: Render
 ) -> Example:
-    return Example(
-        f"{question.question_id}/retrieved",
-        render(question, contexts),
-        require_targets(question)[0],
-    )
-
-
-def _build_answered_example(
-    question: Question, contexts: Sequence[Context], render: Render
-) -> Example:
-    context = find_answer_context(contexts)
-    return Example(
-        f"{question.question_id}/answered",
-        render(question, [context]),
-        select_reply(question, context),
-    )
-
-
-def _build_unknown_example(
-    question: Question, contexts: Sequence[Context], render: Render, rng: random.Random
-) -> Example:
-    return Example(
-        f"{question.question_id}/unknown",
-        render(question, [draw_negative(contexts, rng)]),
-        UNKNOWN,
-    )
-
-
-def _build_crowded_example(
-    question: Question,
-    contexts: Sequence[Context],
-    num_distractors: int,
-    render: Render,
-    rng: random.Random,
-) -> Example:
-    gold_context = find_answer_context(contexts)
-    distractors = _list_irrelevant(contexts)[:num_distractors]
-    shown_contexts = [gold_context, *distractors]
-    rng.shuffle(shown_contexts)
-    return Example(
-        f"{question.question_id}/crowded",
-        render(question, shown_contexts),
-        select_reply(question, gold_context),
-    )
+    return Example(f"{question.question_id}/{kind}", render(question, contexts), reply)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_model import PairModel
-from winnow.training.chunks import Chunk
+from winnow.training.chunks import Chunk, build_chunks
 from winnow.training.generators import Seq2SeqGenerator, compute_seq2seq_log_likelihood
 from winnow.training.groups import Group
 from winnow.training.method import Method
@@ -59,9 +58,6 @@ class Fid(Method[Sequence[Group]]):
                 [inputs[row] for row in rows], [targets[row] for row in rows]
             )[:, None]
 
-        def count_tokens(rows: Sequence[int]) -> int:
-            return sum(lengths[row] + len(targets[row]) for row in rows)
-
         row_batches: list[list[int]] = []
         for row in sorted(range(len(batch)), key=lambda row: -lengths[row]):
             if (
@@ -71,9 +67,8 @@ class Fid(Method[Sequence[Group]]):
                 row_batches[-1].append(row)
             else:
                 row_batches.append([row])
-        return [
-            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
-        ]
+        num_tokens = [length + len(ids) for length, ids in zip(lengths, targets, strict=True)]
+        return build_chunks(row_batches, compute_values, num_tokens)
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (the signature of Method.loss)
         """Compute the mean negative log-likelihood of the target answers, in nats."""

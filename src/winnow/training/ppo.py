@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,7 @@ from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
-from winnow.training.chunks import Chunk
+from winnow.training.chunks import Chunk, build_chunks
 from winnow.training.method import Method
 from winnow.training.policy_gradient import (
     KlPenalty,
@@ -236,11 +236,7 @@ class Ppo(Method[Rollouts]):
             )
 
         lengths = [len(sequence) for sequence in sequences]
-        batches = group_by_token_budget(lengths, max_tokens)
-        return [
-            Chunk(part, partial(run, part), sum(lengths[position] for position in part))
-            for part in batches
-        ]
+        return build_chunks(group_by_token_budget(lengths, max_tokens), run, lengths)
 
     def loss(self, values: torch.Tensor, batch: Rollouts) -> Mapping[str, torch.Tensor]:
         """Compute the loss of the current mini-batch: clipped objective, values and entropy."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Gt
@@ -18,12 +17,12 @@ from winnow.identity.values import check_values
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
-from winnow.training.chunks import Chunk, list_pairs, pad_by_question
+from winnow.training.chunks import Chunk, build_chunks, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, generation_loss, normalize_scores
 from winnow.training.method import Method
-from winnow.training.re_rag import generate_replies
+from winnow.training.re_rag import encode_generator_inputs, generate_replies
 
 if TYPE_CHECKING:
     import torch
@@ -63,31 +62,16 @@ class Rag(Method[Sequence[Group]]):
         A row is a pair of a question and one of its contexts. The only column is log P_G(answer |
         question, context).
         """
-        pairs = [
-            (group.question.text, group.contexts[position].passage)
-            for group, position in list_pairs(batch)
-        ]
-        self.generator.tokens.prepare(pairs)
-        inputs = [self.generator.tokens.encode(*pair) for pair in pairs]
-        answers = [
-            self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch
-        ]
-        targets = [
-            answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts
-        ]
+        inputs, targets = encode_generator_inputs(self.generator, batch, seed, epoch)
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
             return self.generator.log_likelihood(
                 [inputs[row] for row in rows], [targets[row] for row in rows]
             )[:, None]
 
-        def count_tokens(rows: Sequence[int]) -> int:
-            return sum(len(inputs[row]) + len(targets[row]) for row in rows)
-
-        row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
-        return [
-            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
-        ]
+        lengths = [len(ids) for ids in inputs]
+        num_tokens = [length + len(ids) for length, ids in zip(lengths, targets, strict=True)]
+        return build_chunks(group_by_token_budget(lengths, max_tokens), compute_values, num_tokens)
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the generation loss with the contexts weighted by the retriever's scores."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.contexts import marginalization
@@ -18,7 +17,7 @@ from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.strategies.teaching import ScoredReply
-from winnow.training.chunks import Chunk, encode_pairs, list_pairs, pad_by_question
+from winnow.training.chunks import Chunk, build_chunks, encode_pairs, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, joint_loss
@@ -84,7 +83,11 @@ class ReRag(Method[Sequence[Group]]):
             if self.generator is None
             else []
         )
-        generator_rows, targets = self._encode_generator_inputs(batch, seed, epoch)
+        generator_rows, targets = (
+            ([], [])
+            if self.generator is None
+            else encode_generator_inputs(self.generator, batch, seed, epoch)
+        )
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
             scores = self.estimator.estimate(
@@ -100,42 +103,13 @@ class ReRag(Method[Sequence[Group]]):
                 answer_log_probs = self.generator.log_likelihood(chunk_inputs, chunk_targets)
             return torch.stack([scores.log_odds, scores.other_probability, answer_log_probs], dim=1)
 
-        def count_tokens(rows: Sequence[int]) -> int:
-            estimator_tokens = sum(len(estimator_rows[row]) for row in rows)
-            if self.generator is None:
-                return estimator_tokens
-            return estimator_tokens + sum(
-                len(generator_rows[row]) + len(targets[row]) for row in rows
-            )
-
         lengths = [len(ids) for ids in estimator_rows]
+        num_tokens = lengths
         if self.generator is not None:
-            lengths = [
-                max(length, len(ids)) for length, ids in zip(lengths, generator_rows, strict=True)
-            ]
-        row_batches = group_by_token_budget(lengths, max_tokens)
-        return [
-            Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches
-        ]
-
-    def _encode_generator_inputs(
-        self, batch: Sequence[Group], seed: int, epoch: int
-    ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenize inputs and targets per pair; return two empty lists for a frozen generator."""
-        if self.generator is None:
-            return [], []
-        pairs = [
-            (group.question.text, group.contexts[position].passage)
-            for group, position in list_pairs(batch)
-        ]
-        self.generator.tokens.prepare(pairs)
-        answers = [
-            self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch
-        ]
-        targets = [
-            answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts
-        ]
-        return [self.generator.tokens.encode(*pair) for pair in pairs], targets
+            rows = list(zip(lengths, generator_rows, targets, strict=True))
+            lengths = [max(length, len(ids)) for length, ids, _ in rows]
+            num_tokens = [length + len(ids) + len(target) for length, ids, target in rows]
+        return build_chunks(group_by_token_budget(lengths, max_tokens), compute_values, num_tokens)
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the joint loss (eq. 12) and its terms."""
@@ -190,6 +164,20 @@ class ReRag(Method[Sequence[Group]]):
             [group.replies[position] for position in group_positions]
             for group, group_positions in zip(groups, positions, strict=True)
         ]
+
+
+def encode_generator_inputs(
+    generator: Generator, batch: Sequence[Group], seed: int, epoch: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Tokenize the input and the drawn target answer of each pair of a question and a context."""
+    pairs = [
+        (group.question.text, group.contexts[position].passage)
+        for group, position in list_pairs(batch)
+    ]
+    generator.tokens.prepare(pairs)
+    answers = [generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
+    targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
+    return [generator.tokens.encode(*pair) for pair in pairs], targets
 
 
 def _compute_metrics(
