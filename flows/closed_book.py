@@ -20,16 +20,14 @@ from flows.project.elsewhere import print_equivalent
 from flows.project.engines import resolve_closed_book_spec
 from flows.project.models import get_closed_book_reader
 from flows.project.runs import build_dry_run_rows, collect_results
-from flows.project.shards import divide_limits
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import list_ledgers_to_merge, run_shard, use_finished_shards
+from flows.stages.shard_calls import list_ledgers_to_merge, run_question_shard, use_finished_shards
 from flows.stages.tracking import track
 from flows.tools.summary import Summary
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import write_models
-from winnow.artifacts.tables import read_questions
 from winnow.driver.jobs import Job
 from winnow.metrics.answer import exact_match, f1
 from winnow.records import Answer, Question, Role
@@ -62,24 +60,8 @@ def closed_book(jobs: Sequence[Settings]) -> Summary:
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
-    """Make the calls of the shard's questions for every reader, and write no answers."""
-    projects = [Project(settings) for settings in divide_limits(jobs, shard)]
-
-    def make_calls() -> str:
-        selections = [
-            [q for q in _read_questions(project) if shard.contains(q.question_id)]
-            for project in projects
-        ]
-        for project, questions in zip(projects, selections, strict=True):
-            _ask(project, questions)
-        return f"{sum(map(len, selections))} questions were asked."
-
-    return run_shard(
-        jobs[0],
-        shard,
-        "closed_book",
-        [resolve_closed_book_artifact(p).key for p in projects],
-        make_calls,
+    return run_question_shard(
+        jobs, shard, "closed_book", resolve_closed_book_artifact, _read_questions, _ask
     )
 
 
@@ -133,7 +115,7 @@ def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:
 
 def _read_questions(project: Project) -> Sequence[Question]:
     own = project.settings.closed_book
-    questions = read_questions(project.questions_file, [own.split])[: own.limit]
+    questions = project.read_questions([own.split], own.limit)
     check_answers(
         [question.answers for question in questions], project.settings.dataset.name, FILTER
     )

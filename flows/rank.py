@@ -23,19 +23,17 @@ from flows.project.engines import open_engines
 from flows.project.ledger import open_ledger
 from flows.project.rankings import resolve_planned_rankings, resolve_ranking_engines
 from flows.project.runs import build_dry_run_rows, count_models_of, iter_outcomes
-from flows.project.shards import divide_limits
 from flows.retrieve import compute_quality_rows, select_logged_values
 from flows.score import KS
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.hits import list_parts, write_parts, write_rankings
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import list_ledgers_to_merge, run_shard, use_finished_shards
+from flows.stages.shard_calls import list_ledgers_to_merge, run_question_shard, use_finished_shards
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals
 from winnow.artifacts.rankings import Rankings, read_rankings, write_usage
 from winnow.artifacts.steps import write_models
-from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver.jobs import Job
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, format_p
@@ -86,30 +84,19 @@ _BEFORE = "without the plan"
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
-    """Make the calls of the shard's questions for every plan, and write no rankings."""
-    projects = [Project(settings) for settings in divide_limits(jobs, shard)]
-
-    def make_calls() -> str:
-        selections = [
-            [q for q in _read_questions(project) if shard.contains(q.question_id)]
-            for project in projects
-        ]
-        for project, questions in zip(projects, selections, strict=True):
-            list(_run_plans(project, questions))
-        return f"Passages of {sum(map(len, selections))} questions were ranked."
-
-    return run_shard(
-        jobs[0], shard, "rank", [resolve_planned_rankings(p).key for p in projects], make_calls
+    return run_question_shard(
+        jobs,
+        shard,
+        "rank",
+        resolve_planned_rankings,
+        _read_questions,
+        lambda project, questions: list(_run_plans(project, questions)),
     )
 
 
 def _read_questions(project: Project) -> list[Question]:
     own = project.settings.rank
-    return [
-        question
-        for split in own.splits
-        for question in read_questions(project.questions_file, [split])[: own.limit]
-    ]
+    return project.read_questions(own.splits, own.limit)
 
 
 def _write(project: Project, artifact: Artifact) -> None:

@@ -21,12 +21,12 @@ from flows.project.runs import iter_outcomes
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage
-from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.shard_calls import run_question_shard, use_finished_shards
 from flows.stages.tracking import track
 from flows.tools.summary import Summary, format_intervals
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
-from winnow.artifacts.tables import build_relevance_rows, read_questions
+from winnow.artifacts.tables import build_relevance_rows
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver.jobs import Job
 from winnow.estimators.engine import EstimatorEngine
@@ -98,30 +98,21 @@ def score(jobs: Sequence[Settings]) -> Summary:
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
-    """Estimate the contexts of the shard's questions for every job, and write no scores."""
-    projects = [Project(settings) for settings in jobs]
-
-    def make_calls() -> str:
-        shard_questions = [
-            [q for q in _read_questions(project) if shard.contains(q.question_id)]
-            for project in projects
-        ]
-        for project, questions in zip(projects, shard_questions, strict=True):
-            _estimate(project, questions, _read_contexts(project, questions))
-        return f"The contexts of {sum(map(len, shard_questions))} questions were scored."
-
-    return run_shard(
-        jobs[0], shard, "score", [resolve_relevance(p).key for p in projects], make_calls
+    return run_question_shard(
+        jobs,
+        shard,
+        "score",
+        resolve_relevance,
+        _read_questions,
+        lambda project, questions: _estimate(
+            project, questions, _read_contexts(project, questions)
+        ),
     )
 
 
 def _read_questions(project: Project) -> list[Question]:
     own = project.settings.score
-    return [
-        question
-        for split in own.splits
-        for question in read_questions(project.questions_file, [split])[: own.limit]
-    ]
+    return project.read_questions(own.splits, own.limit)
 
 
 def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str, list[Context]]:

@@ -5,10 +5,11 @@ without reading it, and only artifacts that depend on a changed setting get a ne
 is created once per configuration.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +23,10 @@ from winnow.artifacts.provenance import (
     read_content_digest,
     write_manifest,
 )
+from winnow.artifacts.tables import read_questions
 from winnow.errors import MissingArtifactError
 from winnow.protocols import Retriever
+from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,11 @@ class Project:
     def questions_file(self) -> Path:
         """The parquet file of the questions; raises MissingArtifactError if it is unfinished."""
         return self.questions.require() / "questions.parquet"
+
+    def read_questions(self, splits: Sequence[str], limit: int | None) -> list[Question]:
+        """Read the first `limit` questions of each split, or all of them if it is None."""
+        parts = [read_questions(self.questions_file, [split])[:limit] for split in splits]
+        return list(chain(*parts))
 
     def resolve_retrieval(self, retriever: Component[Retriever] | None = None) -> Artifact:
         """Return the rankings and passage texts of a retriever, by default the configured one."""

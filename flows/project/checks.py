@@ -12,12 +12,12 @@ import psutil
 from flows.project.artifacts import Project
 from flows.project.cells import needs_relevance, resolve_closed_book_artifact
 from flows.project.engines import resolve_closed_book_spec, resolve_engine_spec, resolve_reader_spec
-from flows.project.metrics import build_breakdown, build_metrics, resolve_judge_specs
+from flows.project.metrics import build_breakdown, build_metrics, list_judging_roles
 from flows.project.models import is_trained, list_trainings, resolve_trained_reader
 from flows.settings.commits import PLACEHOLDER
 from flows.settings.components import iter_components
 from flows.settings.door import list_cells
-from flows.settings.trainings import Teacher, Training
+from flows.settings.trainings import Training
 from flows.settings.typed import Settings
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten
@@ -28,7 +28,6 @@ from winnow.modeling.weights import count_weight_bytes
 from winnow.protocols import MODEL_ROLES, Engine
 from winnow.readers.local_engine import LocalEngine
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.records import Role
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import EngineSpec
 
@@ -252,36 +251,24 @@ def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
     opened_keys = set[str]()
     for cell in cells:
         project = Project(cell)
-        makers: list[Callable[[], list[EngineSpec]]] = [
-            partial(resolve_judge_specs, project, build_metrics(cell))
+        judges = list_judging_roles(build_metrics(cell))
+        makers: list[Callable[[], EngineSpec]] = [
+            partial(resolve_engine_spec, project, role)
+            for role in dict.fromkeys([*judges, *cell.retriever.engines, *cell.roles])
         ]
-        roles = dict.fromkeys([*cell.retriever.engines, *cell.roles])
-        makers += [partial(_resolve_role, project, role) for role in roles]
         makers += [
-            partial(_resolve_teacher, project, training.teacher)
+            partial(resolve_reader_spec, project, training.teacher.reader, cell.prompt)
             for _, training in _iter_unfinished_trainings(cell)
             if training.teacher is not None
         ]
         if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
-            makers.append(partial(_resolve_filter, project))
+            makers.append(partial(resolve_closed_book_spec, project))
         for make in makers:
             with suppress(MissingArtifactError):  # a training has yet to make it
-                for spec in make():
-                    if spec.key not in opened_keys:
-                        opened_keys.add(spec.key)
-                        yield spec.open(True)
-
-
-def _resolve_filter(project: Project) -> list[EngineSpec]:
-    return [resolve_closed_book_spec(project)]
-
-
-def _resolve_teacher(project: Project, teacher: Teacher) -> list[EngineSpec]:
-    return [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
-
-
-def _resolve_role(project: Project, role: Role) -> list[EngineSpec]:
-    return [resolve_engine_spec(project, role)]
+                spec = make()
+                if spec.key not in opened_keys:
+                    opened_keys.add(spec.key)
+                    yield spec.open(True)
 
 
 def check_servers(cells: Sequence[Settings]) -> None:

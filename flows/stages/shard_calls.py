@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from flows.project.artifacts import Artifact
+from flows.project.artifacts import Artifact, Project
 from flows.project.cells import resolve_cells
 from flows.project.engines import list_prices, open_cell_engines
 from flows.project.ledger import open_ledger
@@ -25,6 +25,7 @@ from flows.tools.summary import Summary
 from winnow.driver.stats import RunStats
 from winnow.ledger.merging import merge_ledger
 from winnow.ledger.stores import is_server, open_store
+from winnow.records import Question
 from winnow.sweeps.run import LoadedCell, group_by_models, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
 from winnow.sweeps.spec import CellSpec
@@ -55,6 +56,31 @@ def run_shard(
         with open_ledger(settings):  # a shard without a call has a ledger too
             finish(settings, shard, stage, digest)
     return Summary(title, note=note)
+
+
+def run_question_shard(
+    jobs: Sequence[Settings],
+    shard: Shard,
+    stage: str,
+    resolve: Callable[[Project], Artifact],
+    read_questions: Callable[[Project], Sequence[Question]],
+    ask: Callable[[Project, Sequence[Question]], object],
+) -> Summary:
+    """Make every job's calls, which `ask` makes, of the shard's questions; write no artifacts."""
+    projects = [Project(settings) for settings in divide_limits(jobs, shard)]
+
+    def make_calls() -> str:
+        selections = [
+            [q for q in read_questions(project) if shard.contains(q.question_id)]
+            for project in projects
+        ]
+        for project, questions in zip(projects, selections, strict=True):
+            ask(project, questions)
+        return f"The calls of {sum(map(len, selections))} questions were made."
+
+    return run_shard(
+        jobs[0], shard, stage, [resolve(project).key for project in projects], make_calls
+    )
 
 
 def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
