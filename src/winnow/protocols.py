@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from typing_extensions import get_protocol_members
 
@@ -11,8 +11,6 @@ from winnow.records import Answer, Context, Hit, Passage, Question, Role
 from winnow.requests import Estimate, Generate, Plan, Request, Result, Search, TooLong
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -252,12 +250,7 @@ class CallStore(Protocol):
         """Open the store."""
         ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Release this owner's claims and close the store."""
         ...
 

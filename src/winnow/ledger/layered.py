@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 from urllib.parse import quote
 
 from winnow.errors import LedgerError
@@ -48,14 +48,9 @@ class LayeredStore(WrappedStore):
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Close all ledgers."""
-        self._stack.__exit__(kind, error, trace)
+        self._stack.__exit__(*error)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
         """Return the stored results by key, from the first ledger that has them."""

@@ -29,8 +29,6 @@ from winnow.ledger.rows import COLUMNS, encode_rows, read_result
 from winnow.requests import Request, Result
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from psycopg import Connection
 
 T = TypeVar("T")
@@ -130,12 +128,7 @@ class PostgresStore:
         with suppress(psycopg.Error), psycopg.connect(self.url, **_CONNECTION) as db:  # type: ignore[arg-type]
             db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Release this process's claims and close the connection."""
         if self._renewal is not None:
             self._renewal.stop()

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.claims import LEASE_SECONDS, Renewal, has_lapsed, make_owner
@@ -33,9 +33,6 @@ from winnow.ledger.rows import (
     read_result,
 )
 from winnow.requests import Request, Result
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _RECOVERY_SECONDS = 60.0
 """How long a process waits for another one that has a damaged file open and may be recovering it.
@@ -165,12 +162,7 @@ class SqliteStore:
             result.damaged_path,
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Release this process's claims and close the file."""
         connection, self._connection = self.connection, None
         if self._renewal is not None:

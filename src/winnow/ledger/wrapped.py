@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from winnow.protocols import CallStore
 from winnow.requests import Request, Result
@@ -24,14 +23,9 @@ class WrappedStore:
         self.ledger.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Close the ledger."""
-        self.ledger.__exit__(kind, error, trace)
+        self.ledger.__exit__(*error)
 
     def __len__(self) -> int:
         return len(self.ledger)
