@@ -6,6 +6,7 @@ A message says what is wrong, where, which value was received, and what to do.
 from difflib import get_close_matches
 from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple, get_args
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -145,6 +146,20 @@ def check_choice(setting: str, value: object, choices: object) -> None:
     *others, last = map(str, get_args(choices))
     if value not in get_args(choices):
         raise ConfigError(f"{setting} must be {', '.join(others)} or {last}; received {value!r}.")
+
+
+def check_address(setting: str, address: str, instead: str) -> None:
+    """Raise ConfigError for an address that is not http(s), or has a user name, password or query.
+
+    `instead` says where these belong.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"{setting} must be an http(s) address; received {parts.scheme}://{parts.hostname}."
+        )
+    if parts.username or parts.password or parts.query:
+        raise ConfigError(f"{setting} must not contain a user name, password or query. {instead}")
 
 
 def check_fields(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from winnow.errors import ConfigError
 
@@ -67,6 +68,14 @@ def resolve_dtype(name: str, device: str) -> str:
 
         native = torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if native else "float32"
+
+
+def resolve_dtype_setting(
+    settings: Mapping[str, Any], name: str = "dtype", default: str = "auto"
+) -> dict[str, Any]:
+    """Return a component's settings with its precision resolved for its device."""
+    dtype = resolve_dtype(str(settings.get(name, default)), str(settings.get("device", "auto")))
+    return {**settings, name: dtype}
 
 
 def _is_on_cpu(device: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge
 
 from winnow.identity.markers import ModelName, SpeedOnly
-from winnow.modeling.devices import resolve_dtype
+from winnow.modeling.devices import resolve_dtype_setting
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ class PairModel(ABC):
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(
-            str(settings.get("dtype", cls.dtype)), str(settings.get("device", "auto"))
-        )
-        return {**settings, "dtype": dtype}
+        return resolve_dtype_setting(settings, default=cls.dtype)
 
     @property
     def lm(self) -> LanguageModel:

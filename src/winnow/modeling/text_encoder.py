@@ -13,7 +13,7 @@ from annotated_types import Ge
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.identity.values import Template, check_values
-from winnow.modeling.devices import pick_dtype, resolve_dtype
+from winnow.modeling.devices import pick_dtype, resolve_dtype_setting
 from winnow.modeling.loading import (
     build_hub_arguments,
     check_and_pick_device,
@@ -72,10 +72,7 @@ class TextEncoder(ABC):
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(
-            str(settings.get("dtype", "auto")), str(settings.get("device", "auto"))
-        )
-        return {**settings, "dtype": dtype}
+        return resolve_dtype_setting(settings)
 
     def _format_queries(self, texts: Sequence[str]) -> list[str]:
         """Return the texts of queries with their prefix."""

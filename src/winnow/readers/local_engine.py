@@ -13,7 +13,7 @@ from annotated_types import Ge
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.identity.values import check_values
-from winnow.modeling.devices import resolve_device_type, resolve_dtype
+from winnow.modeling.devices import resolve_device_type, resolve_dtype, resolve_dtype_setting
 from winnow.modeling.generation_settings import describe_generation
 from winnow.modeling.loading import (
     LanguageModel,
@@ -85,10 +85,7 @@ class LocalEngine(ABC):
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype "auto" resolved for this machine."""
-        dtype = resolve_dtype(
-            str(settings.get("dtype", "auto")), str(settings.get("device", "auto"))
-        )
-        return {**settings, "dtype": dtype}
+        return resolve_dtype_setting(settings)
 
     @cached_property
     def batches(self) -> Batches:

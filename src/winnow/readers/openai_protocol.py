@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from winnow.errors import CallRefusedError, ConfigError, ReaderError, check_choice
+from winnow.errors import CallRefusedError, ConfigError, ReaderError, check_address, check_choice
 from winnow.formats.http import parse_retry_after
 from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
@@ -89,17 +89,11 @@ class ChatProtocol:
 
     def __post_init__(self) -> None:
         check_choice("reader.engine.model_change", self.model_change, ModelChange)
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(
-                "reader.engine.base_url must be an http(s) address; received "
-                f"{parts.scheme}://{parts.hostname}."
-            )
-        if parts.username or parts.password or parts.query:
-            raise ConfigError(
-                "reader.engine.base_url must not contain a user name, password or query. Set the "
-                f"environment variable {self.api_key_variable} to the API key instead."
-            )
+        check_address(
+            "reader.engine.base_url",
+            self.base_url,
+            f"Set the environment variable {self.api_key_variable} to the API key instead.",
+        )
 
     def read_api_key(self) -> str:
         """Read the API key from the environment.

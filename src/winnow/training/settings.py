@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Lt
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
 from winnow.identity.values import check_values
-from winnow.modeling.devices import resolve_dtype
+from winnow.modeling.devices import resolve_dtype_setting
 
 Precision = Literal["auto", "bfloat16", "float32"]
 Quantization = Literal["none", "4bit"]
@@ -68,7 +68,7 @@ class SftSettings:
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with precision "auto" resolved for this machine."""
-        return _resolve_precision(settings)
+        return resolve_dtype_setting(settings, "precision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class LoopSettings:
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with precision "auto" resolved for this machine."""
-        return _resolve_precision(settings)
+        return resolve_dtype_setting(settings, "precision")
 
 
 def divide_accumulation(accumulation: int, processes: int) -> int:
@@ -169,11 +169,3 @@ def check_single_device(arguments: Any) -> None:
 def count_processes() -> int:
     """Return the number of processes of this training, which torchrun starts."""
     return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def _resolve_precision(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the precision "auto" by the one that training uses on this machine."""
-    precision = resolve_dtype(
-        str(settings.get("precision", "auto")), str(settings.get("device", "auto"))
-    )
-    return {**settings, "precision": precision}

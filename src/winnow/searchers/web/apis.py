@@ -8,11 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
-from urllib.parse import urlsplit
 
 import httpx
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_address
 from winnow.formats.secrets import mask_secret
 from winnow.identity.markers import SpeedOnly
 from winnow.text.words import repair_surrogates
@@ -66,18 +65,12 @@ class JsonSearchApi:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(
-                "search.engine.api.url must be an http(s) address; received "
-                f"{parts.scheme}://{parts.hostname}."
-            )
-        if parts.username or parts.password or parts.query:
-            raise ConfigError(
-                "search.engine.api.url must not contain a user name, password or query; a key "
-                "comes from an environment variable (api_key_variable), other parameters from "
-                "search.engine.api.parameters."
-            )
+        check_address(
+            "search.engine.api.url",
+            self.url,
+            "A key comes from an environment variable (api_key_variable), other parameters from "
+            "search.engine.api.parameters.",
+        )
 
     def check(self) -> None:
         """Raise ConfigError if the key is missing, or has a character that no header may have."""
