@@ -38,6 +38,19 @@ class Breakdown(ABC):
 
 
 @dataclass(frozen=True)
+class SampleBreakdown(Breakdown):
+    """Base class of breakdowns in which the group of a question depends on the question alone."""
+
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
+        """Return the group of each sample."""
+        return [self.find_group(sample) for sample in samples]
+
+    @abstractmethod
+    def find_group(self, sample: Sample) -> str:
+        """Return the group of a sample."""
+
+
+@dataclass(frozen=True)
 class MetaField(Breakdown):
     """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop"
     (PopQA).
@@ -68,7 +81,7 @@ class MetaField(Breakdown):
 
 
 @dataclass(frozen=True)
-class GoldRank(Breakdown):
+class GoldRank(SampleBreakdown):
     """Group questions by the rank at which the retriever returned the best gold passage.
 
     The groups are rank ranges (by default 1, 2-5, 6-20 and 21-100), "over 100", "not retrieved" and
@@ -94,19 +107,13 @@ class GoldRank(Breakdown):
                 f"{bounds}."
             )
 
-    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the group of each sample, such as "2-5"."""
-        gold_ranks = [
-            [context.rank for context in sample.ranking if context.is_gold] for sample in samples
-        ]
-        return [self._find_group(ranks) for ranks in gold_ranks]
-
-    def _find_group(self, gold_ranks: Sequence[int]) -> str:
-        """Return a question's group from its gold passages' ranks, where 0 means not retrieved."""
+    def find_group(self, sample: Sample) -> str:
+        """Return the group of a sample, such as "2-5"."""
+        gold_ranks = [context.rank for context in sample.ranking if context.is_gold]
         if not gold_ranks:
             return "no gold passage"
-        best_rank = min((rank for rank in gold_ranks if rank), default=0)
-        if not best_rank:
+        best_rank = min(filter(None, gold_ranks), default=0)
+        if not best_rank:  # the rank of passages that were not retrieved is 0
             return "not retrieved"
         index = bisect_left(self.upper_bounds, best_rank)
         if index == len(self.upper_bounds):
@@ -117,7 +124,7 @@ class GoldRank(Breakdown):
 
 
 @dataclass(frozen=True)
-class Sufficiency(Breakdown):
+class Sufficiency(SampleBreakdown):
     """Group questions by whether a passage that a prompt has *shown* contains an accepted answer.
 
     The groups are "answer shown", "answer not shown", "no passages", "no accepted answer" and,
@@ -127,11 +134,8 @@ class Sufficiency(Breakdown):
     revision: ClassVar[int] = 3
     inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
-    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the group of each sample."""
-        return [self._find_group(sample) for sample in samples]
-
-    def _find_group(self, sample: Sample) -> str:
+    def find_group(self, sample: Sample) -> str:
+        """Return the group of a sample."""
         if sample.shown is None:
             return "not recorded"
         if not sample.shown.contexts:
@@ -146,7 +150,7 @@ class Sufficiency(Breakdown):
 
 
 @dataclass(frozen=True)
-class RelevantPosition(Breakdown):
+class RelevantPosition(SampleBreakdown):
     """Group questions by the position at which the only relevant passage was *placed*, such as "2
     of 9".
 
@@ -157,11 +161,8 @@ class RelevantPosition(Breakdown):
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"placed"})
 
-    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the group of each sample."""
-        return [self._find_group(sample) for sample in samples]
-
-    def _find_group(self, sample: Sample) -> str:
+    def find_group(self, sample: Sample) -> str:
+        """Return the group of a sample."""
         relevance = mark_relevant(sample.question, sample.placed)
         positions = [
             position for position, is_relevant in enumerate(relevance, start=1) if is_relevant
@@ -216,7 +217,7 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 
 @dataclass(frozen=True)
-class TraceEntry(Breakdown):
+class TraceEntry(SampleBreakdown):
     """Group questions by what the strategy recorded in its trace, such as the action of corrective
     retrieval.
 
@@ -228,28 +229,23 @@ class TraceEntry(Breakdown):
 
     label: str = "action"
 
-    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
+    def find_group(self, sample: Sample) -> str:
         """Return the text behind the label in the first entry that has it, or "none"."""
         prefix = f"{self.label}: "
-        entries = [
-            [entry for entry in sample.prediction.trace if entry.startswith(prefix)]
-            for sample in samples
-        ]
-        return [matches[0].removeprefix(prefix) if matches else "none" for matches in entries]
+        entries = (entry for entry in sample.prediction.trace if entry.startswith(prefix))
+        return next(entries, f"{prefix}none").removeprefix(prefix)
 
 
 @dataclass(frozen=True)
-class AnswerType(Breakdown):
+class AnswerType(SampleBreakdown):
     """Group questions by the form of their first accepted answer; see `classify_answer`."""
 
     revision: ClassVar[int] = 1
 
-    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the form of the first accepted answer of each sample, or "none"."""
-        return [
-            classify_answer(sample.question.answers[0]) if sample.question.answers else "none"
-            for sample in samples
-        ]
+    def find_group(self, sample: Sample) -> str:
+        """Return the form of the first accepted answer, or "none"."""
+        answers = sample.question.answers
+        return classify_answer(answers[0]) if answers else "none"
 
 
 def classify_answer(answer: str) -> str:

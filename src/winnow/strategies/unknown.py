@@ -2,8 +2,10 @@
 
 import re
 import string
+from collections.abc import Sequence
 from functools import lru_cache
 
+from winnow.records import Answer, Passage
 from winnow.text.normalization import UNKNOWN, normalize
 
 _UNKNOWN_WITH_COMMENT = re.compile(
@@ -27,3 +29,11 @@ def is_unknown(answer: str) -> bool:
     from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile
 
     return is_refusal(answer) or is_foreign_refusal(answer)
+
+
+def build_answer(
+    text: str | None, used: tuple[Passage, ...], reply: str, trace: Sequence[str], stop: str = ""
+) -> Answer:
+    """Return the answer of one path of prompts, which is "unknown" if there is no text."""
+    text = text or UNKNOWN
+    return Answer(text, is_unknown(text), used=used, reply=reply, trace=tuple(trace), stop=stop)

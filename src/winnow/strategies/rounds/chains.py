@@ -85,6 +85,15 @@ def find_first_sentence(text: str) -> str:
     return line
 
 
+def find_stop(sentence: str, *, is_last: bool) -> str:
+    """Return why a chain ends with a sentence, or "" if it continues."""
+    if not sentence:
+        return "empty reply"
+    if find_answer(sentence) is not None:
+        return "answer"
+    return "max rounds" if is_last else ""
+
+
 def find_answer(sentence: str) -> str | None:
     """Return the text after "answer is", without its final period, or None if there is none."""
     match = _ANSWER.search(sentence)

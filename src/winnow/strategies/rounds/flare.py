@@ -18,12 +18,12 @@ from winnow.strategies.rounds.chains import (
     extract_chain_text,
     find_answer,
     find_first_sentence,
+    find_stop,
 )
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import check_one_path, get_shown
-from winnow.strategies.unknown import is_unknown
+from winnow.strategies.unknown import build_answer
 from winnow.text.answers import extract_reasoned_answer
-from winnow.text.normalization import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +86,11 @@ class Flare:
                     )
                     sentence = "" if reply is None else _divide(reply)[0]
             chain += [sentence] if sentence else []
-            stop = self._find_stop(sentence, len(chain), num_tokens) if reply else "prompt too long"
+            is_last = len(chain) == self.max_sentences or num_tokens >= self.max_new_tokens
+            stop = find_stop(sentence, is_last=is_last) if reply else "prompt too long"
         text = " ".join(chain)
-        answer = (
-            (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text) or UNKNOWN
-        )
-        return Answer(
-            answer,
-            is_unknown(answer),
-            used=shown_passages,
-            reply=text,
-            trace=tuple(trace),
-            stop=stop,
-        )
+        answer = (find_answer(chain[-1]) if chain else None) or extract_reasoned_answer(text)
+        return build_answer(answer, shown_passages, text, trace, stop)
 
     def _ask(
         self,
@@ -135,18 +127,6 @@ class Flare:
         least = math.log(self.threshold) if self.threshold else -math.inf
         probable = [token for token, logprob in tokens if logprob > least]
         return " ".join("".join(probable).split()) if len(probable) < len(tokens) else ""
-
-    def _find_stop(self, sentence: str, num_sentences: int, num_tokens: int) -> str:
-        """Return why the chain ends with a sentence, or "" if it continues."""
-        if not sentence:
-            return "empty reply"
-        if find_answer(sentence) is not None:
-            return "answer"
-        return (
-            "max rounds"
-            if num_sentences == self.max_sentences or num_tokens >= self.max_new_tokens
-            else ""
-        )
 
 
 def _divide(reply: Generation) -> tuple[str, list[tuple[str, float]]]:

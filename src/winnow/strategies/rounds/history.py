@@ -7,8 +7,7 @@ from winnow.records import Answer, Passage
 from winnow.requests import Generate, Generation, Plan, TooLong
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.searching import search
-from winnow.strategies.unknown import is_unknown
-from winnow.text.normalization import UNKNOWN
+from winnow.strategies.unknown import build_answer
 
 LEFT_OUT = "(left out)"
 """Text in place of passages for which a prompt has no room."""
@@ -78,14 +77,6 @@ class History:
 
     def build_answer(self, text: str, reply: str, trace: Sequence[str], stop: str) -> Answer:
         """Return an answer, whose trace counts the passages that the last prompt has lost."""
-        text = text or UNKNOWN
         num_left_out = len(self.left_out.keys() - set(self.shown))
         left_out = [f"left out: {num_left_out} passages"] if num_left_out else []
-        return Answer(
-            text,
-            is_unknown(text),
-            used=self.shown,
-            reply=reply,
-            trace=(*trace, *left_out),
-            stop=stop,
-        )
+        return build_answer(text, self.shown, reply, (*trace, *left_out), stop)

@@ -18,12 +18,12 @@ from winnow.strategies.rounds.chains import (
     extract_chain_text,
     find_answer,
     find_first_sentence,
+    find_stop,
 )
 from winnow.strategies.rounds.searching import Found, build_contexts, search
 from winnow.strategies.sampling import get_shown
-from winnow.strategies.unknown import is_unknown
+from winnow.strategies.unknown import build_answer
 from winnow.strategies.vote import Vote
-from winnow.text.normalization import UNKNOWN
 
 AnswerBy = Literal["reader", "chain"]
 _CONCLUSIONS = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
@@ -106,28 +106,21 @@ class Ircot:
             shown_passages = get_shown(request, reply)
             sentence = find_first_sentence(extract_chain_text(reply))
             chain += [sentence] if sentence else []
-            stop = self._find_stop(sentence, len(chain))
+            stop = find_stop(sentence, is_last=len(chain) == self.max_sentences)
             if not stop and len(known_contexts) < self.max_passages:
                 query = write_query(question, chain)
                 pages = yield from search(query, self.n)
                 trace.append(f"query: {query}" + (f" ({pages.problem})" if pages.problem else ""))
                 self._add(known_contexts, pages)
         if self.answer_by == "chain":
-            return self._answer_by_chain(chain, shown_passages, trace, stop)
+            text = find_answer(chain[-1]) if chain else None
+            return build_answer(text, shown_passages, " ".join(chain), trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
             question, known_contexts
         )
         return replace(
             answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop
         )
-
-    def _find_stop(self, sentence: str, num_sentences: int) -> str:
-        """Return why the chain ends with a sentence, or "" if it continues."""
-        if not sentence:
-            return "empty reply"
-        if find_answer(sentence) is not None:
-            return "answer"
-        return "max rounds" if num_sentences == self.max_sentences else ""
 
     def _add(self, known: list[Context], found: Found) -> None:
         """Add passages that are new, as far as there is room, ranked behind those that
@@ -140,15 +133,6 @@ class Ircot:
             if context.passage.passage_id not in ids:
                 new.setdefault(context.passage.passage_id, context)
         known += list(new.values())[: max(0, self.max_passages - len(known))]
-
-    def _answer_by_chain(
-        self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str
-    ) -> Answer:
-        reply = " ".join(chain)
-        text = (find_answer(chain[-1]) if chain else None) or UNKNOWN
-        return Answer(
-            text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop
-        )
 
 
 def write_query(question: Question, chain: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.rounds.chains import build_chain_request, extract_chain_text
 from winnow.strategies.rounds.searching import build_contexts, search
 from winnow.strategies.sampling import check_one_path, get_shown
-from winnow.strategies.unknown import is_unknown
+from winnow.strategies.unknown import build_answer
 from winnow.text.answers import extract_reasoned_answer
 from winnow.text.normalization import UNKNOWN
 
@@ -69,16 +69,14 @@ class SelfAsk:
                 question, contexts, thoughts, _INTERMEDIATE, shown_passages
             )
             if thought is None:
-                return self._end(text, reply, shown_passages, trace, "prompt too long")
+                return build_answer(text, shown_passages, reply, trace, "prompt too long")
             reply, final, follow_up = thought, _FINAL.search(thought), _FOLLOW_UP.search(thought)
             if final and (not follow_up or final.start() < follow_up.start()):
-                return self._end(
-                    final[1].strip().removesuffix("."), reply, shown_passages, trace, "answer"
-                )
+                text = final[1].strip().removesuffix(".")
+                return build_answer(text, shown_passages, reply, trace, "answer")
             if follow_up is None:
-                return self._end(
-                    extract_reasoned_answer(reply), reply, shown_passages, trace, "no marker"
-                )
+                text = extract_reasoned_answer(reply)
+                return build_answer(text, shown_passages, reply, trace, "no marker")
             if number == self.max_follow_ups:
                 break
             query = follow_up[1].strip()
@@ -90,10 +88,10 @@ class SelfAsk:
                 question, contexts, thoughts, "\n", shown_passages
             )
             if answer is None:
-                return self._end(text, reply, shown_passages, trace, "prompt too long")
+                return build_answer(text, shown_passages, reply, trace, "prompt too long")
             lines = answer.removeprefix(_INTERMEDIATE).strip().splitlines()
             thoughts += f" {lines[0].strip() if lines else UNKNOWN}\n"
-        return self._end(text, reply, shown_passages, trace, "max rounds")
+        return build_answer(text, shown_passages, reply, trace, "max rounds")
 
     def _ask(
         self,
@@ -114,12 +112,4 @@ class SelfAsk:
             (None, shown)
             if isinstance(reply, TooLong)
             else (extract_chain_text(reply), get_shown(request, reply))
-        )
-
-    def _end(
-        self, text: str, reply: str, shown: tuple[Passage, ...], trace: Sequence[str], stop: str
-    ) -> Answer:
-        text = text or UNKNOWN
-        return Answer(
-            text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop
         )
