@@ -132,9 +132,7 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
     """Estimate the calls of every reader; a row leaves out calls that an earlier one counted."""
     projects = list(map(Project, jobs))
-    ledgers = list_ledgers_to_merge(
-        jobs[0], "closed_book", list(map(resolve_closed_book_artifact, projects))
-    )
+    ledgers = list_ledgers_to_merge(jobs[0], list(map(resolve_closed_book_artifact, projects)))
     rows: list[dict[str, Any]] = []
     counted_keys: set[bytes] = set()
     for project in projects:

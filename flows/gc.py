@@ -36,7 +36,6 @@ from flows.project.engines import (
     resolve_reader_spec,
 )
 from flows.project.inputs import list_roots
-from flows.project.ledger import open_ledger
 from flows.project.models import (
     is_trained,
     list_readers,
@@ -56,6 +55,7 @@ from winnow.artifacts.provenance import flatten, read_manifest
 from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.stores import open_store
 from winnow.ledger.tools import prune_calls, summarize_calls
 from winnow.predictions import Price
 from winnow.searchers.web.identity import is_web_search
@@ -113,7 +113,7 @@ def gc(
         for folder in folders
     ]
     is_removing = remove and (force or not use.problems)
-    with open_ledger(settings) as ledger:
+    with open_store(str(settings.paths.ledger)) as ledger:  # base ledgers are never changed
         totals = summarize_calls(ledger, before=before) if isinstance(ledger, SqliteStore) else []
         unused = [
             total

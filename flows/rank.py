@@ -27,7 +27,7 @@ from flows.retrieve import compute_quality_rows, select_logged_values
 from flows.score import KS
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
-from flows.stages.hits import list_parts, write_parts, write_rankings
+from flows.stages.hits import hold_parts, list_parts, write_parts, write_rankings
 from flows.stages.registry import Stage
 from flows.stages.shard_calls import list_ledgers_to_merge, run_question_shard, use_finished_shards
 from flows.stages.tracking import track
@@ -56,10 +56,13 @@ def rank(jobs: Sequence[Settings]) -> Summary:
         artifact = resolve_planned_rankings(project)
         if artifact.folder in folders:
             continue
-        is_new = not artifact.is_finished
-        if is_new:
-            print_equivalent(artifact)
-            _write(project, artifact)
+        is_new = False
+        if not artifact.is_finished:
+            with hold_parts(artifact.folder / "shards"):
+                is_new = not artifact.is_finished  # another process may have written it
+                if is_new:
+                    print_equivalent(artifact)
+                    _write(project, artifact)
         questions = _read_questions(project)
         quality = _compute_quality(project, artifact, questions)
         if is_new:
@@ -116,6 +119,8 @@ def _write(project: Project, artifact: Artifact) -> None:
         hits, lambda missing, _: f"The plan ranked nothing for question {missing[0]!r}."
     )
     parts = artifact.folder / "shards"
+    for former in list_parts(parts):  # of a process that was killed
+        former.unlink()
     for _ in write_parts(parts, "rest", rankings, questions, project.settings.depth):
         pass
     write_rankings(project, artifact, list_parts(parts), questions)
@@ -221,7 +226,7 @@ def _describe_difference(k: int, compared: Comparison, adjusted: float) -> str:
 def _dry_run(jobs: Sequence[Settings]) -> Summary:
     """Estimate the calls of every plan; a row leaves out calls that an earlier one counted."""
     projects = list(map(Project, jobs))
-    ledgers = list_ledgers_to_merge(jobs[0], "rank", list(map(resolve_planned_rankings, projects)))
+    ledgers = list_ledgers_to_merge(jobs[0], list(map(resolve_planned_rankings, projects)))
     rows: list[dict[str, Any]] = []
     counted_keys: set[bytes] = set()
     for project in projects:

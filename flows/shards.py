@@ -27,9 +27,10 @@ from flows.project.shards import compute_digest, describe_other_settings, get_fo
 from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
+from flows.stages.last_sweep import remember_sweep
 from flows.stages.registry import Stage, choose_stage
 from flows.stages.runners import RUNNERS, submit_with_merge
-from flows.stages.shard_calls import merge_shards
+from flows.stages.shard_calls import merge_ledgers
 from flows.tools.summary import Summary
 from winnow.errors import ConfigError, WinnowError
 from winnow.ledger.stores import is_server
@@ -71,10 +72,14 @@ def shards(jobs: Sequence[Settings]) -> Summary:
         merge_note = f"{len(parts)} shards."
     else:
         _check_finished(stage, jobs, parts)
+        files = [shard.find_ledger(get_folder(settings)) for shard in parts]
         merge_note = (
-            f"{len(parts)} shards, {merge_shards(settings, parts)} calls merged into "
+            f"{len(parts)} shards, {merge_ledgers(settings, files)} calls merged into "
             f"{settings.paths.ledger}."
         )
+    if stage.last_sweep == "set":
+        own = [word for word in settings.words if not word.lstrip("+~").startswith("shards.")]
+        remember_sweep(own, jobs)
     summary = stage.run(jobs)
     return Summary(summary.title, summary.rows, f"{merge_note}\n{summary.note}", summary.artifacts)
 

@@ -23,7 +23,7 @@ from flows.project.cells import (
     resolve_cell_artifact,
     resolve_cells,
 )
-from flows.project.checks import check_ahead
+from flows.project.checks import check_ahead, check_one_model
 from flows.project.engines import list_prices, open_cell_engines
 from flows.project.ledger import open_ledger
 from flows.project.metrics import (
@@ -46,10 +46,9 @@ from flows.stages.registry import Stage
 from flows.stages.tracking import get_place, log_cells
 from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
-from winnow.artifacts.steps import count_models, has_steps
+from winnow.artifacts.steps import has_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.driver.stats import RunStats
-from winnow.errors import ConfigError
 from winnow.protocols import MODEL_ROLES
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
@@ -61,7 +60,6 @@ from winnow.sweeps.run import (
     load_cells,
     write_cells,
 )
-from winnow.sweeps.spec import CellSpec
 from winnow.tracking.stores import open_ahead
 
 _FILTER_PENDING_NOTE = (
@@ -122,10 +120,12 @@ def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[
 
 def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same language models, and return a summary of the calls and their cost."""
-    stats = RunStats()
+    stats, cells = RunStats(), _select_unfinished(settings, cells)  # others may have finished some
     for cell in cells:
         # so that they count as unfinished if the run is killed
         (cell.spec.folder / MANIFEST).unlink(missing_ok=True)
+    if not cells:
+        return ""
     engines = open_cell_engines(cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
         total = sum(len(cell.questions) for cell in cells)
@@ -139,28 +139,9 @@ def _finish_cell(cell: LoadedCell, rows: int) -> None:
     """Write the manifest of a cell, which marks it as finished."""
     spec = cell.spec
     if spec.config["reader"]["engine"].get("model_change") == "stop":
-        _check_one_model(spec)
+        check_one_model(spec)
     settings = {**spec.identity, "config": spec.config}
     write_manifest(spec.folder, key=spec.key, settings=settings, rows=rows, started=cell.started)
-
-
-def _check_one_model(spec: CellSpec) -> None:
-    """Raise ConfigError if several reader models answered a cell, in this run or an earlier one."""
-    models = {
-        model: count
-        for (role, model), count in count_models(spec.folder).items()
-        if role == "reader"
-    }
-    if len(models) > 1:
-        model_list = ", ".join(
-            f"{model} ({count} replies)" for model, count in sorted(models.items())
-        )
-        raise ConfigError(
-            f"{spec.folder.name}: several models answered: {model_list}. The cell is not finished, "
-            "and "
-            "its calls are stored. Pin a snapshot with reader.base, or accept them with "
-            "reader.engine.model_change=mark."
-        )
 
 
 def _describe_passages(results: Sequence[CellResult]) -> str:
@@ -181,8 +162,10 @@ def _dry_run(jobs: Sequence[Settings]) -> Summary:
     notes = [_FILTER_PENDING_NOTE] if any(map(is_filter_pending, list_cells(jobs))) else []
     counted_keys: set[bytes] = set()
     specs = resolve_cells(jobs)
-    ledgers = shard_calls.list_ledgers_to_merge(jobs[0], "sweep", specs)
-    estimate = partial(build_dry_run_rows, jobs[0], counted=counted_keys, shard_ledgers=ledgers)
+    estimate = partial(
+        build_dry_run_rows, jobs[0], counted=counted_keys, retry_empty=jobs[0].sweep.retry_empty,
+        shard_ledgers=shard_calls.list_ledgers_to_merge(jobs[0], specs),
+    )  # fmt: skip
     for cells in group_by_engines(load_cells(specs)):
         unfinished, engines = _select_unfinished(jobs[0], cells), cells[0].spec.engines
         counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}

@@ -34,17 +34,30 @@ def why(jobs: Sequence[Settings]) -> Summary:
     """Print how artifacts and inputs were made, and return their differences from the settings."""
     rows: list[dict[str, Any]] = []
     titles = []
-    for settings in list_cells(jobs):
+    cells: Sequence[Settings] = list_cells(jobs)
+    described = set[Path]()
+    if artifact := jobs[0].artifact:
+        cells = _select_cells(cells, Path(artifact))
+    for settings in cells:
         project = Project(settings)
-        folder = (
-            Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
-        )
-        for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), set()):
-            print(line)
+        folder = Path(artifact) if artifact else resolve_cell_artifact(project).folder
+        if folder not in described:
+            for line in _iter_history(folder, ArtifactIndex(list_roots(settings)), described):
+                print(line)
         rows += _build_difference_rows(project, folder)
         titles.append(str(folder))
+    titles = list(dict.fromkeys(titles))
     title = f"{', '.join(titles)} and the settings of this command"
     return Summary(title if rows else f"{title}: no difference", rows)
+
+
+def _select_cells(cells: Sequence[Settings], folder: Path) -> Sequence[Settings]:
+    """Return the first cell whose artifact a folder has, or all cells without one."""
+    manifest = _read_finished_manifest(folder)
+    for settings in cells:
+        if _resolve_artifact(Project(settings), manifest).key == manifest["key"]:
+            return [settings]
+    return cells
 
 
 def _iter_history(
@@ -108,7 +121,7 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
 def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:
     """Return a row per input, library version and revision that differs from the current state."""
     manifest = _read_finished_manifest(folder)
-    current = _resolve_artifact(project, manifest["settings"])
+    current = _resolve_artifact(project, manifest)
     revision = get_git_revision()
     pairs = {
         **_find_changes(
@@ -137,19 +150,21 @@ def _find_changes(
 
 
 def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact:
-    """Return the current artifact of a manifest's stage and, if there are several, of its name.
+    """Return the current artifact of a manifest's stage, of several the one with its key or else
+    with its name.
 
     Raises:
         ConfigError: If there is no such stage.
     """
-    artifacts = list(get_stage(str(manifest.get("stage"))).resolve(project))
+    settings = manifest["settings"]
+    artifacts = list(get_stage(str(settings.get("stage"))).resolve(project))
     if not artifacts:
         raise ConfigError(
-            f"The stage {manifest['stage']} makes nothing for one cell that could be compared."
+            f"The stage {settings['stage']} makes nothing for one cell that could be compared."
         )
-    return next(
-        (artifact for artifact in artifacts if artifact.settings["name"] == manifest.get("name")),
-        artifacts[0],
+    return max(
+        artifacts,
+        key=lambda one: (one.key == manifest["key"], one.settings["name"] == settings.get("name")),
     )
 
 

@@ -21,6 +21,7 @@ from flows.settings.trainings import Training
 from flows.settings.typed import Settings
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten
+from winnow.artifacts.steps import count_models
 from winnow.errors import ConfigError, MissingArtifactError, WinnowError
 from winnow.identity.markers import get_input_file_settings
 from winnow.modeling.devices import pick_device
@@ -29,7 +30,7 @@ from winnow.protocols import MODEL_ROLES, Engine
 from winnow.readers.local_engine import LocalEngine
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.reports.reported import load_paper_part
-from winnow.sweeps.spec import EngineSpec
+from winnow.sweeps.spec import CellSpec, EngineSpec
 
 _MIN_FREE_BYTES = 2 * 2**30
 _NAMED = (
@@ -334,3 +335,21 @@ def run_checks(jobs: Sequence[Settings]) -> list[dict[str, str]]:
         except WinnowError as error:
             rows.append({"check": name, "result": f"{type(error).__name__}: {error}"})
     return rows
+
+
+def check_one_model(spec: CellSpec) -> None:
+    """Raise ConfigError if several reader models answered a cell, in this run or an earlier one."""
+    models = {
+        model: count
+        for (role, model), count in count_models(spec.folder).items()
+        if role == "reader"
+    }
+    if len(models) > 1:
+        model_list = ", ".join(
+            f"{model} ({count} replies)" for model, count in sorted(models.items())
+        )
+        raise ConfigError(
+            f"{spec.folder.name}: several models answered: {model_list}. The cell is not finished, "
+            "and its calls are stored. Pin a snapshot with reader.base, or accept them with "
+            "reader.engine.model_change=mark."
+        )

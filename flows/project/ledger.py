@@ -28,8 +28,8 @@ def open_ledger(
         retry_empty: Whether replies without text count as missing, so that they are requested
             again.
         dry_run: Whether such replies are only counted.
-        shard_ledgers: Ledgers of finished shards, which a dry run reads as base ledgers, because
-            the run will merge them.
+        shard_ledgers: Ledgers of shards, which a dry run reads as base ledgers, because the run
+            will merge them.
     """
     address, bases = (
         str(settings.paths.ledger),

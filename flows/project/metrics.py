@@ -286,7 +286,9 @@ def estimate_judging(
     for engines, cell_samples in _group_by_judges(finished_specs, metrics, samples):
         counts = {"cells": len(cell_samples), "finished": len(cell_samples)}
         build = partial(build_judge_jobs, metrics, cell_samples)
-        rows += [counts | row for row in build_dry_run_rows(settings, engines, build, counted)]
+        again = settings.sweep.retry_empty
+        estimated_rows = build_dry_run_rows(settings, engines, build, counted, retry_empty=again)
+        rows += [counts | row for row in estimated_rows]
     pending = len({spec.key for spec in specs}) - len(samples)
     note = (
         f"The calls of {', '.join(names)} about the answers of {pending} unfinished cells are not "
@@ -314,7 +316,7 @@ def _judge_cells(
     """
     own, opened_engines = RunStats(), open_engines(engines)
     jobs = build_judge_jobs(metrics, samples)
-    with open_ledger(settings) as ledger:
+    with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
         outcomes = iter_outcomes(opened_engines, ledger, jobs, len(jobs), "judging answers", own)
         rows = collect_judged_rows(count_models_of(outcomes, models), samples)
     if own.executed:

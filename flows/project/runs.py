@@ -102,6 +102,8 @@ def build_dry_run_rows(
     jobs: Callable[[], Iterable[Job[Any]]],
     counted: set[bytes] | None = None,
     shard_ledgers: Sequence[Path] = (),
+    *,
+    retry_empty: bool = False,
 ) -> list[dict[str, Any]]:
     """Estimate the jobs' calls, cost and time, one row per role, without API keys or weights.
 
@@ -110,10 +112,10 @@ def build_dry_run_rows(
         specs: Engines that serve the jobs.
         jobs: Function that creates the jobs; it is called once for each of the estimates.
         counted: Keys of calls that earlier rows counted; see `estimate_cost`.
-        shard_ledgers: Ledgers of finished shards, which the run will merge.
+        shard_ledgers: Ledgers of shards, which the run will merge.
+        retry_empty: Whether the run will request replies without text again.
     """
     engines = open_engines(specs, check=False)
-    retry_empty = settings.sweep.retry_empty
     with open_ledger(
         settings, retry_empty=retry_empty, dry_run=True, shard_ledgers=shard_ledgers
     ) as ledger:

@@ -15,6 +15,7 @@ from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
+from winnow.ledger.layered import count_calls
 from winnow.ledger.stores import is_server
 from winnow.protocols import MODEL_ROLES
 from winnow.sweeps.shards import Shard
@@ -93,20 +94,20 @@ def compute_digest(keys: Sequence[str]) -> str:
 
 
 def is_finished(settings: Settings, shard: Shard, stage: str, digest: str) -> bool:
-    """Return whether a shard is finished, and its ledger is still there."""
-    has_ledger = (
-        is_server(str(settings.paths.ledger)) or shard.find_ledger(get_folder(settings)).is_file()
-    )
+    """Return whether a shard is finished, and its ledger still has as many calls as then."""
     marker = _find_marker(settings, shard, stage, digest)
-    return (
-        has_ledger
-        and marker.is_file()
-        and json.loads(marker.read_text()).get("ledger") == _name_ledger(settings)
-    )
+    record = json.loads(marker.read_text()) if marker.is_file() else {}
+    if record.get("ledger") != _name_ledger(settings):
+        return False
+    file = shard.find_ledger(get_folder(settings))
+    if is_server(str(settings.paths.ledger)):
+        return True
+    return file.is_file() and count_calls(file) >= record["calls"]
 
 
 def finish(settings: Settings, shard: Shard, stage: str, digest: str) -> None:
-    """Record that a shard is finished, and with which words of the command line."""
+    """Record that a shard is finished, with how many calls and which words of the command line."""
+    file = shard.find_ledger(get_folder(settings))
     marker = _find_marker(settings, shard, stage, digest)
     words = [word for word in settings.words if not word.startswith("shard=")]
     write_texts(
@@ -114,7 +115,12 @@ def finish(settings: Settings, shard: Shard, stage: str, digest: str) -> None:
         {
             marker.name: (
                 json.dumps(
-                    {"finished": time.time(), "ledger": _name_ledger(settings), "words": words},
+                    {
+                        "finished": time.time(),
+                        "ledger": _name_ledger(settings),
+                        "calls": count_calls(file) if file.is_file() else 0,
+                        "words": words,
+                    },
                     indent=1,
                 )
                 + "\n"

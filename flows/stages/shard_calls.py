@@ -27,7 +27,7 @@ from winnow.ledger.merging import merge_ledger
 from winnow.ledger.stores import is_server, open_store
 from winnow.records import Question
 from winnow.sweeps.run import LoadedCell, group_by_models, iter_jobs, load_cells
-from winnow.sweeps.shards import Shard
+from winnow.sweeps.shards import Shard, list_ledgers
 from winnow.sweeps.spec import CellSpec
 
 
@@ -50,7 +50,7 @@ def run_shard(
     digest = compute_digest(keys)
     title = f"Shard {shard.number} of {shard.count} of {stage}"
     with hold(settings, shard, stage):
-        if is_finished(settings, shard, stage, digest):
+        if is_finished(settings, shard, stage, digest) and not settings.sweep.retry_empty:
             return Summary(title, note="The shard was finished already; no call was made.")
         note = make_calls()
         with open_ledger(settings):  # a shard without a call has a ledger too
@@ -106,17 +106,20 @@ def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
 def use_finished_shards(
     settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
 ) -> None:
-    """Merge calls of finished shards so that only missing calls are made; print missing shards.
+    """Merge the calls of all shards so that only missing calls are made; print missing shards.
+
+    Calls are found by their content, so that those of killed shards, and of shards of other cells,
+    count as well.
 
     Args:
         settings: Settings.
         stage: Name of the stage.
         artifacts: Artifacts of the stage. If all are finished, nothing is merged.
     """
-    finished_shards = _list_shards_to_merge(settings, stage, artifacts)
+    merge_ledgers(settings, list_ledgers_to_merge(settings, artifacts))
+    finished_shards = _list_finished_shards(settings, stage, artifacts)
     if not finished_shards:
         return
-    merge_shards(settings, finished_shards)
     counts = collections.Counter(shard.count for shard in finished_shards)
     if any(number == count for count, number in counts.items()):
         return
@@ -135,14 +138,15 @@ def use_finished_shards(
 
 
 def list_ledgers_to_merge(
-    settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
+    settings: Settings, artifacts: Sequence[Artifact | CellSpec]
 ) -> list[Path]:
-    """Return the ledgers that `use_finished_shards` would merge, which a dry run reads."""
-    shards = _list_shards_to_merge(settings, stage, artifacts)
-    return [shard.find_ledger(get_folder(settings)) for shard in shards]
+    """Return the shards' ledgers that `use_finished_shards` merges, which a dry run reads."""
+    if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
+        return []
+    return list_ledgers(get_folder(settings))
 
 
-def _list_shards_to_merge(
+def _list_finished_shards(
     settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
 ) -> list[Shard]:
     """Return the finished shards of a stage, or none if all of its artifacts are finished."""
@@ -151,15 +155,16 @@ def _list_shards_to_merge(
     return find_finished(settings, stage, compute_digest([artifact.key for artifact in artifacts]))
 
 
-def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
-    """Merge the shards' ledgers into the settings' ledger, and return the number of added calls."""
+def merge_ledgers(settings: Settings, files: Sequence[Path]) -> int:
+    """Merge shards' ledgers into the settings' ledger, and return the number of added calls."""
     num_added = 0
-    with open_store(str(settings.paths.ledger)) as ledger:
-        for shard in shards:
-            merge = merge_ledger(ledger, shard.find_ledger(get_folder(settings)))
-            num_added += merge.added
-            if merge.conflicts:
-                print(merge.describe())
+    if files:
+        with open_store(str(settings.paths.ledger)) as ledger:
+            for file in files:
+                merge = merge_ledger(ledger, file)
+                num_added += merge.added
+                if merge.conflicts:
+                    print(merge.describe())
     return num_added
 
 

@@ -1,6 +1,7 @@
 """Logs stages and cells to MLflow, with the tags, parameters and data set that every run has."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from winnow.tracking.stores import is_logged, mark_logged
 
 _MOST_ANSWERS = 1000
 """Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
+_VIEWED = "tags.stage = 'sweep' and attributes.status = 'FINISHED'"
+"""Runs of the view: a process that was killed leaves one that is not finished."""
 VIEW = "cells"
 """Name of an experiment's saved view, which MLflow shows with `viewStateShareKey=cells`."""
 
@@ -66,9 +69,7 @@ def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
         f"{metric.name}_percent" if metric.unit == "percent" else metric.name
         for metric in shown_metrics
     ]
-    tracker.save_view(
-        VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'"
-    )
+    tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search=_VIEWED)
 
 
 @contextmanager
@@ -107,6 +108,7 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
             cell.spec.key,
             cell.spec.config["sweep"]["name"],
             cell.spec.config["tracking"],
+            _select_common_config(cell),
             read_content_digest(cell.spec.folder),
             one,
         ]
@@ -127,6 +129,12 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
         mark_logged(uri, digest)
 
 
+def _select_common_config(cell: LoadedCell) -> dict[str, Any]:
+    """Return the settings that are not in a cell's key, but of which its metrics depend."""
+    names = ("metric", "prices", "judge", "verifier", "nli")
+    return {name: cell.spec.config.get(name) for name in names}
+
+
 def log_cell(
     runs: Tracker, cell: LoadedCell, result: CellResult, values: Mapping[str, float]
 ) -> None:
@@ -139,8 +147,8 @@ def log_cell(
         values: What is logged of them. A digest of these is a tag of the run, by which a change is
             recognized, whether a setting, a price, the judge or the code of a metric changed.
     """
-    metrics = compute_key(values)
     spec, labels = cell.spec, cell.spec.labels
+    metrics = compute_key(values, _select_common_config(cell))
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
     existing_run = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
     manifest, predictions = read_manifest(spec.folder), read_content_digest(spec.folder)
@@ -156,6 +164,7 @@ def log_cell(
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
         names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        names |= {"seed": labels.seed} if labels.seed else {}
         words = {
             "cell": labels.words,
             "passages": labels.passages,
@@ -180,11 +189,13 @@ def log_cell(
         run = runs.start_run(
             title, params=params, tags=tags, data=[data], started=manifest.get("started")
         )
-        run.log_text(
-            yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml"
-        )
+    run.log_text(
+        yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml"
+    )
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
+        former_names = runs.client.get_run(run.run_id).data.metrics  # of the former predictions
+        values = {**dict.fromkeys(former_names, math.nan), **values}
     run.log_table(*_build_answers_table(result), "answers.json")
     run.log_metrics(values)
     run.set_tag("metrics", metrics)

@@ -88,7 +88,7 @@ def restore_artifacts(ledger: str) -> None:
             elif _is_unchanged(source, folder):
                 with atomic_write(folder, required_bytes=2**20) as partial:
                     _link_files(source, partial)
-                print(f"{folder} restored from {TRACKED}")
+                print(f"{folder} restored from {source}; to compute it again, remove both")
 
 
 def _warn_of_difference(source: Path, folder: Path) -> None:

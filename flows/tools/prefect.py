@@ -1,5 +1,6 @@
 """Runs a stage directly, or under Prefect (imported only then) if PREFECT_API_URL is set."""
 
+import json
 import os
 import re
 import sys
@@ -12,11 +13,14 @@ from uuid import uuid4
 
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
+from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, DownloadError, ServerUnavailableError
 
 _BLOCK_SECONDS = 10.0
 """Duration of the work that one task run shows; a block ends with the first result after this time.
 """
+_MAX_PARAMETERS = 500_000
+"""Characters of parameters that Prefect shows; its limit is 524,288 bytes."""
 _RETRIES = 2
 _RETRY_SECONDS = 10
 _WORTH_A_RETRY = (ServerUnavailableError, DownloadError)
@@ -73,9 +77,23 @@ def _run_under_prefect(
         "}", "}}"
     )  # Prefect takes the name for a template
     with tags(name, sweep):
-        plain = [job.plain for job in jobs]
-        flow(name=name, flow_run_name=title, validate_parameters=False)(run)(plain)
+        flow(name=name, flow_run_name=title, validate_parameters=False)(run)(_show_settings(jobs))
     return summaries[-1]
+
+
+def _show_settings(jobs: Sequence[Settings]) -> list[Mapping[str, Any]]:
+    """Return the settings of the first job, and in what the others differ from it; if that is more
+    than Prefect takes, the words of the command.
+    """
+    first = flatten(jobs[0].plain)
+    others = [
+        {name: value for name, value in flatten(job.plain).items() if first.get(name) != value}
+        for job in jobs[1:]
+    ]
+    shown: list[Mapping[str, Any]] = [jobs[0].plain, *others]
+    if len(json.dumps(shown, default=str)) < _MAX_PARAMETERS:
+        return shown
+    return [{"words": list(jobs[0].words), "jobs": len(jobs)}]
 
 
 def _run_with_retries(

@@ -9,6 +9,8 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -26,7 +28,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
 from flows.settings.door import compose
-from flows.tools.prefect import _check_server, run_flow, show_blocks
+from flows.tools.prefect import _check_server, _show_settings, run_flow, show_blocks
 from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, ServerUnavailableError
@@ -247,3 +249,13 @@ def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
         )
         with pytest.raises(ConfigError, match="Major versions must match"):
             _check_server()
+
+
+def test_the_settings_of_many_jobs_fit() -> None:
+    """Prefect refuses parameters of more than half a megabyte."""
+    first = compose(["k=1"])
+    shown = _show_settings([first, *(first.replace(k=k) for k in (2, 3))])
+    assert shown == [first.plain, {"k": 2}, {"k": 3}]
+    text = [{"prompt": str(number) * 9000} for number in range(99)]
+    many: Any = [SimpleNamespace(plain=plain, words=["k=1"]) for plain in text]
+    assert _show_settings(many) == [{"words": ["k=1"], "jobs": 99}]

@@ -16,12 +16,14 @@ from test_joint import FROZEN
 
 from flows.project.artifacts import Project
 from flows.project.engines import resolve_engine_spec, resolve_search_spec
-from flows.project.shards import divide_limits, find_finished, finish, is_finished
+from flows.project.shards import divide_limits, find_finished, finish, get_folder, is_finished
 from flows.settings.door import compose
 from flows.stages.shard_calls import run_sweep_shard
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
+from winnow.records import Decoding
+from winnow.requests import Generate, Generation, Message
 from winnow.sweeps.shards import Shard
 
 WORDS = (
@@ -326,3 +328,43 @@ def test_the_limits_of_readers_in_a_grid_are_divided_too(monkeypatch: pytest.Mon
     words = ["reader=openai", "reader.base=m", "reader.engine.budget.money=8"]
     run_sweep_shard([compose([*words, "grid={reader:[openai,openai_batch],k:[1]}"])], Shard(1, 4))
     assert limits == [2.0, None]
+
+
+def test_a_shard_whose_calls_were_removed_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would be made by the process that joins the shards."""
+    monkeypatch.chdir(tmp_path)
+    settings, shard = compose([]), Shard(1, 2)
+    file = shard.find_ledger(get_folder(settings))
+    file.parent.mkdir(parents=True)
+    request = Generate((Message("user", "a"),), Decoding())
+    with SqliteStore(file) as ledger:
+        ledger.put("m", [(b"k" * 16, request, Generation("a"), 0.1)])
+    finish(settings, shard, "sweep", "digest")
+    assert is_finished(settings, shard, "sweep", "digest")
+    with SqliteStore(file) as ledger:
+        ledger.delete([b"k" * 16])
+    assert not is_finished(settings, shard, "sweep", "digest")
+
+
+@pytest.mark.slow
+def test_calls_of_killed_shards_and_of_other_cells_are_used(prepared: Run, tmp_path: Path) -> None:
+    """Calls are found by their content; the sweep is then shown as the last one."""
+    one = ("grid={strategy:[concatenation],k:[1]}", *WORDS[1:])
+    for number in (1, 2):
+        prepared("sweep", *one, f"shard={number}/2")
+    (tmp_path / "data/shards").glob(
+        "sweep-*-2-of-2.json"
+    ).__next__().unlink()  # as if it was killed
+    made = sum(
+        _count_calls(tmp_path / f"data/shards/ledger-{number}-of-2.sqlite") for number in (1, 2)
+    )
+    planned = prepared("sweep", *WORDS, "dry_run=true", COLUMNS="400").stdout
+    (row,) = [line.split("│")[1:-1] for line in planned.splitlines() if "│ reader " in line]
+    assert int(row[5]) == made > 0
+    output = prepared("sweep", *one).stdout
+    assert f" 0 made, 0 merged in flight, {made} from the ledger" in output
+    (tmp_path / "data/sweeps.json").unlink()
+    prepared("shards", *WORDS, "sweep.name=sharded")
+    assert "sweep.name=sharded" in prepared("report", small=False).stdout

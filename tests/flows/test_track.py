@@ -23,6 +23,8 @@ class FakeRun:
     tags: dict[str, str] = field(default_factory=dict)
     metrics: list[dict[str, float]] = field(default_factory=list)
     tables: int = 0
+    config: str = ""
+    run_id: str = "run"
 
     def get_tag(self, name: str) -> str | None:
         """Return a tag."""
@@ -38,6 +40,11 @@ class FakeRun:
 
     def log_file(self, path: Path) -> None:
         """Keep nothing."""
+
+    def log_text(self, text: str, name: str) -> None:
+        """Keep the settings."""
+        assert name == "config.yaml"
+        self.config = text
 
     def log_table(self, *_: Any) -> None:
         """Count the tables."""
@@ -69,7 +76,9 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
         config={"sweep": {"name": "s"}, "dataset": {"name": "d"}},
     )
     run = FakeRun()
-    runs = cast("Any", SimpleNamespace(find_run=lambda **_: run))
+    former = SimpleNamespace(data=SimpleNamespace(metrics={"former": 1.0, "m": 1.0}))
+    client = SimpleNamespace(get_run=lambda _: former)
+    runs = cast("Any", SimpleNamespace(find_run=lambda **_: run, client=client))
 
     def log() -> None:
         result = replace(make_cell_result("a", 1, "g", [1.0] * 4), metrics=(Scaled("m", "m"),))
@@ -84,6 +93,15 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
     assert [logged["m"] for logged in run.metrics[:2]] == [1.0, 0.0]
     assert math.isnan(run.metrics[2]["m"])
     assert run.metrics[2]["m_n"] == 0
+    assert math.isnan(run.metrics[0]["former"]), "of other predictions than the present ones"
+    assert "former" not in run.metrics[1]
+    assert "prices" not in run.config
+    spec.config["prices"] = {"table": {"m": 2.0}}
+    log()
+    assert "prices:" in run.config
+    assert len(run.metrics) == 4
+    run.metrics.pop()
+    run.tables -= 1
     assert run.tables == 3
     assert run.metrics[0]["m_n"] == 2.0
     assert run.metrics[0]["questions"] == 4.0

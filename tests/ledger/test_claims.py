@@ -74,7 +74,7 @@ def test_a_run_says_for_whom_it_waits(
     with SqliteStore(path) as ledger, caplog.at_level(logging.WARNING):
         with ledger.transaction() as db:
             db.executemany(
-                "INSERT INTO claims VALUES (?, 'node3/x/y:71:1:0', 9e12)", [(b"a",), (b"b",)]
+                "INSERT INTO claims VALUES (?, 'node3+x+y:71:1:0', 9e12)", [(b"a",), (b"b",)]
             )
         awaited = AwaitedClaims()
         awaited.describe(ledger, [b"a", b"b"])
@@ -95,7 +95,7 @@ def test_claims_of_other_hosts_are_released_by_hand(
     with SqliteStore(path) as living:
         living.claim([b"mine"])
         with living.transaction() as db:
-            db.execute("INSERT INTO claims VALUES (?, 'node3/x/y:71:1:0', 9e12)", (b"a",))
+            db.execute("INSERT INTO claims VALUES (?, 'node3+x+y:71:1:0', 9e12)", (b"a",))
         main(["ledger", "release", str(path)])
         assert capsys.readouterr().out.startswith("1 claims released")
         assert living.find_owners([b"mine", b"a"]) == {living.owner}

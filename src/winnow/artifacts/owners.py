@@ -6,6 +6,8 @@ process that was killed.
 
 import os
 import socket
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _ENDED_STATES = "ZX"
@@ -13,8 +15,27 @@ _ENDED_STATES = "ZX"
 
 
 def get_process_name() -> str:
-    """Return the name of this process in the form "<id>-<start time>@<host>"."""
-    return f"{os.getpid()}-{read_start_time(os.getpid())}@{socket.gethostname()}"
+    """Return the name of this process in the form "<id>-<start time>@<host><PID space>"."""
+    return f"{os.getpid()}-{read_start_time(os.getpid())}@{get_host_name()}"
+
+
+def get_host_name() -> str:
+    """Return the host's name with one for its PID space, because containers may have equal names.
+
+    The PID space is the machine's boot id and the namespace.
+    """
+    return socket.gethostname() + _name_process_space()
+
+
+@cache
+def _name_process_space() -> str:
+    parts = []
+    with suppress(OSError):
+        parts = [
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            os.readlink("/proc/self/ns/pid"),
+        ]
+    return "".join(f"+{''.join(filter(str.isalnum, part))}" for part in parts)
 
 
 def has_ended(owner: str) -> bool | None:
@@ -27,7 +48,7 @@ def has_ended(owner: str) -> bool | None:
     """
     process, _, host = owner.partition("@")
     pid, _, start_time = process.partition("-")
-    if host != socket.gethostname() or not pid.isdigit():
+    if host != get_host_name() or not pid.isdigit():
         return None
     return read_start_time(int(pid)) != start_time
 

@@ -354,7 +354,7 @@ def get_git_revision() -> str:
     if not diff and not untracked:
         return revision
     digest = hashlib.sha256(diff.encode())
-    for name in untracked:
+    for name in filter(lambda name: (_get_root() / name).is_file(), untracked):
         digest.update(f"{name}:{compute_file_digest(_get_root() / name)}".encode())
     return f"{revision}+{digest.hexdigest()[:8]}"
 

@@ -7,12 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 
-from winnow.artifacts.owners import read_start_time
+from winnow.artifacts.owners import get_host_name, read_start_time
 from winnow.protocols import CallStore
 
 LEASE_SECONDS = 45.0
@@ -55,14 +52,14 @@ def make_owner() -> str:
     The host is named by its boot and by the space of its process ids too, because containers may
     have equal names.
     """
-    host = socket.gethostname() + _name_process_space()
+    host = get_host_name()
     return f"{host}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
 
 
 def describe_owner(owner: str) -> str:
     """Return an owner's host and process in readable form, such as "process 71 of node3"."""
     host, pid = [*owner.rsplit(":", 3), ""][:2]
-    return f"process {pid} of {host.partition('/')[0]}"
+    return f"process {pid} of {host.partition('+')[0]}"
 
 
 def has_lapsed(owner: str, expires: float, now: float) -> bool:
@@ -78,7 +75,7 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
     """
     try:
         host, pid, start, _ = owner.rsplit(":", 3)
-        is_here = host in (socket.gethostname(), socket.gethostname() + _name_process_space())
+        is_here = host in (socket.gethostname(), get_host_name())
         return read_start_time(int(pid)) != start if is_here and start else expires < now
     except ValueError:
         return True
@@ -110,15 +107,3 @@ class AwaitedClaims:
                 ", ".join(sorted(map(describe_owner, owners))),
                 LEASE_SECONDS,
             )
-
-
-@cache
-def _name_process_space() -> str:
-    """Return a name for this process's PID space, made of the machine's boot id and namespace."""
-    parts = []
-    with suppress(OSError):
-        parts = [
-            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-            os.readlink("/proc/self/ns/pid"),
-        ]
-    return "".join(f"/{''.join(filter(str.isalnum, part))}" for part in parts)

@@ -120,6 +120,12 @@ def connect_read_only(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def count_calls(path: Path) -> int:
+    """Return the number of calls in a ledger file."""
+    with closing(connect_read_only(path)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
+
+
 def _read_results(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Result]:
     placeholders = ",".join("?" * len(keys))
     query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")

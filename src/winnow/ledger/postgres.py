@@ -56,8 +56,11 @@ _CLAIM = f"""
 INSERT INTO claims SELECT key, %(owner)s, {_NOW} + %(lease)s FROM unnest(%(keys)s::bytea[]) AS key
 WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = key.key) ORDER BY key
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
-WHERE claims.owner = excluded.owner OR claims.expires < {_NOW} RETURNING key
+WHERE claims.owner = excluded.owner OR (claims.expires < {_NOW} AND
+    pg_postmaster_start_time() < clock_timestamp() - make_interval(secs => %(grace)s)) RETURNING key
 """  # noqa: S608 (constants)
+"""A claim of another owner is taken over if its lease expired, but not before owners could renew
+theirs after a restart of the database."""
 _CONNECTION = {
     # poolers of connections may not know prepared statements
     "autocommit": True, "prepare_threshold": None, "connect_timeout": 10, "keepalives_idle": 30,
@@ -73,6 +76,8 @@ _REFUSALS = (
     "no pg_hba",
 )
 """Parts of messages on which waiting has no effect."""
+GRACE_SECONDS = LEASE_SECONDS
+"""Time after a start of the database in which no claim of another owner is taken over."""
 _ROWS_AT_ONCE = 5000
 _LOCK = 2_026_112_507
 """Number of the advisory lock under which the tables are made."""
@@ -195,7 +200,12 @@ class PostgresStore:
         """Claim and return keys that are neither stored nor validly claimed by another owner."""
         if not keys:
             return set()
-        values = {"owner": self.owner, "lease": LEASE_SECONDS, "keys": list(keys)}
+        values = {
+            "owner": self.owner,
+            "lease": LEASE_SECONDS,
+            "grace": GRACE_SECONDS,
+            "keys": list(keys),
+        }
 
         def insert(db: Connection[Any]) -> set[bytes]:
             claimed = {key for (key,) in db.execute(_CLAIM, values)}
@@ -281,9 +291,8 @@ class PostgresStore:
             if read_result(bytes(key), value.encode(), seconds, crc) is not None
         }
 
-    def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
-        """Insert rows of `winnow.ledger.rows.COLUMNS` with new keys, and return their number."""
-        before = len(self)
+    def insert_missing(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows of `winnow.ledger.rows.COLUMNS` with new keys."""
         for batch in batched(rows, _ROWS_AT_ONCE):
 
             def insert(db: Connection[Any], batch: Sequence[Any] = batch) -> None:
@@ -295,7 +304,6 @@ class PostgresStore:
                     )
 
             self._repeat(insert)
-        return len(self) - before
 
     def prune(
         self, engines: Sequence[str], before: float | None, *, failed: bool, empty: bool
