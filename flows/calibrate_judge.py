@@ -68,8 +68,7 @@ def calibrate_judge(jobs: Sequence[Settings]) -> Summary:
     body = {"metric": metric.name, "labels": str(file), "rows": [_unpack(row) for row in table]}
     write_texts(out, {_RESULTS: json.dumps(body, indent=1) + "\n"})
     unlabeled_rows = list_missing(results, labels)
-    sampled_ids = {row["question_id"] for row in sampled_rows}
-    notes = describe_labels(results, labels, len(unlabeled_rows), sampled_ids)
+    notes = describe_labels(results, labels, len(unlabeled_rows), stage_settings.seed)
     rows_by_key = {(row["question_id"], row["answer"]): row for row in unlabeled_rows}
     if not stage_settings.labels:  # the sample may have grown
         rows_by_key |= {(row["question_id"], row["answer"]): row for row in sampled_rows}

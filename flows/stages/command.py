@@ -23,7 +23,7 @@ from flows.stages.words import complete_words, compose_jobs, run_hydra, take_val
 from flows.tools.dvc import check_target, restore_artifacts, track_artifacts
 from flows.tools.prefect import run_flow
 from flows.tools.summary import Summary
-from winnow.artifacts.provenance import get_running_revision
+from winnow.artifacts.provenance import flatten, get_running_revision
 from winnow.errors import ConfigError
 
 
@@ -224,15 +224,17 @@ def _check_common_settings(stage: Stage, jobs: Sequence[Settings]) -> None:
     """Raise ConfigError if jobs differ in settings of which the command has one for all."""
     names = ["dry_run", "pipeline", "shard", "shards"]
     names += [stage.name] if stage.name in COMMAND_SETTINGS else []
-    if stage.last_sweep == "used" or stage.name == "report":
-        names.append("report")
+    names += ["report"] if stage.name in ("calibrate_judge", "power") else []
     for name in names:
-        values = dict.fromkeys(str(job.plain.get(name)) for job in jobs)
-        if len(values) > 1:
-            raise ConfigError(
-                f"The jobs differ in {name}, of which a command has one for all: "
-                f"{' and '.join(values)}. Run a command for each."
-            )
+        parts = [flatten({name: job.plain.get(name)}) for job in jobs]
+        for key in parts[0]:
+            values = dict.fromkeys(str(part.get(key)) for part in parts)
+            if len(values) > 1:
+                example = f", or set {key}=reports/NAME for all" if key == "report.out" else ""
+                raise ConfigError(
+                    f"The jobs differ in {key}, of which a command has one for all: "
+                    f"{', '.join(values)}. Run a command for each{example}."
+                )
 
 
 def _list_names(condition: Callable[[Stage], bool]) -> str:

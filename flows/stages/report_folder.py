@@ -31,7 +31,8 @@ def open_report_folder(settings: Settings) -> Path:
             are not a sweep's.
     """
     out = Path(settings.report.out)
-    if str(settings.report.out) in ("", ".") or out.is_file() or out == Path("reports"):
+    is_shared = out.resolve() in (Path.cwd(), Path("reports").resolve())
+    if is_shared or out.is_file():
         raise ConfigError(
             f"report.out={settings.report.out!r} must be a folder of this sweep alone, such as "
             f"reports/{settings.sweep.name}."
@@ -42,10 +43,15 @@ def open_report_folder(settings: Settings) -> Path:
         "corpus": str(settings.corpus.name),
     }
     file = out / _OWNER
-    parts = [out / name for name in _PARTS if (out / name).exists()]
-    if parts and not file.is_file():
+    parts = [
+        out / name
+        for name in _PARTS
+        if (out / name).exists() and not (out / name / _OWNER).exists()  # one of an inner sweep
+    ]
+    written = [part for part in parts if not part.name.startswith("labels")]
+    if written and not file.is_file():
         raise ConfigError(
-            f"report.out={out} has {parts[0].name}, which no report wrote, and which would be "
+            f"report.out={out} has {written[0].name}, which no report wrote, and which would be "
             "overwritten. Choose another folder."
         )
     former = json.loads(file.read_text()) if file.is_file() else owner

@@ -24,6 +24,7 @@ from flows.stages.last_sweep import Recall, recall_sweep, remember_sweep
 from flows.stages.registry import Stage
 from flows.sweep import STAGE as SWEEP
 from flows.tools.summary import Summary
+from flows.watch import STAGE as WATCH
 from winnow.errors import ConfigError
 
 
@@ -215,8 +216,8 @@ def test_words_that_say_what_to_show_are_added(
     [
         (SWEEP, [["dry_run=false"], ["dry_run=true"]], "dry_run"),
         (SWEEP, [["shard=1/2"], ["shard=2/2"]], "shard"),
-        (REPORT, [["report.out=reports/a"], ["report.out=reports/b"]], "report"),
-        (REPORT, [["sweep.name=a"], ["sweep.name=b"]], "report"),
+        (REPORT, [["report.out=reports/a"], ["report.out=reports/b"]], "report.out"),
+        (REPORT, [["sweep.name=a"], ["sweep.name=b"]], "report.out"),
     ],
 )
 def test_jobs_cannot_differ_in_what_a_command_has_once(
@@ -226,6 +227,8 @@ def test_jobs_cannot_differ_in_what_a_command_has_once(
     with pytest.raises(ConfigError, match=f"^The jobs differ in {name}, of which a command has"):
         open_jobs(stage, [compose_config(words) for words in jobs])
     assert len(open_jobs(stage, [compose_config([f"k={k}"]) for k in (1, 2)])) == 2
+    datasets = [compose_config([f"dataset.name={name}"]) for name in ("a", "b")]
+    assert len(open_jobs(WATCH, datasets)) == 2
 
 
 @pytest.mark.parametrize("axis", ["dry_run", "report.out", "seeds", "paths.data"])

@@ -86,3 +86,13 @@ def test_a_folder_that_is_not_the_sweep_s_alone_is_refused(
     with pytest.raises(ConfigError, match=r"^report.out=.*(of this sweep alone|no report wrote)"):
         open_report_folder(compose([f"report.out='{out}'"]))
     assert (tmp_path / "others/cells/mine.json").read_text() == "mine"
+
+
+def test_labels_may_be_there_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a colleague, which no run overwrites."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "reports/mine"
+    folder.mkdir(parents=True)
+    (folder / "labels.jsonl").write_text("{}")
+    open_report_folder(compose(["sweep.name=mine"]))
+    assert (folder / "labels.jsonl").read_text() == "{}"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoConfig
@@ -105,3 +106,24 @@ def test_positions_that_a_model_does_not_use_are_not_counted(model_type: str, li
     """RoBERTa's begin after the one of the padding token."""
     config = AutoConfig.for_model(model_type, max_position_embeddings=512, pad_token_id=1)
     assert read_context_length(config) == limit
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"),
+    [
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4}}, 4 * 64),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, 64),
+    ],
+)
+def test_scaled_positions_count(config: dict[str, Any], limit: int) -> None:
+    """YaRN and linear scaling read more tokens than the model was made for."""
+    qwen = AutoConfig.for_model("qwen2", max_position_embeddings=64, **config)
+    assert read_context_length(qwen) == limit
+
+
+def test_relative_positions_have_no_limit() -> None:
+    """XLNet has none, and DeBERTa only if its input has positions as well."""
+    assert read_context_length(AutoConfig.for_model("xlnet")) == 2**31
+    relative = {"relative_attention": True, "position_biased_input": False}
+    deberta = AutoConfig.for_model("deberta-v2", max_position_embeddings=512, **relative)
+    assert read_context_length(deberta) == 2**31

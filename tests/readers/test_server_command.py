@@ -48,3 +48,10 @@ def test_files_and_models_of_a_command_are_read(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert _digest_files(["env", str(program), str(tmp_path)])[1:] == [str(program), str(tmp_path)]
+
+
+def test_an_empty_word_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a part between commas the folder from which the command is started."""
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert _digest_files(["serve", "", "--x=a,"]) == ["serve", "", "--x=a,"]

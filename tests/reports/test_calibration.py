@@ -17,6 +17,7 @@ from winnow.reports.calibration import (
     build_calibration_rows,
     check_questions,
     describe_labels,
+    draw_questions,
     list_missing,
     read_labels,
     sample_answers,
@@ -28,7 +29,6 @@ CELLS = [
     make_cell_result("b", 1, "retrieved", [1, 0, 0, 0, 1, 1, 1, 0]),
 ]
 """The answer is "x" where it is right and "unknown" where it is wrong; they differ in q1 and q5."""
-IDS = {f"q{number}" for number in range(8)}
 
 
 def test_distinct_answers_to_a_random_sample_are_labeled_once() -> None:
@@ -142,14 +142,18 @@ def test_cells_are_compared_by_question_and_answer() -> None:
     assert isinstance(corrected, Interval)
     assert isinstance(judge, Interval)
     assert (judge.mean, corrected.mean) == (0.5, 0.5)
-    notes = describe_labels(CELLS, labels, len(list_missing(CELLS, labels)), IDS)
+    notes = [
+        note
+        for note in describe_labels(CELLS, labels, len(list_missing(CELLS, labels)), 0)
+        if "of the random sample" not in note
+    ]
     assert "1 of 5 labels are of answers that no cell gave, such as 'x' to q9." in notes[0]
     assert "2 answers in the file have no label yet" in notes[1]
     assert "1 answers have no label, although other answers to their questions have one" in notes[2]
     lopsided = Labels({("q0", "x"): 1.0}, set())
     assert any(
         "no label of answers with the verdict wrong; 50 %" in note
-        for note in describe_labels(CELLS[:1], lopsided, 0, IDS)
+        for note in describe_labels(CELLS[:1], lopsided, 0, 0)
     )
     other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
     for compare in (
@@ -180,12 +184,11 @@ def test_every_column_is_that_of_its_name() -> None:
         assert isinstance(value, Interval)
         means.append(value.mean)
     assert means == pytest.approx([1 / 2, 1 / 3, 1])
-    assert (
-        "1 answers in the file have no label yet" in describe_labels(CELLS[:1], labels, 0, IDS)[0]
-    )
-    foreign = describe_labels(
-        CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0, set()
-    )[0]
+    notes = describe_labels(CELLS[:1], labels, 0, 0)
+    assert any("1 answers in the file have no label yet" in note for note in notes)
+    foreign = describe_labels(CELLS, Labels({(f"z{n}", "x"): 1.0 for n in range(5)}, set()), 0, 0)[
+        0
+    ]
     assert foreign.count(" to z") == 3, "three are named"
 
 
@@ -223,9 +226,9 @@ def test_labels_of_other_questions_are_refused(tmp_path: Path) -> None:
 
 def test_labels_of_another_selection_are_no_random_sample() -> None:
     """The labeled questions are named that the settings do not draw."""
-    labels = Labels({("q0", "x"): 1.0, ("q2", "unknown"): 0.0}, set())
-    (note,) = [one for one in describe_labels(CELLS, labels, 0, {"q2"}) if "random sample" in one]
-    assert "1 of 2 labeled questions, such as q0, are not of the random sample" in note
-    assert not any(
-        "not of the random sample" in one for one in describe_labels(CELLS, labels, 0, {"q0", "q2"})
-    )
+    drawn = draw_questions(CELLS, 0)
+    labels = Labels({(drawn[0], "x"): 1.0, (drawn[1], "unknown"): 1.0, (drawn[7], "x"): 1.0}, set())
+    notes = [one for one in describe_labels(CELLS, labels, 0, 0) if "random sample" in one]
+    assert notes[0].startswith(f"1 of 3 labeled questions, such as {drawn[7]}, are not of the")
+    labels = Labels({key: 1.0 for key in labels.values if key[0] != drawn[7]}, set())
+    assert not any("random sample" in one for one in describe_labels(CELLS, labels, 0, 0))

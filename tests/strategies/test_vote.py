@@ -180,7 +180,8 @@ def test_the_samples_of_one_prompt_vote() -> None:
 @pytest.mark.parametrize(
     ("answers", "winning"),
     [(["B", "A", "..."], "B"), (["...", "A", "B"], "A"), (["B", "The", "A"], "B"),
-     (["+", "-", "+"], "+"), (["B", "(A)", "a."], "(A)"), (["()", "[]", "A"], "A")],
+     (["+", "-", "+"], "+"), (["B", "(A)", "a."], "(A)"), (["()", "[]", "A"], "A"),
+     (["B", "B.", "**A**", "A", "A:"], "**A**")],
 )  # fmt: skip
 def test_an_option_is_not_merged_with_what_answers_nothing(
     answers: list[str], winning: str

@@ -30,6 +30,8 @@ from winnow.text.citations import find_citations, remove_citations, split_cited_
             "According to [1] Paris is it. [2] [3] Rome is not.",
             ["According to [1] Paris is it. [2] [3]", "Rome is not."],
         ),
+        ('He said "yes." [1] Then he left.', ['He said "yes." [1]', "Then he left."]),
+        ('Big city!" [2] Next one.', ['Big city!" [2]', "Next one."]),
         ("a\n\n. \nb", ["a", "b"]),
         ("", []),
     ],
@@ -59,3 +61,8 @@ def test_other_brackets_stay(text: str) -> None:
     """They cite nothing."""
     assert find_citations(text, 5, "strict") == []
     assert remove_citations(text) == text
+
+
+def test_a_reply_of_repeated_citations_takes_linear_time() -> None:
+    """Small readers write such replies; it would take minutes otherwise."""
+    assert len(split_cited_sentences("[1] " * 20_000 + "A. [2] B")) == 2

@@ -178,7 +178,7 @@ class PairEstimator(PairModel):
         if self.lm.has_new_weights:
             raise ModelError(
                 f"{self.path} has no classifier, so that its scores would be random. Train it "
-                "(estimator.trained=true), or choose a reranker."
+                "(estimator.trained=true), or choose a model that has one."
             )
 
     def _check_sizes(self) -> None:

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. A pooler without weights is not read."""
-_OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet", "xmod", "data2vec-text")
+_OFFSET_POSITIONS = (
+    "roberta", "camembert", "longformer", "mpnet", "xmod", "data2vec-text", "luke", "ibert",
+    "layoutlmv3", "lilt",
+)  # fmt: skip
 """Parts of the names of models that count positions from the id of the padding token on."""
 _CLASSIFIER_WEIGHTS = (
     "classifier.",
@@ -94,6 +97,18 @@ class LanguageModel:
         """Whether the positions of a text depend on the longest text of its batch."""
         return read_rope_type(self.model.config.to_dict()) in LENGTH_DEPENDENT
 
+    def build_start(self, num_rows: int) -> dict[str, torch.Tensor]:
+        """Return `decoder_start` for each row, as the argument of an encoder-decoder's `generate`.
+
+        The model then has chosen all that is generated. Others have no such argument.
+        """
+        import torch
+
+        if not self.model.config.is_encoder_decoder:
+            return {}
+        start = torch.tensor([self.decoder_start], device=self.device)
+        return {"decoder_input_ids": start.expand(num_rows, -1)}
+
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
         """Return how many columns of `generate`'s output the prompt, or `decoder_start`, takes."""
         is_decoder = not self.model.config.is_encoder_decoder
@@ -105,6 +120,13 @@ def read_context_length(config: Any) -> int:
     parts = (config, config.get_text_config(decoder=True))
     lengths = (getattr(part, "max_position_embeddings", None) for part in parts)
     num_positions = int(next(filter(None, lengths), 2**31))
+    is_relative = getattr(config, "relative_attention", False)
+    if num_positions <= 0 or (is_relative and not getattr(config, "position_biased_input", True)):
+        return 2**31
+    rope = getattr(parts[1], "rope_parameters", None) or {}
+    if rope.get("rope_type") in ("yarn", "linear"):
+        original = rope.get("original_max_position_embeddings") or num_positions
+        num_positions = max(num_positions, int(float(rope["factor"]) * original))
     has_offset = any(name in config.model_type for name in _OFFSET_POSITIONS)
     return num_positions - (int(config.pad_token_id) + 1 if has_offset else 0)
 

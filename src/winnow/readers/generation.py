@@ -123,16 +123,13 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
     }
     needs_sampler = any(request.decoding.temperature > 0 for request in requests)
     width = lm.get_prompt_width(inputs["input_ids"])
-    if lm.model.config.is_encoder_decoder:  # also with the token that BART-like models begin with
-        start = torch.tensor([lm.decoder_start], device=lm.device)
-        inputs = {**inputs, "decoder_input_ids": start.expand(len(requests), -1)}
 
     def decode(ids: Sequence[int]) -> str:
         return decode_reply(lm.tokenizer, ids, named_ids.values())
 
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
-            **inputs, max_new_tokens=decoding.max_new_tokens,
+            **inputs, **lm.build_start(len(requests)), max_new_tokens=decoding.max_new_tokens,
             pad_token_id=lm.tokenizer.pad_token_id, do_sample=False, num_beams=1,
             repetition_penalty=1.0,
             logits_processor=[SeededSampler(requests)] if needs_sampler else None,

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from winnow.readers.openvino_scoring import ContinuationScorer
 
 OPENVINO = "openvino-3"
-"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the
-first let prompts run together of which one was the beginning of another."""
+"""Name of OpenVINO in identities. Its number is raised when equal settings give other results: the
+first let prompts run together of which one was the beginning of another, and the second left stop
+strings to the library."""
 
 
 @dataclass

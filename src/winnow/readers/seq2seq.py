@@ -26,7 +26,7 @@ class Seq2SeqReader(LocalEngine):
             longer one is cut, as joint training cuts pairs. None cuts nothing.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     max_length: Annotated[int, Ge(1)] | None = None
     _has_cut: bool = field(default=False, repr=False)

@@ -185,7 +185,7 @@ def _digest_files(command: Sequence[str]) -> list[str]:
     words = []
     for word in map(str, command):
         option, separator, value = word.rpartition("=")
-        parts = [_compute_digest(Path(part)) or part for part in value.split(",")]
+        parts = [(part and _compute_digest(Path(part))) or part for part in value.split(",")]
         words.append(f"{option}{separator}{','.join(parts)}")
     return words
 

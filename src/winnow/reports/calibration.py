@@ -60,15 +60,20 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
     questions = {
         sample.question.question_id: sample.question for cell in cells for sample in cell.samples
     }
-    shuffled_ids = sorted(questions)
-    random.Random(seed).shuffle(shuffled_ids)  # a larger sample contains the smaller one
-    sampled_ids = shuffled_ids[:most]
+    sampled_ids = draw_questions(cells, seed)[:most]
     answers: dict[str, dict[str, None]] = {question_id: {} for question_id in sampled_ids}
     for cell in cells:
         for sample in cell.samples:
             if sample.question.question_id in answers:
                 answers[sample.question.question_id][sample.prediction.answer] = None
     return [_build_row(questions[name], answer) for name, own in answers.items() for answer in own]
+
+
+def draw_questions(cells: Sequence[CellResult], seed: int) -> list[str]:
+    """Return the ids of the cells' questions in random order: the first n are a sample of n."""
+    ids = sorted({id_ for cell in cells for id_ in cell.columns.question_ids})
+    random.Random(seed).shuffle(ids)  # a larger sample contains the smaller one
+    return ids
 
 
 def list_missing(cells: Sequence[CellResult], labels: Labels) -> list[dict[str, Any]]:
@@ -225,7 +230,7 @@ def build_calibration_rows(
 
 
 def describe_labels(
-    cells: Sequence[CellResult], labels: Labels, num_missing: int, sampled_ids: Set[str]
+    cells: Sequence[CellResult], labels: Labels, num_missing: int, seed: int
 ) -> list[str]:
     """Say what the labels do not cover: answers of other runs, and answers without a label.
 
@@ -233,7 +238,7 @@ def describe_labels(
         cells: Cells of the sweep.
         labels: Labels of their answers.
         num_missing: Number of answers that `list_missing` returns.
-        sampled_ids: Questions that the settings draw from those of the cells.
+        seed: Seed with which questions are drawn from those of the cells.
     """
     known_keys = {
         key
@@ -251,11 +256,11 @@ def describe_labels(
             f"as {examples}."
         )
     own_ids = {question_id for question_id, _ in labels.values if (question_id, _) in known_keys}
-    if others := own_ids - sampled_ids:
+    if others := own_ids - set(draw_questions(cells, seed)[: len(own_ids)]):
         notes.append(
             f"{len(others)} of {len(own_ids)} labeled questions, such as {min(others)}, are not of "
-            "the random sample that calibrate_judge.sample and .seed draw from those of the cells. "
-            "The corrected rates take them for one."
+            "the random sample that calibrate_judge.seed draws from those of the cells. The "
+            "corrected rates take them for one."
         )
     if labels.open_keys:
         notes.append(

@@ -4,8 +4,6 @@ import re
 import unicodedata
 from typing import Literal
 
-import regex
-
 from winnow.errors import check_choice
 from winnow.text.abbreviations import NOT_AN_END
 
@@ -30,12 +28,16 @@ BRACKETED_NUMBER = re.compile(
 """One or several numbers in brackets: a citation or, in a passage's text, what looks like one."""
 _SPACED_NUMBER = re.compile(r"(?<!\s)\s*" + BRACKETED_NUMBER.pattern, re.IGNORECASE)
 """Such a number with the spaces before it, from their beginning: the time is linear."""
-_SENTENCE_END = regex.compile(
+_SENTENCE_END = re.compile(
     rf"(?<=[.!?]){NOT_AN_END}(?<!^\d\.)(?<!^\d\d\.)\s+(?!\[)|(?<=[。！？])\s*(?![\[\s」』”])"
     r"|(?<=[\]])\s*(?=[\u3040-\u30ff\u4e00-\u9fff])"
-    r"|(?<=[.!?]\s*(?:\[[^\[\]\n]*\]\s*)+)\s+(?=[A-Z])|\n+",
-    regex.MULTILINE,
+    r"|(?<=[\]])\s+(?=[A-Z])|\n+",
+    re.MULTILINE,
 )
+_CITED_END = re.compile(r"[.!?][\"'”’)»]*\s*(?:\[[^\[\]\n]*\]\s*)+\Z")
+"""End of a sentence and its citations. Without it, a citation is in the middle of a sentence."""
+_MOST_CITED = 500
+"""Number of the last characters in which it is looked for, so that the time is linear."""
 _NO_DOCUMENT = 10**9
 """Number of documents that no prompt has; larger numbers are cited as this one."""
 
@@ -78,7 +80,15 @@ def split_cited_sentences(reply: str) -> list[str]:
     an initial, a common abbreviation, or the number of an entry of a list. ALCE's code divides by
     NLTK's model, which needs a download.
     """
-    return [part for part in _SENTENCE_END.split(reply.strip()) if part.strip(" .!?")]
+    text = reply.strip()
+    parts, start = list[str](), 0
+    for end in _SENTENCE_END.finditer(text):
+        is_after_citation = end.start() and text[end.start() - 1] == "]" and "\n" not in end[0]
+        is_end = not is_after_citation or text[end.end() : end.end() + 1] > "\u3000"
+        if is_end or _CITED_END.search(text, max(start, end.start() - _MOST_CITED), end.start()):
+            parts.append(text[start : end.start()])
+            start = end.end()
+    return [part for part in (*parts, text[start:]) if part.strip(" .!?")]
 
 
 def _parse_number(digits: str) -> int:

@@ -28,4 +28,5 @@ def normalize_candidate(answer: str) -> str:
     """Normalize an answer to compare it with others. What is nothing but an article or punctuation,
     such as the option "A" or the operator "+", stays.
     """
-    return normalize(answer) or answer.lower().strip(" \t\n.'\"()[]") or answer.strip()
+    bare_answer = answer.lower().strip(string.punctuation + string.whitespace)
+    return normalize(answer) or bare_answer or answer.strip()

@@ -83,7 +83,7 @@ class Generator(PairModel):
                 input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device),
                 max_new_tokens=self.max_answer, do_sample=False, num_beams=1,
                 return_dict_in_generate=True, output_logits=True,
-                pad_token_id=self.lm.tokenizer.pad_token_id,
+                pad_token_id=self.lm.tokenizer.pad_token_id, **self.lm.build_start(len(rows)),
             )  # fmt: skip
         return decode_replies(self.lm, output, self.lm.get_prompt_width(ids))
 
@@ -161,7 +161,7 @@ def compute_seq2seq_log_likelihood(
 class Seq2SeqGenerator(Generator):
     """An encoder-decoder generator, such as T5."""
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
