@@ -39,3 +39,13 @@ def test_distinct_answers_keep_their_first_writing() -> None:
         )
         == "Rome"
     )
+
+
+def test_options_that_are_articles_are_different_answers() -> None:
+    """Nothing is left of "A" and "The" without articles; "a." is "A"."""
+    answers = ["A", "The", "a."]
+    assert marginal.collect_spellings(answers) == {"a": "A", "the": "The"}
+    result = marginal.marginalize(answers, [math.log(0.2)] * 3, [0.0] * 3)
+    assert {key: math.exp(value) for key, value in result.items()} == pytest.approx(
+        {"a": 0.4, "the": 0.2}
+    )

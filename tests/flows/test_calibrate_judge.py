@@ -6,6 +6,12 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+from flows import calibrate_judge as module
+from flows.settings.door import compose
+from winnow.errors import ConfigError
+from winnow.reports.calibration import sample_answers
+from winnow.testing import make_cell_result
+
 
 @pytest.mark.slow
 def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
@@ -60,3 +66,39 @@ def test_labels_are_asked_for_and_used(prepared: Run, tmp_path: Path) -> None:
     refused = prepared("calibrate_judge", *words, check=False).stderr
     assert "The labels are of other questions: question of " in refused
     assert "Another question?" in refused
+
+
+def test_labels_of_other_questions_are_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the command's other steps, which the slow test runs."""
+    cells = [make_cell_result("a", 1, "retrieved", [1, 0, 1, 0])]
+    for name, value in (("resolve_cells", []), ("require_finished", None), ("read_results", cells)):
+        monkeypatch.setattr(module, name, lambda *_, value=value, **__: value)
+    monkeypatch.setattr(module, "open_report_folder", lambda _: tmp_path)
+    row = {**sample_answers(cells, 1, 13)[0], "label": True, "question": "Another?"}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(ConfigError, match="labels are of other questions"):
+        module.calibrate_judge([compose(["metric=[em]"])])
+    assert [file.name for file in tmp_path.iterdir()] == ["labels.jsonl"]
+
+
+@pytest.mark.parametrize(("is_named", "num_added"), [(True, 0), (False, 3)])
+def test_a_named_file_asks_for_no_other_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool, num_added: int
+) -> None:
+    """It has a sample of its own; the file of the command grows to the sample of the settings."""
+    cells = [make_cell_result("a", 1, "retrieved", [1, 0, 1, 0])]
+    for name, value in (("resolve_cells", []), ("require_finished", None), ("read_results", cells)):
+        monkeypatch.setattr(module, name, lambda *_, value=value, **__: value)
+    out = tmp_path / "report"
+    out.mkdir()
+    monkeypatch.setattr(module, "open_report_folder", lambda _: out)
+    file = tmp_path / "own.jsonl" if is_named else out / "labels.jsonl"
+    row = {**sample_answers(cells, 1, 13)[0], "label": True}
+    file.write_text(json.dumps(row) + "\n")
+    words = ["calibrate_judge.sample=4", "calibrate_judge.seed=13", "metric=[em]"]
+    words += [f"calibrate_judge.labels={file}"] if is_named else []
+    module.calibrate_judge([compose(words)])
+    more = out / "labels_more.jsonl"
+    assert (len(more.read_text().splitlines()) if more.is_file() else 0) == num_added

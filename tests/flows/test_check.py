@@ -3,9 +3,11 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from conftest import Run
 
+from flows.project import checks
 from flows.project.checks import check_engines, check_memory, check_splits, check_trainings
 from flows.settings.door import compose
 from winnow.errors import ConfigError
@@ -140,3 +142,28 @@ def test_a_split_that_will_not_be_made_is_missed_before_anything_is_built(
     with pytest.raises(ConfigError, match=message):
         check_splits([compose(["reader=smollm2", *words])])
     check_splits([compose(["reader=smollm2", *words[:1], "dataset.split.all=test"])])
+
+
+def test_splits_of_finished_questions_are_those_of_their_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if the settings give other names, as with `given`."""
+    questions = SimpleNamespace(folder=Path("questions"), is_finished=True)
+    project = SimpleNamespace(questions=questions, questions_file=Path("questions.parquet"))
+    monkeypatch.setattr(checks, "Project", lambda _: project)
+    table = pa.table({"split": ["dev", "train", "dev"]})
+    monkeypatch.setattr(checks.parquet, "read", lambda *_, **__: table)
+    cell = compose(["reader=smollm2", "dataset=nq_open", "dataset.split.all=test"])
+    with pytest.raises(ConfigError, match="have the splits dev, train"):
+        checks.check_splits([cell])
+
+
+def test_splits_that_only_the_files_know_are_not_missed() -> None:
+    """Before the questions are read."""
+    words = [
+        "reader=smollm2",
+        "dataset=nq_open",
+        "dataset.split.all=''",
+        "+dataset.split.given=true",
+    ]
+    check_splits([compose(words)])

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import overrides
 
+from flows import closed_book, rank
+from flows.calibrate_judge import STAGE as CALIBRATE_JUDGE
 from flows.corpus import STAGE as CORPUS
 from flows.report import STAGE as REPORT
 from flows.score import STAGE as SCORE
@@ -252,3 +255,41 @@ def test_words_of_metrics_that_are_not_shown_are_left_out(
     ]  # fmt: skip
     printed = capsys.readouterr().out.partition(": ")[2]
     assert shlex.split(printed) == words
+
+
+@pytest.mark.parametrize("module", [rank, closed_book])
+def test_a_dry_run_counts_a_call_of_several_jobs_once(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the calls that finished shards have made."""
+    received: list[tuple[Any, Any]] = []
+
+    def build_rows(settings: Any, specs: Any, build: Any, counted: Any, ledgers: Any = ()) -> Any:
+        received.append((counted, ledgers))
+        return []
+
+    monkeypatch.setattr(module, "build_dry_run_rows", build_rows)
+    monkeypatch.setattr(module, "list_ledgers_to_merge", lambda *_: [Path("shard.sqlite")])
+    monkeypatch.setattr(module, "_read_questions", lambda _: [])
+    for name in ("resolve_planned_rankings", "resolve_ranking_engines"):
+        monkeypatch.setattr(rank, name, lambda _: [])
+    for name in ("resolve_closed_book_artifact", "resolve_closed_book_spec"):
+        monkeypatch.setattr(closed_book, name, lambda _: [])
+    module._dry_run([compose([f"k={k}"]) for k in (1, 2)])
+    (first, ledgers), (second, _) = received
+    assert first is second
+    assert first is not None
+    assert ledgers == [Path("shard.sqlite")]
+
+
+@pytest.mark.parametrize(
+    ("stage", "setting", "values"),
+    [(CALIBRATE_JUDGE, "calibrate_judge.sample", (5, 6)), (SWEEP, "shards.count", (2, 3))],
+)
+def test_jobs_do_not_differ_in_the_settings_of_their_stage(
+    stage: Stage, setting: str, values: tuple[int, int]
+) -> None:
+    """Those of the first job would count for all."""
+    jobs = [compose_config([f"{setting}={value}"]) for value in values]
+    with pytest.raises(ConfigError, match=f"^The jobs differ in {setting}, of"):
+        open_jobs(stage, jobs)

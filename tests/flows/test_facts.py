@@ -9,6 +9,7 @@ from flows.settings.door import compose
 from winnow.errors import ConfigError
 from winnow.synthetic.facts import FactsSettings
 from winnow.training.generators import Seq2SeqGenerator
+from winnow.training.rag import Rag
 
 WORDS = ["experiment=re_rag/from_scratch"]
 
@@ -46,3 +47,12 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
             facts([compose([*WORDS, f"facts.out={world}"])])
         assert file.read_text() == "mine"
         file.unlink()
+
+
+def test_a_world_depends_on_size_warm_up_and_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of another size, or that was trained otherwise, would count as finished."""
+    before = _identify_world(compose(WORDS))
+    for word in ("facts.size.layers=1", "facts.warm_up.learning_rate=0.5"):
+        assert _identify_world(compose([*WORDS, word])) != before
+    monkeypatch.setattr(Rag, "revision", 99)
+    assert _identify_world(compose(WORDS)) != before

@@ -108,3 +108,11 @@ def test_nuggets_of_another_form_are_refused_by_their_question(nuggets: object) 
     for meta in ("{}", "[]", "null", '{"nuggets": null}'):
         none = Sample(Question("q", "Why?", ("x",), meta=meta), prediction)
         assert play(Nuggets("m", "m"), none)[0] is None
+
+
+def test_a_nugget_outside_a_list_is_refused() -> None:
+    """Its keys would be read as nuggets."""
+    meta = json.dumps({"nuggets": {"text": "a fact", "importance": "vital"}})
+    one = Sample(Question("q", "Why?", ("x",), meta=meta), make_sample("Because.").prediction)
+    with pytest.raises(InputError, match="Question 'q': its nuggets are a list of objects"):
+        play(Nuggets("m", "m"), one)

@@ -147,3 +147,18 @@ def test_a_likelihood_is_read_from_the_trace() -> None:
         [SelectiveAccuracy("a", "a", by="likelihood"), Coverage("c", "c", by="likelihood")], traced
     )
     assert (values["a"].mean, values["c"].mean) == (1.0, 1 / 3)
+
+
+def test_options_that_are_articles_agree_with_their_like_alone() -> None:
+    """Nothing is left of "A" and "+" without articles and punctuation."""
+    sample = make_sample("A", candidates=("A", "+", "a.", "B"), trace=(f"{REPLIES}4",))
+    assert compute_agreement(sample) == pytest.approx(2 / 4)
+
+
+def test_a_vote_for_unknown_is_no_confident_answer() -> None:
+    """Also where "unknown" is a candidate (`unknown_votes`), on which all replies agree."""
+    sample = make_sample(
+        "unknown", unknown=True, candidates=("unknown",) * 3, trace=(f"{REPLIES}3",)
+    )
+    assert compute_agreement(sample) == 0.0
+    assert Coverage("c", "c").score(sample) == 0.0

@@ -7,6 +7,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, Shown
 from winnow.metrics.sufficiency import SufficientContext
+from winnow.records import Passage
 from winnow.requests import Generation
 from winnow.testing import make_context, make_sample, run_scripted_plan
 
@@ -81,3 +82,14 @@ def test_passages_are_written_by_their_template() -> None:
     assert (request.role, request.decoding.max_new_tokens) == ("judge", 7)
     with pytest.raises(ConfigError, match=r"metric\.s\.passage"):
         replace(METRIC, passage="{title}")
+
+
+def test_a_passage_without_a_title_has_no_separator() -> None:
+    """As in the prompt of the reader."""
+    metric = SufficientContext(
+        "s", "S", template="{passages} {question}", passage="{title}: {text}"
+    )
+    untitled = replace(make_context(1, "one"), passage=Passage("p1", "", "one"))
+    shown = replace(make_sample("Ada"), shown=Shown((untitled, make_context(2, "two"))))
+    _, prompts = run_scripted_plan(metric.plan(shown), [["Sufficient Context: 1"]])
+    assert prompts[0][0].startswith("one\n\nTitle 2: two ")

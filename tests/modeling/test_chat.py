@@ -251,3 +251,16 @@ def test_calls_without_their_text_and_results_as_json_are_shown(
     assert "I look" not in render_chat(
         tokenizer, messages, {"tools": encode_tools([Tool("search", "Search.", "{}")])}
     )
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def test_tools_are_shown_by_the_template_for_them(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Of several templates; without tools, the default serves."""
+    tokenizer.chat_template = {"default": PLAIN, "tool_use": "{{ tools | tojson }}" + PLAIN}
+    tools = [Tool("search", "Search.", "{}")]
+    shown = render_chat(tokenizer, PROMPT, {"tools": encode_tools(tools)})
+    assert "search" in shown.partition("<system>")[0]
+    assert render_chat(tokenizer, PROMPT).startswith("<system>")

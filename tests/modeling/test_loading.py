@@ -127,3 +127,22 @@ def test_relative_positions_have_no_limit() -> None:
     relative = {"relative_attention": True, "position_biased_input": False}
     deberta = AutoConfig.for_model("deberta-v2", max_position_embeddings=512, **relative)
     assert read_context_length(deberta) == 2**31
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "training.json", ".asset.json"])
+def test_records_are_no_part_of_the_weights(tmp_path: Path, name: str) -> None:
+    """Times and places differ between machines."""
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["a b"])
+    digest = compute_weights_digest(str(folder))
+    (folder / name).write_text('{"files": {}}')
+    assert compute_weights_digest(str(folder)) == digest
+
+
+@pytest.mark.parametrize(
+    "model_type",
+    ["camembert", "data2vec-text", "longformer", "mpnet", "roberta", "xlm-roberta", "xmod"],
+)
+def test_models_that_count_from_the_padding_have_fewer_positions(model_type: str) -> None:
+    """A text of 512 tokens would end in an index error."""
+    config = AutoConfig.for_model(model_type, max_position_embeddings=514, pad_token_id=1)
+    assert read_context_length(config) == 512

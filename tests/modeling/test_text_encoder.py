@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError
 from winnow.modeling.text_encoder import TextEncoder
@@ -105,3 +106,21 @@ def test_a_length_beyond_the_positions_of_the_model_is_refused(folder: str) -> N
         ConfigError, match=r"encoder.model.max_length=100000 exceeds the \d+ tokens"
     ):
         encoder._load(folder)
+
+
+def test_all_positions_of_the_model_may_be_read(folder: str) -> None:
+    """512 of the tiny model."""
+    model, *_ = FirstToken(folder, dtype="float32", max_length=512)._load(folder)
+    assert model.config.max_position_embeddings == 512
+
+
+def test_a_tokenizer_without_padding_fills_with_its_end(tmp_path: Path) -> None:
+    """As those of decoders; a batch needs rows of one length, and what is filled is not read."""
+    texts = ["Paris is large.", "Rome"]
+    folder = str(make_tiny_encoder(tmp_path / "encoder", texts))
+    expected = FirstToken(folder, dtype="float32").encode(texts)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(folder)
+    assert AutoTokenizer.from_pretrained(folder).pad_token is None
+    torch.testing.assert_close(FirstToken(folder, dtype="float32").encode(texts), expected)

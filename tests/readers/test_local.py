@@ -362,3 +362,9 @@ def test_options_of_the_chat_template_are_part_of_both_identities(folder: Path) 
             for options in ({}, {"enable_thinking": True}, {"enable_thinking": False})
         }
         assert len(identities) == 3
+
+
+def test_the_whole_window_may_be_named(folder: Path) -> None:
+    """As long as the model reads it."""
+    reader = LocalReader(str(folder), "tiny", "float32", context_length=200)
+    assert reader.token_limit == 200

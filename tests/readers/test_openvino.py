@@ -21,7 +21,7 @@ from winnow.errors import ConfigError, ModelError
 from winnow.modeling import openvino_export
 from winnow.readers import openvino
 from winnow.readers.local import LocalReader
-from winnow.readers.openvino import ContinuousBatch
+from winnow.readers.openvino import ContinuousBatch, _RunningRequest
 from winnow.readers.runtime import TokenizedRequest
 from winnow.records import Decoding
 from winnow.requests import Generate, Generation, Likelihood, Message, Request, Result, Score
@@ -313,3 +313,32 @@ def test_stop_strings_end_a_reply_as_in_the_other_runtime(folder: Path, converte
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
     (again,) = serve(ours, prompts(Decoding(16, logprobs=True))[:1]).values()
     assert again == whole
+
+
+def test_what_was_generated_behind_a_stop_string_is_no_part_of_the_reply(
+    folder: Path, converted: Path
+) -> None:
+    """A step of the library may give several tokens; neither their number nor their
+    log-probabilities count.
+    """
+    openvino_genai = pytest.importorskip("openvino_genai")
+    reader = open_reader(folder, converted, "openvino")
+    batch = get_runtime(reader).open_batch()
+    (item, *_) = prompts(Decoding(8, logprobs=True, stop=("fox",)))
+
+    class Handle:
+        """A request that gave four tokens in its last step."""
+
+        def get_status(self) -> object:
+            return openvino_genai.GenerationStatus.STOP
+
+    ids = list(range(40, 44))
+    running = _RunningRequest(
+        TokenizedRequest(item, [1, 2, 3]), Handle(), batch._decode, ids, [-1.0, -2.0, -3.0, -4.0],
+        end=2,
+    )  # fmt: skip
+    result = batch._build_result(running)
+    assert isinstance(result, Generation)
+    assert (result.usage.tokens_in, result.usage.tokens_out) == (3, 2)
+    assert result.logprobs == (-1.0, -2.0)
+    assert result.text == batch._decode(ids[:2])

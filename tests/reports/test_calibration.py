@@ -232,3 +232,20 @@ def test_labels_of_another_selection_are_no_random_sample() -> None:
     assert notes[0].startswith(f"1 of 3 labeled questions, such as {drawn[7]}, are not of the")
     labels = Labels({key: 1.0 for key in labels.values if key[0] != drawn[7]}, set())
     assert not any("random sample" in one for one in describe_labels(CELLS, labels, 0, 0))
+
+
+def test_the_sample_does_not_depend_on_the_order_of_the_questions() -> None:
+    """Shards and splits may order them otherwise, and labels are of the same sample."""
+    reverse = [replace(cell, samples=cell.samples[::-1]) for cell in CELLS]
+    own, other = (
+        {row["question_id"] for row in sample_answers(cells, 3, 0)} for cells in (CELLS, reverse)
+    )
+    assert own == other
+
+
+def test_labels_of_a_question_that_no_cell_has_do_not_hide_others(tmp_path: Path) -> None:
+    """The files may begin with one."""
+    row = {**sample_answers(CELLS, 1, 0)[0], "label": True, "question": "Another?"}
+    labels = read_labels([_write(tmp_path / "a.jsonl", _row(True, 99), row)])
+    with pytest.raises(ConfigError, match="labels are of other questions"):
+        check_questions(CELLS, labels)

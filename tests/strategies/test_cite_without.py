@@ -114,3 +114,19 @@ def test_texts_of_one_passage_are_told_apart() -> None:
     (request,) = plan.send([Generation("Paris [2]", dropped=1, passages=shown)])
     assert isinstance(request, Generate)
     assert request.messages[-1].content == "[1] Alpha Q Who?"
+
+
+def test_options_that_are_articles_are_different_answers() -> None:
+    """Nothing is left of "A" and "The" without articles."""
+    assert play(["A [2]", "The [1]"])[1][-1] == "changed: yes"
+    assert play(["A [2]", "a. [1]"])[1][-1] == "changed: no"
+
+
+def test_passages_that_are_cut_are_removed_as_well() -> None:
+    """The prompt shows other texts than those that were retrieved; numbers in brackets too."""
+    contexts = [make_context(n, text) for n, text in ((1, "one [7]"), (2, "two more"))]
+    for max_words, shown in ((None, "one (7)"), (1, "one")):
+        plan = CiteWithout(PROMPT, Decoding(), max_words).plan(make_question("Who?"), contexts)
+        answer, prompts = run_scripted_plan(plan, [["Paris [2]"], ["Rome [1]"]])
+        assert prompts[1] == [f"[1] {shown} Q Who?"]
+        assert answer.trace[-2:] == ("without 2: Rome", "changed: yes")

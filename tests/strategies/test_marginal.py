@@ -130,3 +130,14 @@ def test_reasoning_is_part_of_neither_answer_nor_reply() -> None:
     assert (result.text, result.reply, result.candidates) == ("x", "x", ("x",))
     result, _ = answer("fast", ["<think>x?"] * 3, {})
     assert (result.unknown, result.reply) == (True, "")
+
+
+@pytest.mark.parametrize(("scoring", "num_likelihoods"), [("fast", 3), ("exact", 9)])
+def test_options_that_are_articles_are_different_answers(
+    scoring: str, num_likelihoods: int
+) -> None:
+    """B: 0.5 * 0.5 = 0.25; A: 0.3 * 0.6 = 0.18; The: 0.2 * 0.6 = 0.12, which is no part of A."""
+    table = {(passage, text): 1e-9 for passage in "abc" for text in ("B", "A", "The")}
+    table |= {("a", "B"): 0.5, ("b", "A"): 0.6, ("c", "The"): 0.6}
+    result, requests = answer(scoring, ["B", "A", "The"], table)
+    assert (result.text, requests) == ("B", num_likelihoods)

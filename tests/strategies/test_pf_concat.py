@@ -42,3 +42,11 @@ def test_all_unknown_needs_no_second_round() -> None:
         PLAN.plan(make_question(), PLAN_CONTEXTS), [["unknown"] * 3]
     )
     assert (answer.unknown, len(prompts)) == (True, 1)
+
+
+def test_options_that_are_articles_are_candidates() -> None:
+    """Nothing is left of "A" and "+" without articles and punctuation."""
+    _, prompts = run_scripted_plan(
+        PLAN.plan(make_question("Who?"), PLAN_CONTEXTS), [["A", "+", "a."], ["A"]]
+    )
+    assert prompts[1] == ["<one>\n<two>\n<three> C A; + Q Who?"]

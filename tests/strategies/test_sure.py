@@ -168,3 +168,22 @@ def test_a_reply_without_candidates_is_stored_without_its_reasoning() -> None:
     """As the other replies that metrics read."""
     answer, _ = _play("<think>Let me look at [1].</think>\nI have no answer.")
     assert (answer.unknown, answer.reply) == (True, "I have no answer.")
+
+
+def test_the_passages_are_those_of_the_chosen_answer() -> None:
+    """Not of the first summary; without a candidate, those of the only prompt."""
+    one, two = (context.passage for context in PLACED)
+    results = iter(
+        [
+            Generation("(a) Paris (b) Rome"),
+            Generation("P is it.", dropped=1, passages=(one,)),
+            Generation("R is it.", dropped=1, passages=(two,)),
+            *map(Generation, ("False", "True", "Passage 2", "Passage 1")),
+        ]
+    )
+    plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES).plan(QUESTION, PLACED)
+    answer, _ = play(plan, lambda _: next(results))
+    assert (answer.text, answer.used) == ("Rome", (two,))
+    plan = SuRe(PROMPT, Decoding(max_new_tokens=8), **TEMPLATES).plan(QUESTION, PLACED)
+    none, _ = play(plan, lambda _: Generation("No idea.", dropped=1, passages=(one,)))
+    assert (none.unknown, none.used) == (True, (one,))

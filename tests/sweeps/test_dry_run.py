@@ -16,7 +16,7 @@ from winnow.predictions import Price
 from winnow.protocols import Strategy, build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Answer, Decoding
-from winnow.requests import Estimate, Generate, Message, Pages, Plan, Search, Usage
+from winnow.requests import Estimate, Generate, Likelihood, Message, Pages, Plan, Search, Usage
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag
@@ -363,3 +363,23 @@ def test_calls_that_exclude_each_other_are_not_added(tmp_path: Path) -> None:
         bounds = _compute_bounds("reader", runs, Price(1e6, 1e6), ScriptedReader(), ledger)
     assert (bounds.requests, bounds.missing, bounds.tokens) == ((1, 1), (0, 1), (0, 10))
     assert bounds.money == (0.0, 15.0)
+
+
+def test_what_shares_no_call_pays_for_its_own_prompt(tmp_path: Path) -> None:
+    """Replies without sampling are requested one by one, and likelihoods have no samples."""
+    message = Message("user", "q" * 400)
+
+    def build_jobs() -> list[Job[Any]]:
+        def plan() -> Plan[None]:
+            yield [Generate((message,), Decoding(4), sample=number) for number in range(5)]
+            yield [Likelihood((message,), text) for text in ("a", "b")]
+
+        return [Job(1, plan())]
+
+    reader = OpenAIReader(
+        "m", "m", "http://127.0.0.1:9/v1", dialect="vllm", end_token="<end>", samples_per_call=8
+    )
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        estimate = estimate_cost(build_jobs, build_engine_map(reader), ledger)["reader"]
+    assert estimate.missing == (7, 7)
+    assert estimate.tokens[0] == estimate.tokens[1]

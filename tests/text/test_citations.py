@@ -66,3 +66,15 @@ def test_other_brackets_stay(text: str) -> None:
 def test_a_reply_of_repeated_citations_takes_linear_time() -> None:
     """Small readers write such replies; it would take minutes otherwise."""
     assert len(split_cited_sentences("[1] " * 20_000 + "A. [2] B")) == 2
+
+
+@pytest.mark.parametrize("text", ["[1 and2]", "[1, and2]"])
+def test_a_word_that_begins_with_and_joins_no_numbers(text: str) -> None:
+    """The brackets cite nothing, and stay."""
+    assert find_citations(text, 5, "strict") == []
+    assert remove_citations(text) == text
+
+
+def test_several_ranges_in_one_are_removed() -> None:
+    """Replies of small models have them."""
+    assert remove_citations("Paris [1-2-3] is it [doc 1 - 2 - 4, 5].") == "Paris is it."

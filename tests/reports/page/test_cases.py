@@ -174,3 +174,9 @@ def test_missing_calls_are_named(tmp_path: Path) -> None:
     case = _replay(tmp_path, "", Prediction("q1", "x", False), Texts())
     assert case.note.startswith("The calls cannot be shown. The ledger lacks a call of round 1")
     assert len(case.contexts) == 2
+
+
+def test_an_option_that_is_an_article_is_an_answer(tmp_path: Path) -> None:
+    """The page compares it with the ballots, whose keys keep it too."""
+    case = _replay(tmp_path, "A", Prediction("q1", "A", False, reply="A"), Texts())
+    assert (case.note, case.normalized) == ("", "a")

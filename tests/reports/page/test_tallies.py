@@ -130,3 +130,24 @@ def test_other_strategies_have_no_tally() -> None:
     strategy = Concatenation(PROMPT, Decoding())
     assert build_tally(strategy, CONTEXTS, [[]]) is None
     assert build_tally(STRATEGIES["vote"], [], []) is None
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [PostFusion(PROMPT, Decoding()), Marginal(PROMPT, Decoding(), scoring="fast")],
+)
+def test_options_that_are_articles_are_different_ballots(strategy: PostFusion | Marginal) -> None:
+    """Nothing is left of "A" and "The" without articles, and the strategy tells them apart."""
+    contexts = [make_context(number, "x") for number in (1, 2, 3)]
+    replies = ("B", "A", "The")
+    plan = strategy.plan(make_question(), contexts)
+    results: list[Generation | Score] = [Generation(text) for text in replies]
+    requests = next(plan)
+    rounds = [[Call(b"", *pair) for pair in zip(requests, results, strict=True)]]
+    if isinstance(strategy, Marginal):
+        scored = plan.send(results)
+        assert all(isinstance(one, Likelihood) for one in scored)
+        rounds.append([Call(b"", one, Score(-1.0)) for one in scored])
+    tally = build_tally(strategy, contexts, rounds)
+    assert tally is not None
+    assert [ballot.key for ballot in tally.ballots] == ["b", "a", "the"]

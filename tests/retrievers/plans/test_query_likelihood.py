@@ -1,10 +1,12 @@
 """Ranking by the likelihood of the question."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Hit
+from winnow.records import Hit, Passage
 from winnow.requests import Likelihood, Message, Score
 from winnow.retrievers.plans.query_likelihood import QueryLikelihood
 from winnow.testing import make_context, make_question
@@ -55,3 +57,11 @@ def test_a_ranking_is_as_deep_as_asked() -> None:
         lambda _: Score(0.0),
     )
     assert [hit.passage_id for hit in hits] == ["p1", "p2"]
+
+
+def test_a_passage_without_a_title_has_no_separator() -> None:
+    """It would be a prompt of another form than the others."""
+    untitled = replace(make_context(1, "t1"), passage=Passage("p1", "", "t1"))
+    plan = QueryLikelihood("{title}: {text}").plan(make_question(), [untitled], 1)
+    _, (request,) = play(plan, lambda _: Score(0.0))
+    assert request.messages[0].content == "t1"  # type: ignore[union-attr]

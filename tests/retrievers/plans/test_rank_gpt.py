@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.plans import play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Hit
+from winnow.records import Decoding, Hit, Passage
 from winnow.requests import Generate, Generation, TooLong
 from winnow.retrievers.plans.rank_gpt import RankGpt, list_windows, read_order
 from winnow.testing import make_context, make_question
@@ -158,3 +159,12 @@ def test_a_tenth_of_the_words_goes_at_a_time() -> None:
 def test_a_number_without_end_is_no_passage(length: int) -> None:
     """A reply may repeat a digit up to its limit."""
     assert read_order("1" * length + " [2]", 3) == [1, 0, 2]
+
+
+def test_a_passage_without_a_title_has_no_separator() -> None:
+    """It has its number and its text alone."""
+    untitled = replace(make_context(1, "a"), passage=Passage("p1", "", "a"))
+    plan = _plan().plan(QUESTION, [untitled, make_context(2, "b")], 2)
+    _, (request,) = play(plan, lambda _: Generation("[2] > [1]"))
+    shown = [turn.content for turn in request.messages if turn.content.startswith("[")]  # type: ignore[union-attr]
+    assert shown == ["[1] a", "[2] Title 2 b"]

@@ -161,3 +161,11 @@ def test_a_host_has_two_connections(web: SmallWeb, monkeypatch: pytest.MonkeyPat
     with ThreadPoolExecutor(8) as threads:
         assert {download.body for download in threads.map(reader.download, urls)} == {b"x"}
     assert most == 2
+
+
+def test_a_robots_txt_of_500_kibibytes_is_read(web: SmallWeb) -> None:
+    """RFC 9309 asks for at least these."""
+    rules = b"User-agent: *\nDisallow: /other\n"
+    web.add("/page", "text")
+    web.replies["/robots.txt"] = Reply(rules + b"#" * (500 * 1024 - len(rules)))
+    assert downloader().download(f"{web.url}/page").body == b"text"

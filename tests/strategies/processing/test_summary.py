@@ -97,3 +97,10 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: 
     """By their names."""
     with pytest.raises(ConfigError, match=message):
         Summary(**({"template": TEMPLATE, "decoding": Decoding()} | settings))
+
+
+def test_a_context_without_a_title_has_no_separator() -> None:
+    """As in the prompt of the reader."""
+    untitled = replace(make_context(1, "one"), passage=Passage("p1", "", "one"))
+    _, (request,) = _process(["Paris"], (untitled, CONTEXTS[1]), passage="{title}: {text}")
+    assert request.messages[-1].content == "Q: Which city? D: one\nTitle 2: two S:"

@@ -71,3 +71,9 @@ def test_only_reasoning_that_was_cut_by_the_stop_string_is_an_error() -> None:
     for reply in (Generation("<think>Let me"), Generation("", "empty", reasoning="Let me")):
         with pytest.raises(ReaderError, match="ended the reasoning"):
             extract_chain_text(reply)
+
+
+@pytest.mark.parametrize("year", ["1904", "476"])
+def test_a_year_is_no_number_of_a_step(year: str) -> None:
+    """Steps have at most two digits, as the entries of lists."""
+    assert find_first_sentence(f"{year}. It is old.") == f"{year}."
