@@ -3,6 +3,7 @@ errors.
 """
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -342,3 +343,17 @@ def test_what_was_generated_behind_a_stop_string_is_no_part_of_the_reply(
     assert (result.usage.tokens_in, result.usage.tokens_out) == (3, 2)
     assert result.logprobs == (-1.0, -2.0)
     assert result.text == batch._decode(ids[:2])
+
+
+def test_a_token_that_ends_a_reply_is_counted_and_not_shown(folder: Path, converted: Path) -> None:
+    """Also if it is an ordinary token for the tokenizer."""
+    openvino_genai = pytest.importorskip("openvino_genai")
+    batch = get_runtime(open_reader(folder, converted, "openvino")).open_batch()
+    batch.text = replace(batch.text, end_token_ids=frozenset({41}))
+    finished = openvino_genai.GenerationStatus.FINISHED
+    item = TokenizedRequest(prompts(Decoding(8))[0], [1, 2, 3])
+    handle = SimpleNamespace(get_status=lambda: finished)
+    result = batch._build_result(_RunningRequest(item, handle, batch._decode, [40, 41]))
+    assert isinstance(result, Generation)
+    assert (result.text, result.finish) == (batch._decode([40]), "stop")
+    assert result.usage.tokens_out == 2
