@@ -2,19 +2,23 @@
 expected.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import Run
 
+from flows import evaluate_estimator
 from flows.project.artifacts import Project
 from flows.project.cells import _validate
 from flows.project.engines import open_engines, open_reader, resolve_engine_spec
 from flows.project.metrics import build_metrics
+from flows.project.searched import resolve_search_spec
 from flows.report import _count_filtered
 from flows.settings.components import Component, check_component
 from flows.settings.door import compose
+from flows.settings.typed import Settings
 from flows.stages.errors import exit_on_errors
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_questions
@@ -262,3 +266,29 @@ def test_a_reader_of_batches_has_the_budget_of_single_calls() -> None:
     specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
     with pytest.raises(ConfigError, match="which has one budget"):
         open_engines(specs, check=False)
+
+
+@pytest.mark.parametrize(
+    ("check", "words", "message"),
+    [
+        (_validate, ["estimator=t5_regression", "weighting.by=estimator"], "set weighting.by=none"),
+        (
+            evaluate_estimator._validate,
+            ["estimator=t5_regression", "score.splits=[dev,test]"],
+            r"set evaluate_estimator.show=\[table2\]",
+        ),
+        (
+            lambda settings: resolve_search_spec(Project(settings)),
+            ["search=poisoned", "search.rules.placed=true"],
+            "would insert the true gold passage next to the poisoned one",
+        ),
+    ],
+)
+def test_what_would_be_computed_of_the_wrong_scores_or_passages_is_refused(
+    check: Callable[[Settings], object], words: list[str], message: str
+) -> None:
+    """A regression's scores are no log-odds, and a gold passage is not inserted for a poisoned
+    one.
+    """
+    with pytest.raises(ConfigError, match=message):
+        check(compose(words))
