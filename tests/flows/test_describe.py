@@ -35,6 +35,6 @@ def test_types_read_as_values_are_written() -> None:
     assert described == {"ties": "'rank' or 'random'", "unknown_votes": "bool", "seed": "int"}
     assert (
         "nprobe",
-        "int",
+        "int, at least 1",
         "only searches use it, so that the index is shared",
     ) in describe_parameters(Dense)

@@ -72,3 +72,15 @@ def test_other_values(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         check_values("part", _Part(**values))
     assert str(error.value) == message
+
+
+class _Subclass(_Part):
+    """A part of a script, with a constructor of its own."""
+
+    def __init__(self, folder: str, other: Annotated[int, Ge(1)]) -> None:
+        super().__init__()
+
+
+def test_a_subclass_of_a_script_may_have_another_constructor() -> None:
+    """Its path has no marker, without which settings could not name it; nor is it an attribute."""
+    check_values("part", _Subclass("x", 0))

@@ -2,14 +2,13 @@
 
 import json
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from winnow.artifacts.owners import get_process_name, read_start_time
+from winnow.artifacts.owners import get_host_name, get_process_name, read_start_time
 from winnow.errors import ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers import batch_state
@@ -66,7 +65,7 @@ def test_a_batch_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     state = json.loads(path.read_text())
     with subprocess.Popen(["sleep", "60"]) as process:
         started = read_start_time(process.pid)
-        owner = f"{process.pid}-{started}@{socket.gethostname()}"
+        owner = f"{process.pid}-{started}@{get_host_name()}"
         path.write_text(json.dumps(state | {"owner": owner}))
         assert files.read() == []
         process.kill()

@@ -1,7 +1,6 @@
 """The Batch API against a server on this machine."""
 
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.readers.batch_cases import plan, reader, request, send, sweep
-from winnow.artifacts.owners import get_process_name, read_start_time
+from winnow.artifacts.owners import get_host_name, get_process_name, read_start_time
 from winnow.driver.jobs import Job
 from winnow.driver.run import Driver
 from winnow.errors import BudgetError, ConfigError, ReaderError
@@ -68,7 +67,7 @@ def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     with server.serve() as url:
         first, second = reader(url, tmp_path), reader(url, tmp_path)
         send(first, "a")
-        me, other = get_process_name(), f"1-{read_start_time(1)}@{socket.gethostname()}"
+        me, other = get_process_name(), f"1-{read_start_time(1)}@{get_host_name()}"
         monkeypatch.setattr(batch_state, "get_process_name", lambda: other)
         second.submit([request("b")])
         while not (results := second.collect(1.0)):
@@ -91,7 +90,7 @@ def test_what_another_process_paid_for_is_awaited(
     with server.serve() as url:
         first, second = reader(url, tmp_path), reader(url, tmp_path)
         send(first, "a")
-        other = f"1-{read_start_time(1)}@{socket.gethostname()}"
+        other = f"1-{read_start_time(1)}@{get_host_name()}"
         monkeypatch.setattr(batch_state, "get_process_name", lambda: other)
         second.submit([request("a")])
         assert not second.collect(0.1)

@@ -65,7 +65,8 @@ def check_values(setting: str, component: Any) -> None:
     annotations.
 
     The command line checks the settings of a component before it is constructed; this check is for
-    scripts that construct it.
+    scripts that construct it. A subclass with a constructor of its own is checked as far as its
+    parameters are attributes.
 
     Args:
         setting: Dotted name of the component's settings, for the message.
@@ -75,12 +76,17 @@ def check_values(setting: str, component: Any) -> None:
         ConfigError: If a value is out of range, not a choice, or a template with other fields.
     """
     for name, rule in _read_rules(component.__class__).items():
-        rule.check(f"{setting}.{name}", getattr(component, name))
+        if hasattr(component, name):
+            rule.check(f"{setting}.{name}", getattr(component, name))
 
 
 @cache
 def _read_rules(component: type) -> Mapping[str, _Rule]:
-    rules = {name: _find_rule(value) for name, value in read_annotations(component).items()}
+    try:
+        annotations = read_annotations(component)
+    except ConfigError:  # settings cannot name such a class, but a script may construct it
+        return {}
+    rules = {name: _find_rule(value) for name, value in annotations.items()}
     return {name: rule for name, rule in rules.items() if rule != _Rule()}
 
 
