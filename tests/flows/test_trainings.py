@@ -1,7 +1,13 @@
 """Sections of trainings: what a training lacks, or has of the wrong kind."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
 import pytest
 
+from flows import train_reader
 from flows.settings.door import compose
 from flows.train_reader import _build
 from winnow.errors import ConfigError
@@ -30,3 +36,28 @@ def test_the_kind_of_a_training_decides_what_it_is_built_of() -> None:
         _build(rewarded, "mix", ExampleMix)
     with pytest.raises(ConfigError, match=r"training\.mix\._target_=.*SyntheticCitations"):
         _build(rewarded, "mix", SyntheticCitations)
+
+
+def test_replies_of_a_teacher_that_were_cut_are_not_learned(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reader would learn to stop in the middle; their number is said."""
+    outcomes = [
+        SimpleNamespace(
+            tag=name,
+            result=SimpleNamespace(reply=f"reply {name}"),
+            steps=[SimpleNamespace(finish="stop"), SimpleNamespace(finish=finish)],
+        )
+        for name, finish in (("q1", "stop"), ("q2", "length"), ("q3", "length 1"))
+    ]
+    monkeypatch.setattr(train_reader, "iter_outcomes", lambda *_: iter(outcomes))
+    monkeypatch.setattr(train_reader, "open_engines", lambda _: {})
+    monkeypatch.setattr(train_reader, "open_ledger", lambda _: nullcontext())
+    monkeypatch.setattr(train_reader, "resolve_reader_spec", lambda *_: None)
+    mix: Any = SimpleNamespace(
+        select_questions=lambda ranked, _: ranked, build_strategy=lambda *_: None
+    )
+    some: Any = MagicMock()
+    replies = train_reader._ask_teacher(some, some, some, mix, [some] * 3, some)
+    assert replies == {"q1": "reply q1"}
+    assert "2 of 3 replies of the teacher were cut" in caplog.text
