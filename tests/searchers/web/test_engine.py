@@ -334,3 +334,15 @@ def test_a_malformed_address_among_the_results_ends_nothing(
     assert isinstance(result, Pages)
     assert [page.passage_id for page in result.passages] == urls
     assert "cannot be resolved" in result.snapshots[0].note
+
+
+def test_a_stop_keeps_an_earlier_error(web: SmallWeb) -> None:
+    """The run ends with what went wrong first."""
+    engine = make_engine(web)
+    engine._error = LookupError("the first error")
+    engine.stop()
+    engine.submit([Search("query", 2)])
+    with pytest.raises(LookupError, match="the first error"):
+        while True:
+            engine.collect(1.0)
+    engine.close()
