@@ -13,6 +13,7 @@ from flows.settings.composition import (
     list_groups,
     list_keys,
 )
+from flows.settings.grid import COMMAND_SETTINGS
 from flows.settings.multirun import list_values, list_words
 from flows.settings.sections import Section
 from flows.settings.typed import Settings
@@ -27,10 +28,7 @@ _SURELY_MISTYPED = 0.85
 """Similarity of a name to a known one from which no other setting can be meant."""
 
 
-_NO_AXES = (
-    "dry_run", "question", "artifact", "pipeline", "power", "watch", "calibrate_judge", "export",
-    "export_maps", *IGNORED_GROUPS,
-)  # fmt: skip
+_NO_AXES = (*COMMAND_SETTINGS, *IGNORED_GROUPS)
 """Settings and groups that no cell of a grid reads."""
 
 

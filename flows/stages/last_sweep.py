@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.settings.door import list_cells
+from flows.settings.grid import COMMAND_SETTINGS
 from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
@@ -21,8 +22,7 @@ _NAMED = re.compile(r"\+{0,2}sweep\.name=(.+)")
 _VIEWS = ("report", "metric", "breakdown", "watch", "power", "calibrate_judge")
 """Groups whose settings say what is shown of a sweep."""
 _NOT_COMPARED = {
-    *IGNORED_GROUPS, *_VIEWS, "pipeline", "dry_run", "question", "artifact", "export",
-    "export_maps", "facts", "evaluator", "evaluate_evaluator",
+    *IGNORED_GROUPS, *_VIEWS, *COMMAND_SETTINGS, "facts", "evaluator"
 } - {"sweep"}  # fmt: skip
 """Settings in which a command may differ from the sweep that it shows."""
 
