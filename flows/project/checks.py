@@ -62,10 +62,9 @@ def check_splits(cells: Sequence[Settings]) -> None:
     splits: dict[Path, list[str]] = {}
     for cell in cells:
         project = Project(cell)
-        division = cell.dataset.split.build()
         file = project.questions.folder
         if file not in splits:
-            splits[file] = division.names
+            splits[file] = cell.dataset.split.build().names
             if project.questions.is_finished:
                 table = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])
                 splits[file] = sorted(table["split"].unique().to_pylist())

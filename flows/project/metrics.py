@@ -37,7 +37,7 @@ from winnow.reports.columns import CellColumns, collect_in_processes, has_many_p
 from winnow.reports.family import Family
 from winnow.reports.page.story import build_headline
 from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
-from winnow.sweeps.spec import CellSpec, EngineSpec
+from winnow.sweeps.spec import REPORT_SETTINGS, CellSpec, EngineSpec
 
 
 def build_metrics(settings: Settings) -> list[Metric]:
@@ -136,10 +136,6 @@ def read_results(
     ]
 
 
-_COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
-"""Settings that a report reads but that are not in a cell's key, so cells cannot differ in them."""
-
-
 def check_common_settings(jobs: Sequence[Settings]) -> None:
     """Raise ConfigError if cells differ in settings of which a report has one value for all cells;
     the model of a role that a strategy asks is that of its cell. Metrics that no table can show
@@ -147,7 +143,7 @@ def check_common_settings(jobs: Sequence[Settings]) -> None:
     """
     build_metrics(jobs[0])
     cells = [cell for job in jobs for cell in job.cells]
-    for name in _COMMON if len(cells) > 1 else ():
+    for name in REPORT_SETTINGS if len(cells) > 1 else ():
         values = {str(cell.plain.get(name)) for cell in cells if name not in cell.roles}
         if len(values) > 1:
             raise ConfigError(

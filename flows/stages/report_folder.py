@@ -5,6 +5,7 @@ from pathlib import Path
 
 from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
+from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.errors import ConfigError
 
 ENGINES = "engines.json"
@@ -12,8 +13,8 @@ ENGINES = "engines.json"
 _OWNER = "sweep.json"
 """File of a report's folder that says which sweep the pages are of."""
 _PARTS = (
-    "index.html", "report.md", "tables.tex", "metrics.json", "cells.csv", "cells", "figures",
-    "questions.parquet", "power.html", "power.md", "labels.jsonl", "labels_more.jsonl",
+    "index.html", "report.md", "tables.tex", CELL_VALUES, "cells.csv", "cells", "figures",
+    QUESTION_VALUES, "power.html", "power.md", "labels.jsonl", "labels_more.jsonl",
     "calibration.json", ENGINES, _OWNER,
 )  # fmt: skip
 """Files and folders of a sweep's pages. Everything else in the folder is of others."""

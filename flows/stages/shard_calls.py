@@ -116,8 +116,13 @@ def use_finished_shards(
         stage: Name of the stage.
         artifacts: Artifacts of the stage. If all are finished, nothing is merged.
     """
-    merge_ledgers(settings, list_ledgers_to_merge(settings, artifacts))
-    finished_shards = _list_finished_shards(settings, stage, artifacts)
+    ledgers = list_ledgers_to_merge(settings, artifacts)
+    if not ledgers:
+        return
+    merge_ledgers(settings, ledgers)
+    finished_shards = find_finished(
+        settings, stage, compute_digest([artifact.key for artifact in artifacts])
+    )
     if not finished_shards:
         return
     counts = collections.Counter(shard.count for shard in finished_shards)
@@ -146,25 +151,15 @@ def list_ledgers_to_merge(
     return list_ledgers(get_folder(settings))
 
 
-def _list_finished_shards(
-    settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]
-) -> list[Shard]:
-    """Return the finished shards of a stage, or none if all of its artifacts are finished."""
-    if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
-        return []
-    return find_finished(settings, stage, compute_digest([artifact.key for artifact in artifacts]))
-
-
 def merge_ledgers(settings: Settings, files: Sequence[Path]) -> int:
     """Merge shards' ledgers into the settings' ledger, and return the number of added calls."""
     num_added = 0
-    if files:
-        with open_store(str(settings.paths.ledger)) as ledger:
-            for file in files:
-                merge = merge_ledger(ledger, file)
-                num_added += merge.added
-                if merge.conflicts:
-                    print(merge.describe())
+    with open_store(str(settings.paths.ledger)) as ledger:
+        for file in files:
+            merge = merge_ledger(ledger, file)
+            num_added += merge.added
+            if merge.conflicts:
+                print(merge.describe())
     return num_added
 
 

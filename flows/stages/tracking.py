@@ -20,7 +20,7 @@ from winnow.artifacts.provenance import (
 )
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
-from winnow.sweeps.spec import CellSpec
+from winnow.sweeps.spec import REPORT_SETTINGS, CellSpec
 from winnow.tracking.runs import DatasetRef, Run, Tracker
 from winnow.tracking.stores import is_logged, mark_logged
 
@@ -130,8 +130,8 @@ def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> Non
 
 
 def _select_common_config(cell: LoadedCell) -> dict[str, Any]:
-    """Return the settings that are not in a cell's key, but of which its metrics depend."""
-    names = ("metric", "prices", "judge", "verifier", "nli")
+    """Return the settings that are not in a cell's key, but on which its metrics depend."""
+    names = [name for name in REPORT_SETTINGS if name != "breakdown"]
     return {name: cell.spec.config.get(name) for name in names}
 
 

@@ -112,7 +112,7 @@ def _is_origin_changed(asset: Asset) -> bool:
     path = Path(asset.location)
     if asset.scheme != "file" or asset.sha256 or not path.exists():
         return False
-    records = json.loads((Path(asset.path) / ASSET_RECORD).read_text()).get("origin", {})
+    records = _read_record(Path(asset.path)).get("origin", {})
     is_same = all(is_unchanged(path / name, record) for name, record in records.items())
     return bool(records) and (list(records) != list_files(path) or not is_same)
 
@@ -128,8 +128,7 @@ def _apply_recorded_checksum(asset: Asset) -> Asset:
 
 def read_recorded_sha256(asset: Asset) -> str:
     """Return the recorded SHA-256 of an asset's source file, or "" if the asset is not unpacked."""
-    record_path = Path(asset.path) / ASSET_RECORD
-    record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+    record = _read_record(Path(asset.path))
     is_same_asset = record.get("address") == asset.address and record.get("members") == list(
         asset.members
     )
@@ -156,16 +155,21 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
     return bool(expected_names) and unchanged and present - {ASSET_RECORD} == expected_names
 
 
+def _read_record(folder: Path) -> dict[str, Any]:
+    """Return what is recorded of the asset in a folder, or {} if there is none."""
+    file = folder / ASSET_RECORD
+    record: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    return record
+
+
 def _read_source(folder: Path) -> dict[str, Any]:
     """Return the `Asset.source` of which a folder has files, or {} if it has none of an asset."""
-    record_path = folder / ASSET_RECORD
-    record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+    record = _read_record(folder)
     return {name: record[name] for name in ("address", "sha256", "members") if name in record}
 
 
 def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
     """Return a folder's recorded files by name, or {} if they were not unpacked from `source`."""
-    record_path = folder / ASSET_RECORD
-    record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+    record = _read_record(folder)
     files: Mapping[str, FileRecord] = record.get("files", {})
     return files if {name: record.get(name) for name in source} == dict(source) else {}

@@ -3,6 +3,7 @@ errors.
 """
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,18 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("converted")
 
 
+def check_same_replies(
+    requests: Sequence[Request], ours: Mapping[Request, Result], others: Mapping[Request, Result]
+) -> None:
+    """Check that two readers gave the same texts, ends, usage and log-probabilities."""
+    for request in requests:
+        mine, theirs = ours[request], others[request]
+        assert isinstance(mine, Generation)
+        assert isinstance(theirs, Generation)
+        assert (mine.text, mine.finish, mine.usage) == (theirs.text, theirs.finish, theirs.usage)
+        assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-3)
+
+
 def test_both_runtimes_give_the_same_greedy_replies(folder: Path, converted: Path) -> None:
     """Texts, reasons of the end, token counts and log-probabilities are those of PyTorch in
     float32.
@@ -53,12 +66,7 @@ def test_both_runtimes_give_the_same_greedy_replies(folder: Path, converted: Pat
         for runtime in ("openvino", "torch")
     )
     assert len(ours) == len(TEXTS)
-    for request in requests:
-        mine, theirs = ours[request], reference[request]
-        assert isinstance(mine, Generation)
-        assert isinstance(theirs, Generation)
-        assert (mine.text, mine.finish, mine.usage) == (theirs.text, theirs.finish, theirs.usage)
-        assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-3)
+    check_same_replies(requests, ours, reference)
 
 
 def test_both_runtimes_give_the_same_likelihoods(folder: Path, converted: Path) -> None:
@@ -306,12 +314,7 @@ def test_stop_strings_end_a_reply_as_in_the_other_runtime(folder: Path, converte
     requests = [prompts(Decoding(16, logprobs=True, stop=(stop,)))[0] for stop in stops]
     assert len(requests) > 50
     mine, theirs = serve(ours, requests), serve(torch_reader, requests)
-    for request in requests:
-        one, other = mine[request], theirs[request]
-        assert isinstance(one, Generation)
-        assert isinstance(other, Generation)
-        assert (one.text, one.finish, one.usage) == (other.text, other.finish, other.usage)
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+    check_same_replies(requests, mine, theirs)
     (again,) = serve(ours, prompts(Decoding(16, logprobs=True))[:1]).values()
     assert again == whole
 

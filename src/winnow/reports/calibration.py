@@ -57,9 +57,7 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
         seed: Seed of the sample.
     """
     check_one_selection(cells)
-    questions = {
-        sample.question.question_id: sample.question for cell in cells for sample in cell.samples
-    }
+    questions = _collect_questions(cells)
     sampled_ids = draw_questions(cells, seed)[:most]
     answers: dict[str, dict[str, None]] = {question_id: {} for question_id in sampled_ids}
     for cell in cells:
@@ -69,9 +67,16 @@ def sample_answers(cells: Sequence[CellResult], most: int, seed: int) -> list[di
     return [_build_row(questions[name], answer) for name, own in answers.items() for answer in own]
 
 
+def _collect_questions(cells: Sequence[CellResult]) -> dict[str, Question]:
+    """Return the questions of all cells by id."""
+    return {
+        sample.question.question_id: sample.question for cell in cells for sample in cell.samples
+    }
+
+
 def draw_questions(cells: Sequence[CellResult], seed: int) -> list[str]:
     """Return the ids of the cells' questions in random order: the first n are a sample of n."""
-    ids = sorted({id_ for cell in cells for id_ in cell.columns.question_ids})
+    ids = sorted(_collect_questions(cells))
     random.Random(seed).shuffle(ids)  # a larger sample contains the smaller one
     return ids
 
@@ -157,9 +162,7 @@ def read_labels(paths: Sequence[Path]) -> Labels:
 
 def check_questions(cells: Sequence[CellResult], labels: Labels) -> None:
     """Raise ConfigError if labels are of other questions than those of the cells with their ids."""
-    questions = {
-        sample.question.question_id: sample.question for cell in cells for sample in cell.samples
-    }
+    questions = _collect_questions(cells)
     for question_id, labeled in labels.questions.items():
         question = questions.get(question_id)
         if question is None:

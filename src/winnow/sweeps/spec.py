@@ -222,6 +222,8 @@ def list_varying_settings(cells: Sequence[CellSpec]) -> list[list[tuple[str, str
 
 _MAX_VALUE_CHARS = 40
 """Number of characters to which the value of a setting is shortened."""
+REPORT_SETTINGS = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
+"""Settings that a report reads but that are not in a cell's key, so cells cannot differ in them."""
 IGNORED_GROUPS = (
     "report",
     "metric",
