@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,11 +11,22 @@ from types import ModuleType
 import pytest
 import yaml
 
-TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-ROUNDS = (Path(__file__).parents[1] / "docs/rounds.md").read_text()
-TUTORIAL = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
+ROOT = Path(__file__).parents[1]
+TEXT, ROUNDS, CONTEXT, TUTORIAL = (
+    (ROOT / name).read_text()
+    for name in (
+        "CONTRIBUTING.md",
+        "docs/rounds.md",
+        "docs/context.md",
+        "docs/tutorial/4_your_strategy.md",
+    )
+)
 BLOCKS = {
-    **dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT + ROUNDS, flags=re.DOTALL)),
+    **dict(
+        re.findall(
+            r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT + ROUNDS + CONTEXT, flags=re.DOTALL
+        )
+    ),
     **dict(
         re.findall(
             r"^cat > (\S+) <<'(?:PYTHON|YAML)'\n(.*?)^(?:PYTHON|YAML)$",
@@ -32,6 +44,34 @@ def _module(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, name, module)
     exec(compile(BLOCKS[path], path, "exec"), module.__dict__)  # noqa: S102 (the page's own code)
     return module
+
+
+@pytest.mark.parametrize("path", BLOCKS)
+def test_a_block_is_a_new_file_in_the_project_s_style(path: str) -> None:
+    """It replaces nothing, and passes the first commands of the page."""
+    assert not (ROOT / path).exists()
+    own = """lint.isort.known-first-party=["flows", "tests", "winnow"]"""  # some are not there yet
+    checks = (["format", "--check"], ["check", "--config", own])
+    for words in checks if path.endswith(".py") else ():
+        command = [sys.executable, "-m", "ruff", *words, "--stdin-filename", path, "-"]
+        done = subprocess.run(
+            command, input=BLOCKS[path], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its YAML's settings build it, and it keeps the first words."""
+    from winnow.testing import make_context, make_question, run_scripted_plan
+
+    path = "src/winnow/strategies/processing/first_words.py"
+    module = _module(path, monkeypatch)
+    settings = yaml.safe_load(BLOCKS["conf/context/first_words.yaml"])["plan"]
+    assert settings.pop("_target_") == f"{path[4:-3].replace('/', '.')}.FirstWords"
+    processor = dataclasses.replace(module.FirstWords(**settings), num_words=2)
+    plan = processor.process(make_question(), [make_context(1, "a b c")])
+    contexts, _ = run_scripted_plan(plan, [])
+    assert [context.passage.text for context in contexts] == ["a b"]
 
 
 def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +125,7 @@ def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     from winnow.testing import make_sample
 
     module = _module("src/winnow/metrics/brevity.py", monkeypatch)
-    settings = yaml.safe_load(BLOCKS["conf/metric/words.yaml"])
+    settings = yaml.safe_load(BLOCKS["conf/metric/brevity.yaml"])
     assert settings.pop("_target_") == "winnow.metrics.brevity.Words"
     metric = module.Words(**settings)
     assert metric.score(make_sample("the Jane Austen")) == 3

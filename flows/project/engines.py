@@ -24,8 +24,7 @@ from flows.settings.sections import Reader
 from flows.settings.typed import Settings
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
-from winnow.identity.code import declare_settings, get_ledger_identity
-from winnow.identity.modules import is_in_winnow
+from winnow.identity.code import declare_settings, get_ledger_identity, has_tested_revision
 from winnow.modeling.loading import compute_weights_digest
 from winnow.predictions import Price
 from winnow.protocols import (
@@ -130,7 +129,7 @@ def open_reader(
     """
     price_kwargs = {"price": price} if "budget" in reader.engine else {}
     engine = reader.engine.build(path=path, name=name or reader.name, **price_kwargs)
-    if not is_in_winnow(reader.engine.target):
+    if not has_tested_revision(type(engine)):
         weights = compute_weights_digest(path) if path else ""
         declare_settings(
             engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights)

@@ -6,7 +6,7 @@ A breakdown divides the questions into groups, for each of which the report show
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from flows.project.artifacts import Project
@@ -19,7 +19,12 @@ from flows.project.runs import (
     iter_outcomes,
 )
 from flows.settings.components import Component
-from flows.settings.composition import describe_missing_option, list_options, load_option
+from flows.settings.composition import (
+    CONF,
+    describe_missing_option,
+    list_options,
+    load_option,
+)
 from flows.settings.door import compose
 from flows.settings.pages import Report
 from flows.settings.typed import Settings
@@ -44,16 +49,35 @@ def build_metrics(settings: Settings) -> list[Metric]:
     """Build the metrics of the settings; the first one is the metric that the report compares.
 
     Raises:
-        ConfigError: If two have the same heading, so that no table could show both.
+        ConfigError: If the name of one is not that of its entry, by which values are found, or if
+            two have the same heading, so that no table could show both.
     """
+    _check_packages()
     metrics: dict[str, Metric] = {}
-    for metric in (node.build() for node in settings.metric.values()):
+    for entry, node in settings.metric.items():
+        metric = node.build()
+        if metric.name != entry:
+            raise ConfigError(
+                f"metric.{entry}.name={metric.name!r}: a metric has the name of its entry. Set it "
+                f"to {entry!r}."
+            )
         if (first := metrics.setdefault(metric.heading, metric)) is not metric:
             raise ConfigError(
                 f"The metrics {first.name} and {metric.name} have the same heading "
                 f"{metric.heading!r}. Set metric.{metric.name}.title to another one."
             )
     return list(metrics.values())
+
+
+@cache
+def _check_packages() -> None:
+    """Raise ConfigError if an option would be composed in the place of another metric."""
+    for name in list_options("metric"):
+        package = f"# @package metric.{name}\n"
+        if not (CONF / "metric" / f"{name}.yaml").read_text(encoding="utf-8").startswith(package):
+            raise ConfigError(
+                f"The first line of conf/metric/{name}.yaml must be {package.strip()!r}."
+            )
 
 
 def build_breakdown(settings: Settings) -> Breakdown | None:
@@ -127,13 +151,24 @@ def read_results(
             metrics,
             judged_rows.get(spec.key, {}),
             extra,
-            breakdown.assign_groups(samples[spec.key]) if breakdown else (),
+            _assign_groups(breakdown, samples[spec.key]) if breakdown else (),
             has_steps(spec.folder),
             columns.get(spec.key),
             judges.get(spec.key, {}),
         )
         for spec, code_version in zip(specs, code_versions, strict=True)
     ]
+
+
+def _assign_groups(breakdown: Breakdown, samples: Sequence[Sample]) -> list[str]:
+    """Return the group of each sample; raise ConfigError if there is not one for each."""
+    groups = list(breakdown.assign_groups(samples))
+    if len(groups) != len(samples):
+        raise ConfigError(
+            f"{type(breakdown).__qualname__}.assign_groups: expected {len(samples)} groups, one "
+            f"for each sample; received {len(groups)}."
+        )
+    return groups
 
 
 def check_common_settings(jobs: Sequence[Settings]) -> None:

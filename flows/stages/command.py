@@ -154,6 +154,8 @@ def _run_jobs(
 def execute(stage: Stage, jobs: Sequence[Settings], target: str = "") -> Summary:
     """Run a stage for all jobs, and link its artifacts into the DVC folder `target`, if given."""
     summary = stage.start(jobs)
+    if not isinstance(summary, Summary):
+        raise ConfigError(f"flows.{stage.name} must return a Summary; it returned {summary!r}.")
     if len(jobs) > 1 and not (stage.grid or jobs[0].dry_run):
         summary = summary.drop_repeated()
     if target and not jobs[0].dry_run:

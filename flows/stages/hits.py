@@ -17,9 +17,9 @@ from winnow.artifacts.tables import (
     build_retrieval_rows,
     read_passages,
 )
-from winnow.errors import InputError
+from winnow.errors import ConfigError, InputError
 from winnow.protocols import Searcher
-from winnow.records import Question
+from winnow.records import Hit, Question
 
 QUESTIONS_PER_PART = 500
 """Number of questions per part; an interrupted run continues after the last complete part."""
@@ -79,6 +79,7 @@ def write_parts(
     number = len(list(folder.glob(f"{name}-*.parquet")))
     for batch in parquet.batched(questions, QUESTIONS_PER_PART):
         rankings = searcher.search(batch, depth)
+        _check_rankings(searcher, batch, rankings)
         part = folder / f"{name}-{number:05d}.parquet"
         unranked = [
             question.question_id for question, hits in zip(batch, rankings, strict=True) if not hits
@@ -89,6 +90,23 @@ def write_parts(
         parquet.write(part, contracts.HITS, build_hit_rows(batch, rankings))
         number += 1
         yield len(batch)
+
+
+def _check_rankings(
+    searcher: Searcher, batch: Sequence[Question], rankings: Sequence[Sequence[Hit]]
+) -> None:
+    """Raise ConfigError if a retriever's hits are not those of one question each."""
+    name = f"{type(searcher).__qualname__}.search"
+    if len(rankings) != len(batch):
+        raise ConfigError(
+            f"{name}: expected {len(batch)} rankings, one for each question; received "
+            f"{len(rankings)}."
+        )
+    for hit in (hit for hits in rankings for hit in hits):
+        if not isinstance(hit.passage_id, str):
+            raise ConfigError(
+                f"{name}: the id of a passage must be a text; received {hit.passage_id!r}."
+            )
 
 
 def _locate_questions(parts: Sequence[Path]) -> dict[str, Path]:

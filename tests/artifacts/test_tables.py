@@ -1,11 +1,19 @@
 """Records to rows and back."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.tables import build_prediction_row, build_relevance_rows, read_predictions
+from winnow.artifacts.tables import (
+    build_prediction_row,
+    build_question_rows,
+    build_relevance_rows,
+    read_predictions,
+)
+from winnow.errors import InputError
 from winnow.predictions import Prediction, RoleUsage
 from winnow.testing import make_context, make_question
 
@@ -21,6 +29,22 @@ def test_a_row_per_context() -> None:
         ("q1", "p1", 0.0, 0.5),
         ("q1", "p2", -1e4, 0.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answers": "plan B"}, "answers must be a tuple of texts; received 'plan B'"),
+        ({"answers": ("a", None)}, "answers must be"),
+        ({"gold_passage_ids": "p0"}, "gold_passage_ids must be"),
+        ({"question_id": 7}, "question_id must be a text; received int"),
+    ],
+)
+def test_a_question_of_another_form_is_refused(fields: dict[str, Any], message: str) -> None:
+    """A text for the answers would be its letters, which every passage has."""
+    question = replace(make_question(question_id="q1"), **fields)
+    with pytest.raises(InputError, match=message):
+        list(build_question_rows([question]))
 
 
 def test_predictions_are_read_back_as_they_were_written(tmp_path: Path) -> None:

@@ -117,6 +117,20 @@ def test_a_broken_estimator_ends_the_run(tmp_path: Path) -> None:
         assert len(ledger) == 0
 
 
+@pytest.mark.parametrize("scores", [[], [1.0, 2.0], [[1.0]]])
+def test_a_score_for_each_pair_is_expected(scores: list[object]) -> None:
+    """Of an estimator of one's own, too, whose scores may be a list."""
+
+    class Odd(Lengths):
+        def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
+            return scores  # type: ignore[return-value]
+
+    engine = EstimatorEngine(Odd(), "odd")
+    engine.submit([Estimate("q", "text")])
+    with pytest.raises(ConfigError, match=r"Odd\.score: expected 1 scores, one for each pair"):
+        engine.collect(0)
+
+
 def test_other_requests_are_refused() -> None:
     """A strategy that asks an estimator to write has the wrong engine."""
     with pytest.raises(ConfigError, match="serves Estimate requests; received Generate"):

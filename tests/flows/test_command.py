@@ -174,6 +174,15 @@ def test_what_no_cell_reads_is_left_out_of_a_pipeline() -> None:
         assert is_needed(CORPUS, jobs)
 
 
+def test_a_stage_without_a_summary_is_named() -> None:
+    """As one whose `return` was forgotten."""
+    with pytest.raises(ConfigError, match=r"flows\.forget must return a Summary; it returned None"):
+
+        def forget(jobs: Sequence[Settings]) -> Summary: ...  # type: ignore[empty-body]
+
+        execute(Stage(forget), [compose([])])
+
+
 def test_rows_that_jobs_share_are_shown_once() -> None:
     """Cells of a sweep may have equal rows, and each is shown."""
 

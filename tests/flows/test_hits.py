@@ -4,13 +4,14 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from flows.project.artifacts import Project
 from flows.settings.door import compose
 from flows.stages.hits import hold_parts, list_parts, write_parts, write_rankings
-from winnow.errors import InputError
+from winnow.errors import ConfigError, InputError
 from winnow.records import Hit, Question
 from winnow.testing import make_question
 
@@ -34,6 +35,19 @@ def test_rankings_that_lack_a_question_are_not_finished(
     with pytest.raises(InputError, match="the parts lack 1 of 3 questions, such as 'c'"):
         write_rankings(project, artifact, list_parts(parts), QUESTIONS)
     assert not artifact.is_finished
+
+
+@pytest.mark.parametrize(
+    ("rankings", "message"),
+    [([[]], "expected 2 rankings"), ([[Hit(7, 1.0)], []], "must be a text; received 7")],  # type: ignore[arg-type]
+)
+def test_hits_of_another_form_are_refused(
+    rankings: list[list[Hit]], message: str, tmp_path: Path
+) -> None:
+    """As a retriever of one's own may return them."""
+    searcher = SimpleNamespace(search=lambda *_: rankings)
+    with pytest.raises(ConfigError, match=message):
+        list(write_parts(tmp_path, "rest", searcher, QUESTIONS[:2], 5))
 
 
 def test_two_processes_that_write_the_same_rankings_wait_for_one_another(

@@ -2,20 +2,25 @@
 expected.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from conftest import Run
 
 from flows import evaluate_estimator
+from flows.project import metrics as project_metrics
 from flows.project.artifacts import Project
 from flows.project.cells import _validate
 from flows.project.engines import open_engines, open_reader, resolve_engine_spec
 from flows.project.metrics import build_metrics
 from flows.project.searched import resolve_search_spec
 from flows.report import _count_filtered
+from flows.settings import composition
 from flows.settings.components import Component, check_component
 from flows.settings.door import compose
 from flows.settings.typed import Settings
@@ -152,6 +157,30 @@ def test_metrics_with_one_heading_are_refused() -> None:
         build_metrics(compose(["metric=[accuracy,choice]"]))
     metrics = build_metrics(compose(["metric=[accuracy,choice]", "metric.choice.title=choice"]))
     assert [metric.heading for metric in metrics] == ["Acc", "choice"]
+
+
+def test_a_metric_has_the_name_of_its_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copied file of settings would put its values in the column of another metric."""
+    with pytest.raises(ConfigError, match=r"metric\.accuracy\.name='em': a metric has the name"):
+        build_metrics(compose(["metric=[em,accuracy]", "metric.accuracy.name=em"]))
+    settings = compose(["metric=[em]"])
+    (tmp_path / "metric").mkdir()
+    for name in ("em", "brevity"):
+        shutil.copy(composition.CONF / "metric/em.yaml", tmp_path / f"metric/{name}.yaml")
+    for module in (project_metrics, composition):
+        monkeypatch.setattr(module, "CONF", tmp_path)
+    project_metrics._check_packages.cache_clear()
+    with pytest.raises(ConfigError, match=r"conf/metric/brevity\.yaml must be '# @package metric"):
+        build_metrics(settings)
+
+
+def test_a_group_for_each_sample_is_expected() -> None:
+    """Of a breakdown of one's own, too."""
+    breakdown = SimpleNamespace(assign_groups=lambda _: ["a"])
+    with pytest.raises(ConfigError, match=r"assign_groups: expected 0 groups, one for each sample"):
+        project_metrics._assign_groups(cast("Any", breakdown), [])
 
 
 def test_roles_share_the_engine_of_a_server_whose_model_they_name_differently() -> None:

@@ -17,7 +17,12 @@ import pytest
 from tests.identity.projects import MAIN, TOOLS, Project
 from winnow.errors import ConfigError
 from winnow.identity import code, source
-from winnow.identity.code import compute_module_digests, get_ledger_identity, get_revision
+from winnow.identity.code import (
+    compute_module_digests,
+    declare_settings,
+    get_ledger_identity,
+    get_revision,
+)
 from winnow.strategies.post_fusion import PostFusion
 from winnow.testing import ScriptedReader
 
@@ -48,6 +53,19 @@ def test_folders_of_any_kind_are_followed(project: Project, importing: str) -> N
     key = "pkg.helper" if "pkg" in importing else "nsp.helper"
     assert project.compute(**{**names, key: changed}) != first
     assert project.compute(**names) == first
+
+
+@pytest.mark.parametrize("reads", ["type(self).__doc__", "inspect.getdoc(self)"])
+@pytest.mark.parametrize("reader", ["theirs", "tools"])
+def test_docstrings_that_are_read_count(project: Project, reader: str, reads: str) -> None:
+    """As a prompt, in whichever module; elsewhere they do not."""
+    told = f"\ndef tell(self):\n    return {reads}\n"
+    main = MAIN.replace("class Theirs:", 'class Theirs:\n    """Answer in one word."""')
+    assert project.compute(theirs=main) == project.compute(theirs=MAIN)
+    first = main + told if reader == "theirs" else main
+    tools = TOOLS + told if reader == "tools" else TOOLS
+    other = first.replace("in one word", "at length")
+    assert project.compute(theirs=first, tools=tools) != project.compute(theirs=other, tools=tools)
 
 
 def test_imports_in_a_circle_end(project: Project) -> None:
@@ -174,6 +192,26 @@ def test_an_engine_outside_winnow_has_its_source_in_the_ledger_s_identity() -> N
         pass
 
     assert get_ledger_identity(Mine(identity="x")).startswith("x/revision-source-")
+
+
+def test_settings_of_an_engine_without_a_revision_are_in_the_ledger_s_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also in Winnow's own folder, where a new reader is written."""
+
+    class Mine(ScriptedReader):
+        """A reader whose identity forgets its settings."""
+
+    monkeypatch.setattr(Mine, "__module__", "winnow.readers.mine")
+    monkeypatch.setattr(code, "_compute_class_digest", lambda _: "digest")
+    one, other = Mine(), Mine()
+    declare_settings(one, "1")
+    declare_settings(other, "2")
+    assert get_ledger_identity(one) != get_ledger_identity(other)
+    monkeypatch.setattr(Mine, "revision", 1, raising=False)
+    tested = Mine()
+    declare_settings(tested, "1")
+    assert get_ledger_identity(tested) == tested.identity
 
 
 @pytest.mark.parametrize("revision", ["one", 1.5, None])

@@ -184,6 +184,15 @@ def test_a_path_without_a_marker_is_refused(name: str, annotation: object) -> No
         read_annotations(component(name, annotation))
 
 
+@pytest.mark.parametrize("annotation", [str, list[str], str | None])
+def test_entries_are_those_of_a_mapping(annotation: Any) -> None:
+    """A description in their place would leave the file's content out of the key."""
+    with pytest.raises(ConfigError, match="names entries of a mapping, but the value is none"):
+        read_annotations(component("path", Annotated[annotation, InputFile("the stop words")]))
+    mapping = Annotated[dict[str, Any] | None, InputFile("data_files")]
+    assert read_annotations(component("path", mapping)) == {"path": mapping}
+
+
 def test_a_file_of_searches_counts_by_its_content() -> None:
     """As a file of the index does, which it names too."""
     annotation = Annotated[str, InputFile, SearchOnly]

@@ -1,11 +1,12 @@
 """The base classes of metrics: formats, own values of questions, aggregates and their seeds."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from winnow.errors import InputError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import (
     MeanMetric,
     Metric,
@@ -155,7 +156,7 @@ def test_rows_are_columns_of_the_defined_questions() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"a": 1.0}, {"a": float("nan")}], "'a' has the value NaN"),
+        ([{"a": 1.0}, {"a": float("nan")}], "'a' has the value nan"),
         ([{"a": 1.0, "b": 1.0}, {"a": 2.0}], "'b' has 1 values for 2 rows"),
         ([{"a": 1.0}, None, {"b": 2.0}], "'a' has 1 values for 2 rows"),
     ],
@@ -166,6 +167,33 @@ def test_rows_that_would_shift_a_column_are_refused(
     """A value may be missing only with its whole row."""
     with pytest.raises(InputError, match=message):
         Rows.collect(rows)
+
+
+def test_a_score_that_is_no_finite_number_is_an_error() -> None:
+    """It would be the mean of a column."""
+
+    @dataclass(frozen=True)
+    class Given(MeanMetric):
+        value: Any = None
+
+        def score(self, sample: Sample) -> Any:
+            return self.value
+
+    for value, message in ((float("inf"), "the value inf"), ("3", "the text '3'")):
+        with pytest.raises(InputError, match=message):
+            evaluate([Given("g", "g", value=value)], _samples("a"))
+
+
+@pytest.mark.parametrize("inputs", [("rankings",), "shown", frozenset({"palced"})])
+def test_an_input_that_there_is_not_is_refused(inputs: Any) -> None:
+    """A metric would compute its value of contexts that were not read."""
+
+    class Misspelled(_Length):
+        """A metric with a slip in its declaration."""
+
+    Misspelled.inputs = inputs
+    with pytest.raises(ConfigError, match=r"Misspelled\.inputs=.* there is no such input"):
+        Misspelled("m", "m")
 
 
 def test_a_score_that_is_nan_is_an_error() -> None:
@@ -180,5 +208,5 @@ def test_a_score_that_is_nan_is_an_error() -> None:
     assert metric.compute_value({"n": 0.5}) == 0.5
     with pytest.raises(InputError, match=r"'n' computed the row \{'n': nan\}"):
         metric.compute_value({"n": float("nan")})
-    with pytest.raises(InputError, match="NaN"):
+    with pytest.raises(InputError, match="the value nan"):
         evaluate([Nan("n", "n")], _samples("0.5", "nan"))

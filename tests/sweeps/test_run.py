@@ -13,7 +13,7 @@ from tests.sweeps.loaded_cells import CONTEXTS, QUESTIONS, Answers, Engine, Spec
 from winnow.artifacts.steps import StoredSteps
 from winnow.artifacts.tables import read_predictions
 from winnow.contexts.placed import PlacedContexts
-from winnow.errors import ArtifactError
+from winnow.errors import ArtifactError, ConfigError
 from winnow.predictions import RoleUsage
 from winnow.records import Answer, Context, Decoding, Question
 from winnow.requests import Generate, Message, Plan
@@ -163,6 +163,20 @@ def test_a_context_without_a_weight_is_named(tmp_path: Path) -> None:
         ArtifactError, match=r"retrieval\.parquet, question 'b': passage 'p1' has no score\."
     ):
         cell(tmp_path, "x", weighting=Weighting(fails=True)).start(QUESTIONS[1])
+
+
+@pytest.mark.parametrize("returned", [None, "Paris"])
+def test_a_plan_without_an_answer_is_named(returned: object, tmp_path: Path) -> None:
+    """As of a strategy whose `return` was forgotten."""
+
+    class Forgetful:
+        def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Any]:
+            yield from ()
+            return returned
+
+    loaded = replace(cell(tmp_path, "x"), strategy=cast("Any", Forgetful()))
+    with pytest.raises(ConfigError, match=r"Forgetful\.plan must return an Answer; question 'a'"):
+        run_scripted_plan(loaded.start(QUESTIONS[0]).plan, [])
 
 
 def test_a_prediction_has_all_that_an_answer_says() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from winnow.artifacts import contracts, parquet
-from winnow.errors import ArtifactError
+from winnow.errors import ArtifactError, InputError
 from winnow.metrics.calibration import compute_probability
 from winnow.predictions import Prediction, RoleUsage
 from winnow.records import Context, Hit, Passage, Question
@@ -31,8 +31,14 @@ def read_passages(path: Path) -> Iterator[Passage]:
 
 
 def build_question_rows(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
-    """Convert questions to rows of a questions artifact."""
+    """Convert questions to rows of a questions artifact.
+
+    Raises:
+        InputError: If a parser gave a field of another type, such as a text for the answers, which
+            would be stored as its letters.
+    """
     for question in questions:
+        _check_question(question)
         yield {
             "question_id": question.question_id,
             "question": question.text,
@@ -43,6 +49,22 @@ def build_question_rows(questions: Iterable[Question]) -> Iterator[dict[str, Any
             "meta": question.meta,
             "target": question.target,
         }
+
+
+def _check_question(question: Question) -> None:
+    """Raise InputError if a field of a question has another type than it declares."""
+    for name in ("answers", "gold_passage_ids"):
+        values = getattr(question, name)
+        if isinstance(values, str) or not all(isinstance(one, str) for one in values):
+            raise InputError(
+                f"Question {question.question_id!r}: {name} must be a tuple of texts; received "
+                f"{values!r}. Correct the parser."
+            )
+    if not isinstance(question.question_id, str):
+        raise InputError(
+            f"Question {question.question_id!r}: question_id must be a text; received "
+            f"{type(question.question_id).__name__}. Correct the parser."
+        )
 
 
 def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:

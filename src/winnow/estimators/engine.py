@@ -7,7 +7,10 @@ from there.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, NoScoreError
 from winnow.estimators.pair import PairEstimator
@@ -93,7 +96,7 @@ class EstimatorEngine:
             for request in batch
         ]
         try:
-            scores = self.estimator.score(pairs).tolist()
+            scores = self._score(pairs).tolist()
         except NoScoreError:
             if not any(request.may_fail for request in batch):
                 raise
@@ -103,10 +106,20 @@ class EstimatorEngine:
             ]
         return [(request, Score(value)) for request, value in zip(batch, scores, strict=True)]
 
+    def _score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[Any]:
+        """Score pairs; raise ConfigError if there is not one score for each."""
+        scores = np.asarray(self.estimator.score(pairs))
+        if scores.shape != (len(pairs),):
+            raise ConfigError(
+                f"{type(self.estimator).__qualname__}.score: expected {len(pairs)} scores, one for "
+                f"each pair; received the shape {scores.shape}."
+            )
+        return scores
+
     def _score_alone(self, request: Estimate, pair: tuple[str, Passage]) -> Score | Failed:
         """Score one pair; a pair without a score fails if the request allows it."""
         try:
-            return Score(float(self.estimator.score([pair])[0]))
+            return Score(float(self._score([pair])[0]))
         except NoScoreError as error:
             if not request.may_fail:
                 raise

@@ -94,7 +94,7 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
     if num_incomplete:
         _log.warning(
             "%s: the passages of %d of %d questions lack some that support the answer. Recall is "
-            "of the supporting passages that the file has; `breakdown=metadata "
+            "of the supporting passages that the file has; `breakdown=meta "
             "breakdown.field=%s` shows the others apart.",
             path,
             num_incomplete,

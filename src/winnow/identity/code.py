@@ -4,8 +4,8 @@ The digest covers the module of the class and, transitively, the modules that it
 standard library and installed distributions. A module of Winnow counts by the revisions that its
 classes declare, or by its code if they declare none. The digest does not cover what is imported by
 a computed name (importlib), data files that are read at run time, installed distributions, or the
-environment. Comments, docstrings, formatting, and the names, places and order of imported modules
-are not part of it.
+environment. Comments, formatting, and the names, places and order of imported modules are not part
+of it; docstrings are if one of these modules reads docstrings.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from winnow.identity.modules import (
     is_in_standard_library,
     is_in_winnow,
 )
-from winnow.identity.source import STARTED, is_empty, read_loaded
+from winnow.identity.source import STARTED, Code, is_empty, read_loaded
 
 if TYPE_CHECKING:
     from winnow.protocols import Engine
@@ -62,7 +62,7 @@ def get_ledger_identity(engine: "Engine") -> str:
     """Return the identity under which the ledger of model calls stores an engine's results.
 
     It has the revision of the engine's code unless that is 1, as in calls stored before revisions
-    existed, and a digest of the settings of a class outside Winnow (see `declare_settings`).
+    existed, and a digest of the settings of a class without one (see `declare_settings`).
     """
     code_revision = get_revision(type(engine))
     settings = getattr(engine, _SETTINGS, "")
@@ -70,16 +70,21 @@ def get_ledger_identity(engine: "Engine") -> str:
     return identity if code_revision == 1 else f"{identity}/revision-{code_revision}"
 
 
+def has_tested_revision(component: type) -> bool:
+    """Return whether a class of Winnow declares a revision, so that tests guard what it is."""
+    return is_in_winnow(component.__module__) and "revision" in component.__dict__
+
+
 def declare_settings(engine: object, digest: str) -> None:
-    """Add the digest of an engine's settings to its ledger identity if its class is outside Winnow.
+    """Add the digest of an engine's settings to its ledger identity if no test guards its revision.
 
     The author of such a class says with `identity` what its results are filed under, and may forget
-    a setting. Winnow's own classes are tested.
+    a setting.
 
     Raises:
         ConfigError: If the class has slots, so that it cannot keep the digest.
     """
-    if is_in_winnow(type(engine).__module__):
+    if has_tested_revision(type(engine)):
         return
     try:
         object.__setattr__(engine, _SETTINGS, digest)
@@ -128,10 +133,17 @@ def _compute_class_digest(component: type) -> str:
             f"{component.__module__}.{component.__qualname__} is in no file, so its code cannot be "
             "identified. Move the class into a Python file."
         )
-    return _compute_module_digest(component.__module__, {}, Path(file))
+    codes: dict[str, Code] = {}
+    digest = _compute_module_digest(component.__module__, {}, codes, Path(file))
+    if not any(code.reads_docstrings for code in codes.values()):
+        return digest
+    docstrings = sorted(code.docstrings for code in codes.values())
+    return hashlib.sha256(repr((digest, docstrings)).encode()).hexdigest()
 
 
-def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None = None) -> str:
+def _compute_module_digest(
+    name: str, digests: dict[str, str], codes: dict[str, Code], path: Path | None = None
+) -> str:
     """Return the digest of a module, with each import replaced by the digest of what it imports.
 
     Successive imports that bind different names may have any order.
@@ -140,6 +152,7 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
         name: Name of the module.
         digests: Digests of the modules so far. A module that is being computed has a mark there, so
             that imports in a circle end.
+        codes: Code of the modules so far that count by their code, by name.
         path: Source file of the module that contains the class; others are found by their names.
     """
     if name in digests:
@@ -151,11 +164,11 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
     if path is None and is_in_winnow(name) and code.revisions:
         digests[name] = ",".join(code.revisions)
         return digests[name]
-    digests[name] = "imports itself"
+    digests[name], codes[name] = "imports itself", code
     runs = []
     for imports in code.runs:
         run = [
-            [one.bound, one.name, _compute_module_digest(one.module, digests)]
+            [one.bound, one.name, _compute_module_digest(one.module, digests, codes)]
             for one in imports
             if one.bound or not is_empty(one.module)
         ]

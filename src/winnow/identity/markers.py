@@ -89,7 +89,7 @@ Marker = InputFile | ModelName | DatasetName | SearchOnly | SpeedOnly | NotAFile
 _MARKERS = (InputFile, ModelName, DatasetName, SearchOnly, SpeedOnly, NotAFile)
 _PATH_NAME = re.compile(r"(?:.*_)?(?:path|file|filename|filepath|folder|directory|dir|base)s?")
 _DECLARATIONS = frozenset(
-    {"revision", "resolve_settings", "reuses_prefixes", "needs_questions", "uses_gold"}
+    {"revision", "resolve_settings", "reuses_prefixes", "needs_questions", "uses_gold", "inputs"}
 )
 """Class attributes that a misspelling would silence."""
 _FORMER_ATTRIBUTES = frozenset(
@@ -117,6 +117,7 @@ def read_annotations(component: type) -> Mapping[str, Any]:
         annotations[name] = None if annotation is inspect.Parameter.empty else annotation
         try:
             markers = _find_markers(annotation)
+            _check_entries(annotation, markers)
         except ConfigError as error:
             raise ConfigError(f"{_get_name(component)}: the parameter {name!r}: {error}") from None
         says = [marker for marker in markers if not isinstance(marker, SearchOnly)]
@@ -176,6 +177,22 @@ def _find_markers(annotation: Any) -> list[Marker]:
             for marker in _find_markers(part)
         ),
     ]
+
+
+def _check_entries(annotation: Any, markers: Sequence[Marker]) -> None:
+    """Raise ConfigError if a marker names entries of a value that has none."""
+    for marker in markers:
+        if isinstance(marker, InputFile) and marker.entries and not _has_entries(annotation):
+            raise ConfigError(
+                f"InputFile{marker.entries!r} names entries of a mapping, but the value is none. "
+                "Write InputFile alone."
+            )
+
+
+def _has_entries(annotation: Any) -> bool:
+    """Return whether values of a type are, or may be, mappings."""
+    is_mapping = (get_origin(annotation) or annotation) in (dict, Mapping)
+    return is_mapping or any(map(_has_entries, get_args(annotation)))
 
 
 def _build(item: Any) -> Marker:

@@ -45,11 +45,15 @@ class ParsedText:
             runs of successive imports.
         runs: The runs of imports, in the order of their marks.
         revisions: Revisions that its classes declare, such as "PostFusion:5".
+        docstrings: Digest of its docstrings.
+        reads_docstrings: Whether its code reads docstrings, for example as parts of prompts.
     """
 
     digest: str
     runs: tuple[tuple[ImportStatement, ...], ...]
     revisions: tuple[str, ...]
+    docstrings: str
+    reads_docstrings: bool
 
 
 def parse_text(path: Path, *, compiles: bool) -> ParsedText:
@@ -82,7 +86,7 @@ def _identify_parser() -> str:
 
 def _read_parsed(file: Path, key: str) -> ParsedText:
     """Read what was kept under a key; raise KeyError if it was of another text or parser."""
-    digest, runs, revisions = json.loads(file.read_text(encoding="utf-8"))[key]
+    digest, runs, revisions, *docstrings = json.loads(file.read_text(encoding="utf-8"))[key]
     return ParsedText(
         digest,
         tuple(
@@ -95,6 +99,7 @@ def _read_parsed(file: Path, key: str) -> ParsedText:
             for run in runs
         ),
         tuple(revisions),
+        *docstrings,
     )
 
 
@@ -109,13 +114,15 @@ def _keep(file: Path, key: str, parsed: ParsedText) -> None:
 def _parse(text: bytes, *, compiles: bool) -> ParsedText:
     tree = ast.parse(text)
     revisions = tuple(sorted(_iter_revisions(tree)))
+    docstrings = hashlib.sha256(repr(list(_iter_docstrings(tree))).encode()).hexdigest()
+    reads_docstrings = any(map(_reads_docstring, ast.walk(tree)))
     runs: list[tuple[ImportStatement, ...]] = []
     _mark_imports(tree, runs, _PLACE)
     if compiles:
         digest = _digest_compiled(compile(tree, "", "exec", dont_inherit=True, optimize=0))
     else:
         digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-    return ParsedText(digest, tuple(runs), revisions)
+    return ParsedText(digest, tuple(runs), revisions, docstrings, reads_docstrings)
 
 
 def _digest_compiled(code: CodeType) -> str:
@@ -216,6 +223,19 @@ def _is_text(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
+
+
+def _iter_docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of a module, its classes and its functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def _reads_docstring(node: ast.AST) -> bool:
+    """Return whether a node names the docstring of something, or the function that returns it."""
+    names = (getattr(node, name, None) for name in ("attr", "id", "name"))
+    return any(name in ("__doc__", "getdoc") for name in names)
 
 
 def _read_import(statement: ast.Import | ast.ImportFrom) -> ImportStatement:

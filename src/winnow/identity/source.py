@@ -47,11 +47,15 @@ class Code:
         digest: Digest of its code, as of `ParsedText`.
         runs: The runs of imports, in the order of their marks, with the packages that they run.
         revisions: Revisions that its classes declare, as of `ParsedText`.
+        docstrings: Digest of its docstrings.
+        reads_docstrings: Whether its code reads docstrings.
     """
 
     digest: str
     runs: tuple[tuple[Import, ...], ...]
     revisions: tuple[str, ...]
+    docstrings: str
+    reads_docstrings: bool
 
 
 def is_empty(module: str) -> bool:
@@ -80,7 +84,13 @@ def read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fals
         tuple(one for statement in run for one in _iter_imports(statement, package))
         for run in parsed_text.runs
     )
-    return Code(parsed_text.digest, tuple(runs), parsed_text.revisions)
+    return Code(
+        parsed_text.digest,
+        tuple(runs),
+        parsed_text.revisions,
+        parsed_text.docstrings,
+        parsed_text.reads_docstrings,
+    )
 
 
 def _iter_imports(statement: ImportStatement, package: str) -> Iterator[Import]:

@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from winnow.errors import InputError
+from winnow.errors import ConfigError, InputError
 from winnow.identity.values import check_values
 from winnow.metrics.intervals import (
     UNDEFINED,
@@ -92,7 +92,7 @@ class RowsBuilder:
         """Return the rows as columns.
 
         Raises:
-            InputError: If a value is NaN, or if the rows do not have the same columns.
+            InputError: If a value is not finite, or if the rows do not have the same columns.
         """
         num_defined = sum(self._is_defined)
         columns = {
@@ -104,10 +104,10 @@ class RowsBuilder:
                     f"Column {name!r} has {len(values)} values for {num_defined} rows. Every row "
                     "needs one."
                 )
-            if np.isnan(values).any():
+            if not np.isfinite(values).all():
                 raise InputError(
-                    f"Column {name!r} has the value NaN. Return None for a question without a "
-                    "value."
+                    f"Column {name!r} has the value {values[~np.isfinite(values)][0]}. Return None "
+                    "for a question without a value."
                 )
         return Rows(np.array(self._is_defined, dtype=np.bool_), columns)
 
@@ -193,6 +193,7 @@ class Metric(ABC):
 
     def __post_init__(self) -> None:
         check_values(f"metric.{self.name}", self)
+        _check_inputs(self)
 
     @property
     def direction(self) -> int:
@@ -268,6 +269,8 @@ class MeanMetric(Metric):
     def compute_row(self, sample: Sample) -> Row | None:
         """Return the score under the metric's name, or None if it is undefined."""
         score = self.score(sample)
+        if isinstance(score, str):
+            raise InputError(f"Metric {self.name!r} computed the text {score!r}, not a number.")
         return None if score is None else {self.name: float(score)}
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
@@ -367,5 +370,21 @@ def evaluate(
 
 
 def collect_inputs(components: Sequence[Any]) -> frozenset[Input]:
-    """Return all inputs that the given metrics and breakdowns need."""
+    """Return all inputs that the given metrics and breakdowns need.
+
+    Raises:
+        ConfigError: If one declares an input that there is not, so that it would not be read.
+    """
+    for component in components:
+        _check_inputs(component)
     return frozenset().union(*(component.inputs for component in components))
+
+
+def _check_inputs(component: Any) -> None:
+    """Raise ConfigError if a metric or breakdown declares an input that there is not."""
+    inputs = component.inputs
+    if isinstance(inputs, str) or set(inputs) - set(get_args(Input)):
+        raise ConfigError(
+            f"{type(component).__qualname__}.inputs={inputs!r}: there is no such input. A set of "
+            f"{', '.join(map(repr, get_args(Input)))} is expected."
+        )

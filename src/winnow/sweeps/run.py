@@ -133,6 +133,11 @@ class LoadedCell:
         """
         processed_contexts = yield from self.process(question, contexts)
         answer = yield from self.strategy.plan(question, processed_contexts)
+        if not isinstance(answer, Answer):
+            raise ConfigError(
+                f"{type(self.strategy).__qualname__}.plan must return an Answer; question "
+                f"{question.question_id!r} received {answer!r}."
+            )
         if self.spec.processor is None:
             return answer
         return replace(
