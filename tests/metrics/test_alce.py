@@ -126,8 +126,12 @@ def test_an_answer_without_a_list_of_spellings_is_one_spelling() -> None:
     )
     assert flat == nested == 1.0
     for answers in ([[1999]], [1999], [{"a": 1}]):
-        with pytest.raises(InputError, match=r"Question 'q': each of the answers .* received"):
+        with pytest.raises(
+            InputError, match=r"Question 'q': answers in its metadata must be .* received"
+        ):
             AnswerList("m", "m").score(sample("x", answers=answers))
     for pair in ({}, "x", {"short_answers": "x"}):
-        with pytest.raises(InputError, match=r"Question 'q': each of the qa_pairs .* received"):
+        with pytest.raises(
+            InputError, match=r"Question 'q': qa_pairs in its metadata must be .* received"
+        ):
             ShortAnswerRecall("m", "m").score(sample("x", qa_pairs=[pair]))

@@ -31,6 +31,15 @@ def test_passages_by_their_match(tmp_path: Path) -> None:
     assert load_articles(file, 2).select("Bexley", "x", 1)
 
 
+def test_the_topic_is_part_of_the_query(tmp_path: Path) -> None:
+    """As published: of two passages with the words of the fact, the one that names the person."""
+    file = tmp_path / "a.jsonl"
+    words = ["she", "lived", "in", "Paris", *["x"] * 96, "Mary", "Hill", "lived", "Paris"]
+    file.write_text(json.dumps({"title": "Mary Hill", "text": " ".join(words)}) + "\n")
+    (passage,) = load_articles(file, 1).select("Mary Hill", "She lived in Paris.", 1) or ()
+    assert passage.passage_id == "Mary Hill#1"
+
+
 def test_titles_that_differ_in_case_are_two_articles(tmp_path: Path) -> None:
     """Each is found by its own title, neither by a third spelling; a title twice is refused."""
     file = tmp_path / "a.jsonl"

@@ -155,6 +155,9 @@ def test_by_retrieval_score() -> None:
         ("Henry 8", "name"),
         ("1st Baron", "name"),
         ("Apollo11", "name"),
+        ("14 December 1972 UTC", "date"),
+        ("May 5, 1990", "date"),
+        ("Theresa May", "name"),
         ("iPhone", "text"),
     ],
 )

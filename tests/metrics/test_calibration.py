@@ -103,3 +103,16 @@ def test_a_probability_that_is_no_number_is_refused() -> None:
     for confidence in ([np.nan, 0.9], [np.nan, np.nan]):
         with pytest.raises(InputError, match="needs probabilities from 0 to 1"):
             expected_calibration_error(np.array(confidence), np.array([False, True]))
+
+
+@pytest.mark.parametrize(
+    ("spread", "offset"), [(1e-3, 2.0), (0.01, 30.0), (1.0, 3e4), (100.0, 0.0)]
+)
+def test_platt_scaling_does_not_depend_on_the_scale(spread: float, offset: float) -> None:
+    """Log-odds that are moved or spread have the probabilities of the others."""
+    rng = np.random.default_rng(5)
+    log_odds = rng.normal(size=2000)
+    correct = rng.random(2000) < 1 / (1 + np.exp(-1.5 * log_odds))
+    moved = log_odds * spread + offset
+    expected = fit_platt_scaling(log_odds, correct)(log_odds)
+    assert fit_platt_scaling(moved, correct)(moved) == pytest.approx(expected, abs=0.01)

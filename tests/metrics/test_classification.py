@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import Sample
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.testing import make_sample
@@ -47,6 +47,44 @@ def test_dialects_differ_where_crags_code_does() -> None:
     ):
         sample = make_sample(reply, 0, (answer,))
         assert (claim.score(sample), theirs_claim.score(sample)) == (expected, theirs)
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("No, it is not the case that the vaccine is  not proven safe.", "false"),
+        ("The claim that The vaccine is not proven safe is true.", "true"),
+        ("It is true that the vaccine is not proven safe.", "true"),
+    ],
+)
+def test_words_of_a_repeated_claim_are_no_judgment(reply: str, verdict: str) -> None:
+    """They are of the claim, in any case and with any spaces."""
+    metric = ClaimAccuracy("c", "Acc")
+    sample = make_sample("", 0, (verdict,))
+    sample = replace(
+        sample,
+        question=replace(sample.question, text='"The vaccine is not proven safe."'),
+        prediction=replace(sample.prediction, reply=reply),
+    )
+    assert metric.score(sample) == 1
+    other = "true" if verdict == "false" else "false"
+    assert metric.score(replace(sample, question=replace(sample.question, answers=(other,)))) == 0
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        ({"choices": ["a", "b"], "key": "A"}, "choices in its metadata must be an object"),
+        ({"choices": {"text": ["a"], "label": ["A"]}, "key": "A"}, "must be an object of texts"),
+        ({"choices": CHOICES}, "key in its metadata must be the key of the right choice"),
+    ],
+)
+def test_choices_of_another_form_are_refused(meta: dict[str, object], message: str) -> None:
+    """By their question, as the hub's form or a list is."""
+    sample = choice_sample("B")
+    sample = replace(sample, question=replace(sample.question, meta=json.dumps(meta)))
+    with pytest.raises(InputError, match=message):
+        ChoiceAccuracy("c", "Acc").score(sample)
 
 
 def test_other_questions_have_no_such_metric() -> None:

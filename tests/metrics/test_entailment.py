@@ -147,3 +147,16 @@ def test_settings_without_meaning(fields: Mapping[str, object], message: str) ->
     """Each message says what was received."""
     with pytest.raises(ConfigError, match=message.replace("{", r"\{")):
         replace(RECALL, **fields)  # type: ignore[arg-type]
+
+
+def test_the_items_of_a_list_are_supported_apart() -> None:
+    """Each by its own citations, as in QAMPARI; as one sentence none of them is, and a comma within
+    brackets divides nothing.
+    """
+    metric = replace(RECALL, split="items", hypothesis="{question} {sentence}")
+    listed = sample("Ada [1], Jane [2, 3], Mary.")
+    question = listed.question.text
+    entailed = {f"{question} Ada": {"1"}, f"{question} Jane": {"23"}}
+    assert support(metric, listed, entailed)[0] == pytest.approx(2 / 3)
+    assert support(replace(metric, of="precision"), listed, entailed)[0] == 1
+    assert support(RECALL, listed, entailed)[0] == 0

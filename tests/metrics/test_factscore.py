@@ -38,14 +38,14 @@ def sample(answer: str = ANSWER, **fields: object) -> Sample:
 
 def test_a_score_with_its_penalty() -> None:
     """Three facts, two of them supported: 2/3 x exp(1 - 10/3). Decisions see the topic, two
-    passages and one fact.
+    passages, the best one last, and one fact.
     """
     lists = ["- Ada was a woman.\n- Ada was a mathematician.", "1. Ada died in 1852."]
     score, prompts = run_scripted_plan(METRIC.plan(sample()), [lists, ["True", "False.", "true"]])
     assert score == pytest.approx(2 / 3 * math.exp(1 - 10 / 3))
     assert prompts[0] == ["S Ada was a mathematician.", "S She died in 1852."]
     passages = [f"Title: {c.passage.title}\nText: {c.passage.text}" for c in sample().ranking[:2]]
-    assert prompts[1][0] == f"C Ada / {passages[0]}\n\n{passages[1]} / Ada was a woman."
+    assert prompts[1][0] == f"C Ada / {passages[1]}\n\n{passages[0]} / Ada was a woman."
     assert prompts[1][2].endswith("/ Ada died in 1852.")
     without_penalty = replace(METRIC, gamma=0)
     assert run_scripted_plan(without_penalty.plan(sample()), [lists, ["True", "False.", "true"]])[

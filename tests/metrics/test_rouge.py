@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.rouge import Rouge
 from winnow.testing import make_sample
 
@@ -40,6 +40,19 @@ def test_long_answers_come_first() -> None:
         meta=json.dumps({"long_answers": ["Ada was the first one of them"]}),
     )
     assert Rouge("m", "M").score(replace(sample, question=question)) == 1.0
+
+
+def test_a_long_answer_may_be_a_text() -> None:
+    """It would otherwise be read letter by letter; another form is refused by its question."""
+    sample = make_sample("The city is Paris.")
+    for value, expected in (("The city is Paris.", 1.0), (["a", None], None), (3, None)):
+        meta = json.dumps({"long_answers": value})
+        other = replace(sample, question=replace(sample.question, meta=meta))
+        if expected is None:
+            with pytest.raises(InputError, match="long_answers in its metadata must be a list"):
+                Rouge("m", "M").score(other)
+        else:
+            assert Rouge("m", "M").score(other) == expected
 
 
 def test_stems_are_equal() -> None:

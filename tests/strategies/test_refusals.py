@@ -5,13 +5,14 @@ The rules were written against the split "development"; "held_out" was written b
 not read for them.
 """
 
-import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from winnow.datasets.dpr_tsv import DprQuestions
+from winnow.datasets.nq_open import NqOpen
 from winnow.strategies.refusals import is_refusal
 from winnow.strategies.unknown import is_unknown
 from winnow.text.answers import extract_answer
@@ -52,16 +53,19 @@ def test_hedged_answers_and_titles_are_seldom_taken_for_refusals(split: str, cou
 
 def real_answers() -> Iterator[str]:
     """All answers of NQ, EfficientQA, TriviaQA and SQuAD in the shared files."""
-    for path in sorted(SHARED.glob("nq_open*.jsonl")):
-        for line in path.read_text(encoding="utf-8").strip().split("\n"):
-            yield from json.loads(line)["answer"]
-    for path in sorted(SHARED.glob("dpr.*.tsv")):
-        for line in path.read_text(encoding="utf-8").strip().split("\n"):
-            yield from (
-                json.loads(line)["answer"]
-                if line.startswith("{")
-                else ast.literal_eval(line.split("\t")[1])
-            )
+    parsers = [NqOpen(str(path)) for path in sorted(SHARED.glob("nq_open*.jsonl"))]
+    parsers += [NqOpen(str(path)) for path in sorted(SHARED.glob("dpr.*.tsv")) if _is_json(path)]
+    tables = [
+        DprQuestions(str(path)) for path in sorted(SHARED.glob("dpr.*.tsv")) if not _is_json(path)
+    ]
+    for parser in (*parsers, *tables):
+        for question in parser:
+            yield from question.answers
+
+
+def _is_json(path: Path) -> bool:
+    """Whether the lines of a file are JSON objects."""
+    return path.read_text(encoding="utf-8").startswith("{")
 
 
 @pytest.mark.skipif(
@@ -72,7 +76,7 @@ def test_real_answers_are_no_refusals() -> None:
     answers = set(real_answers())
     taken = {answer for answer in answers if is_unknown(answer)}
     print(f"{len(taken)} of {len(answers)} real answers are taken for refusals: {sorted(taken)}")
-    assert len(answers) > 9410
+    assert len(answers) > 32_000
     assert len(taken) <= 0.001 * len(answers), taken
     assert not {
         answer
@@ -105,6 +109,8 @@ def test_refusals_that_once_voted_as_answers(reply: str) -> None:
         ("I dont know but it was Austen", False),
         ("I Don't Know How to Love Him", False),
         ("I DO NOT KNOW", True),
+        ("Frankly, my dear, I don't give a damn", False),
+        ("I can't give an answer", True),
         ("Although the text does not say it, Emma is by Austen.", False),
         ("Although the text names Emma, it does not say who wrote it.", True),
         ("The text names Emma but does not say who wrote it.", True),

@@ -1,5 +1,8 @@
 """Choices that a reply names: see tests/metrics/test_claims.py for the labeled replies."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from winnow.text.choices import parse_choice
@@ -65,3 +68,40 @@ def test_numbers_and_units_are_no_letters(
 ) -> None:
     """Degrees are not the choice C, and signs and decimal points of numbers count."""
     assert parse_choice(reply, dict(zip("ABCD", texts, strict=True))) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "texts", "letter"),
+    [
+        ("The answer is MgBr_{2}.", ("MgBr", "MgBr_{2}", "Mg_{2}Br", "Br"), "B"),
+        ("B MgBr_{2}", ("MgBr", "MgBr_{2}", "Mg_{2}Br", "Br"), "B"),
+        ("The answer is a 50 mL cylinder.", ("a ruler", "a 50 mL cylinder", "a cup", "a jar"), "B"),
+        ("rr", ("Rr", "rr", "RR", "R"), "B"),
+        ("**a magnet**", ("a fork", "a magnet", "a magnet and a fork", "none"), "B"),
+        ("15°C is the correct answer.", ("15°C", "5°C", "50°C", "1°C"), "A"),
+        ("So the answer is: the Sun", ("the Moon", "the Sun", "Mars", "the Sun and Mars"), "B"),
+    ],
+)
+def test_a_reply_that_is_a_choice_names_it(reply: str, texts: tuple[str, ...], letter: str) -> None:
+    """In its case, with its markup and behind a phrase; its article is no letter."""
+    assert parse_choice(reply, dict(zip("ABCD", texts, strict=True))) == letter
+
+
+ARC = Path(__file__).parents[3] / "shared/data/crag/arc_challenge/choices.txt"
+
+
+@pytest.mark.skipif(not ARC.is_file(), reason="real choices lie in ../shared/data, not here")
+@pytest.mark.parametrize("reply", ["The answer is {}.", "**{}**", "It is {}."])
+def test_real_choices_are_read_as_themselves(reply: str) -> None:
+    """Of 4,600 in CRAG's part of ARC, at most 0.1 %."""
+    wrong, number = [], 0
+    for line in ARC.read_text(encoding="utf-8").splitlines():
+        choices = {one[0]: one[3:] for one in re.split(r"; (?=[A-E]: )", line) if one}
+        for letter, text in choices.items():
+            number += 1
+            is_alone = [" ".join(one.split()) for one in choices.values()].count(text) == 1
+            if is_alone and parse_choice(reply.format(text.removesuffix(".")), choices) != letter:
+                wrong.append((text, choices))
+    print(f"{len(wrong)} of {number} choices are read as another or none: {wrong[:3]}")
+    assert number > 4500
+    assert len(wrong) <= 0.001 * number

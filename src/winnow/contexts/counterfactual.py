@@ -21,12 +21,12 @@ class Counterfactual:
     """A placement that replaces the answer in the gold passage with another of the same kind.
 
     The substitute is drawn among the answers of the data set that have the same kind ("name",
-    "year", "number" or "text"; see `classify_answer`; yes and no have none), as in the substitution
-    by the corpus of Longpre et al. (2021). It neither contains an accepted answer nor is contained
-    in one, and is neither in the question nor in the passage. Of several gold passages, the first
-    one is changed that has the answer, and the others are left out. Every accepted answer is
-    replaced in title and text. All other passages with an accepted answer in text or title are left
-    out, and the next ones take their places.
+    "date", "year", "number" or "text"; see `classify_answer`; yes and no have none), as in the
+    substitution by the corpus of Longpre et al. (2021). It neither contains an accepted answer nor
+    is contained in one, and is neither in the question nor in the passage. Of several gold
+    passages, the first one is changed that has the answer, and the others are left out. Every
+    accepted answer is replaced in title and text. All other passages with an accepted answer in
+    text or title are left out, and the next ones take their places.
 
     Where the passages have no gold one, or where some form of the answer is left in it, nothing is
     replaced, and the context has no `substitute`: metrics of conflicts are undefined for such a
@@ -39,7 +39,7 @@ class Counterfactual:
             there are none.
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     order: Order = "first"
     seed: Annotated[int, Ge(0)] = 13

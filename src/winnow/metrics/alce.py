@@ -6,13 +6,12 @@ ALCE's code, citations are removed, and texts are normalized as SQuAD's answers 
 answer is read, and not its first line alone; ALCE's own prompts end there.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
-from winnow.errors import InputError
 from winnow.metrics.base import JudgedMetric, MeanMetric, Sample
+from winnow.metrics.metadata import build_error, read_list, read_texts
 from winnow.records import Role
 from winnow.requests import Estimate, Plan, Score
 from winnow.text.citations import remove_citations
@@ -41,7 +40,7 @@ class ShortAnswerRecall(MeanMetric):
 
     def score(self, sample: Sample) -> float | None:
         """Return the share of contained short answers, or whether it is 1."""
-        pairs = _read_list(sample, "qa_pairs")
+        pairs = read_list(sample.question, "qa_pairs")
         if not pairs:
             return None
         text = "" if sample.prediction.unknown else normalize(_read_answer(sample))
@@ -97,8 +96,8 @@ class AnswerList(MeanMetric):
 class ClaimRecall(JudgedMetric):
     """Share of a question's claims that the answer entails, according to an NLI model (ELI5).
 
-    Premise is the whole answer without citations, whose text is not normalized, unlike in ALCE's
-    code. An answer "unknown" entails none. Undefined for questions without `claims`.
+    Premise is the whole answer without citations. An answer "unknown" entails none. Undefined for
+    questions without `claims`.
     """
 
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
@@ -106,7 +105,7 @@ class ClaimRecall(JudgedMetric):
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Request whether the answer entails each claim."""
-        claims = [str(claim) for claim in _read_list(sample, "claims")]
+        claims = read_texts(sample.question, "claims")
         if not claims:
             return None
         premise = _read_answer(sample)
@@ -116,21 +115,12 @@ class ClaimRecall(JudgedMetric):
         return sum(score.value > 0 for score in scores) / len(claims)
 
 
-def _read_list(sample: Sample, name: str) -> Sequence[Any]:
-    """Return a list of the metadata of the question, which is empty if there is none."""
-    fields: Mapping[str, Any] = json.loads(sample.question.meta)
-    value = fields.get(name)
-    return value if isinstance(value, list) else ()
-
-
 def _read_short_answers(sample: Sample, pair: Any) -> list[str]:
     """Return the spellings of a pair's short answer; raise InputError for one of another form."""
     spellings = pair.get("short_answers") if isinstance(pair, dict) else None
-    if not isinstance(spellings, list) or not all(isinstance(one, str) for one in spellings):
-        raise InputError(
-            f"Question {sample.question.question_id!r}: each of the qa_pairs in its metadata is an "
-            f"object with a list short_answers; received {pair!r}."
-        )
+    if not _is_texts(spellings):
+        expected = "a list of objects with a list short_answers"
+        raise build_error(sample.question, "qa_pairs", pair, expected)
     return spellings
 
 
@@ -142,15 +132,17 @@ def _read_spellings(sample: Sample) -> list[list[str]]:
     """
     answers = [
         [spellings] if isinstance(spellings, str) else spellings
-        for spellings in _read_list(sample, "answers")
+        for spellings in read_list(sample.question, "answers")
     ]
     for spellings in answers:
-        if not isinstance(spellings, list) or not all(isinstance(one, str) for one in spellings):
-            raise InputError(
-                f"Question {sample.question.question_id!r}: each of the answers in its metadata is "
-                f"a text or a list of its spellings; received {spellings!r}."
-            )
+        if not _is_texts(spellings):
+            expected = "a list of texts, or of lists of spellings"
+            raise build_error(sample.question, "answers", spellings, expected)
     return answers
+
+
+def _is_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _read_answer(sample: Sample) -> str:

@@ -35,6 +35,8 @@ class Articles:
     def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
         """Return a topic's best passages for a fact by BM25, or None if it has no article.
 
+        The query is the topic and the fact, as in the published code.
+
         Args:
             topic: Title of the article, in any case if only one article has it then.
             fact: Text to match.
@@ -48,7 +50,7 @@ class Articles:
         import numpy as np
 
         texts = bm25s.tokenize([passage.text for passage in passages], show_progress=False)
-        words = bm25s.tokenize([fact], return_ids=False, show_progress=False)[0]
+        words = bm25s.tokenize([f"{topic} {fact}"], return_ids=False, show_progress=False)[0]
         known_words = [word for word in words if word and word in texts.vocab]
         scores = np.zeros(len(passages))
         if known_words:

@@ -213,6 +213,10 @@ class RetrievalScore(Breakdown):
 
 _NUMBER = re.compile(r"^[\d.,\s%$€£-]*\d[\d.,\s%$€£-]*$")
 _YEAR = re.compile(r"^(1\d|20)\d\d$")
+_MONTH = re.compile(
+    r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December|"
+    r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b"
+)
 _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 
@@ -240,7 +244,7 @@ class TraceEntry(SampleBreakdown):
 class AnswerType(SampleBreakdown):
     """Group questions by the form of their first accepted answer; see `classify_answer`."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def find_group(self, sample: Sample) -> str:
         """Return the form of the first accepted answer, or "none"."""
@@ -249,7 +253,9 @@ class AnswerType(SampleBreakdown):
 
 
 def classify_answer(answer: str) -> str:
-    """Return "yes/no", "year" (1000 to 2099), "number", "name" (capitalized) or else "text"."""
+    """Return "yes/no", "year" (1000 to 2099), "number", "date" (with a month and a number), "name"
+    (capitalized) or else "text".
+    """
     text = answer.strip()
     if text.lower() in ("yes", "no"):
         return "yes/no"
@@ -257,5 +263,7 @@ def classify_answer(answer: str) -> str:
         return "year"
     if _NUMBER.match(text):
         return "number"
+    if _MONTH.search(text) and any(map(str.isdigit, text)):
+        return "date"
     words = [word for word in text.split() if word[0].isalpha() and word.lower() not in _PARTICLES]
     return "name" if words and all(word[0].isupper() for word in words) else "text"

@@ -107,10 +107,12 @@ def fit_platt_scaling(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibrati
     check_labels(log_odds, correct)
     if correct.all() or not correct.any():
         return Calibration()
-    model = LogisticRegression(C=np.inf).fit(log_odds[:, None], correct)
-    slope = float(model.coef_[0, 0])
+    center, spread = float(log_odds.mean()), float(log_odds.std()) or 1.0
+    standardized = (log_odds - center) / spread  # without it, the solver may not converge
+    model = LogisticRegression(C=np.inf).fit(standardized[:, None], correct)
+    slope = float(model.coef_[0, 0]) / spread
     if slope > 0:
-        return Calibration(slope, float(model.intercept_[0]))
+        return Calibration(slope, float(model.intercept_[0]) - slope * center)
     base_rate = float(correct.mean())
     return Calibration(0.0, math.log(base_rate / (1 - base_rate)))
 

@@ -241,7 +241,7 @@ class UncitedSentences(RatioMetric):
     A sentence ends at ".", "!", "?" or a line break; a citation that follows belongs to it.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of sentences without a citation and of all sentences."""

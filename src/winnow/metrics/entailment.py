@@ -10,7 +10,12 @@ from winnow.identity.values import Template
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Passage, Role
 from winnow.requests import Estimate, Plan, Score
-from winnow.text.citations import find_citations, remove_citations, split_cited_sentences
+from winnow.text.citations import (
+    find_citations,
+    remove_citations,
+    split_cited_items,
+    split_cited_sentences,
+)
 
 Measure = Literal["recall", "precision"]
 
@@ -44,15 +49,18 @@ class CitationSupport(JudgedMetric):
             citations that are right, 0 for a reply without a counted citation.
         hypothesis: Template of what a sentence says, with {sentence} and, for short answers,
             {question}.
+        split: What is a sentence: "sentences", or "items" for each item of a list with commas
+            between them, as ALCE reads QAMPARI's with the hypothesis "{question} {sentence}".
         most: Number of citations of a sentence that count (ALCE: 3).
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     of: Measure = "recall"
     hypothesis: Annotated[str, Template("sentence", optional=("question",))] = "{sentence}"
+    split: Literal["sentences", "items"] = "sentences"
     most: Annotated[int, Ge(1)] = 3
 
     def plan(self, sample: Sample) -> Plan[float | None]:
@@ -93,7 +101,8 @@ class CitationSupport(JudgedMetric):
         if sample.shown is None:
             return
         documents = [context.passage for context in sample.shown.last]
-        for text in split_cited_sentences(sample.prediction.reply):
+        divide = split_cited_sentences if self.split == "sentences" else split_cited_items
+        for text in divide(sample.prediction.reply):
             sentence = remove_citations(text)
             if not sentence.strip(" .!?"):
                 continue

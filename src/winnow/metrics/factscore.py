@@ -155,8 +155,10 @@ def _find_topic(question: Question) -> str:
 
 
 def _format_passages(passages: Sequence[Passage]) -> str:
-    """Format passages for the prompt of a decision."""
-    return "\n\n".join(f"Title: {passage.title}\nText: {passage.text}" for passage in passages)
+    """Format passages for the prompt of a decision, the best one last, as published."""
+    return "\n\n".join(
+        f"Title: {passage.title}\nText: {passage.text}" for passage in reversed(passages)
+    )
 
 
 def compute_score(supported: Sequence[bool], gamma: int) -> float:

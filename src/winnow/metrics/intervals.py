@@ -48,7 +48,7 @@ class Interval:
         """Format in percent: "41.7 [30.0, 53.3]" or, for a ratio, "33.3 [9.7, 70.0] (2/6)"."""
         if not self.n:
             return UNDEFINED
-        counts = f" ({self.counts[0]:g}/{self.counts[1]:g})" if self.counts else ""
+        counts = f" ({self.counts[0]:.12g}/{self.counts[1]:.12g})" if self.counts else ""
         return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]{counts}"
 
     def format_number(self, digits: int = 0) -> str:
@@ -100,7 +100,9 @@ def compute_ratio_interval(
     denominator, the ratio is a share of the questions and has Wilson's interval. Any other ratio
     has a percentile bootstrap interval over questions, in which the denominator varies too. If that
     interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for the
-    number of questions that add to the denominator. The ratio is undefined if the denominator is 0.
+    number of questions that add to the denominator. If no question adds more to the numerator than
+    to the denominator, and fewer than ten have other terms than the most frequent ones, it is
+    extended to that. The ratio is undefined if the denominator is 0.
 
     Args:
         numerators: (questions,) Amount that each question adds to the numerator.
@@ -113,13 +115,16 @@ def compute_ratio_interval(
     if not denominator:
         return build_undefined_interval()
     num_counted = int((terms[1] > 0).sum())
-    is_share = is_binary(terms.ravel()) and bool((terms[0] <= terms[1]).all())
-    low, high = (
-        (math.nan, math.nan) if is_share else _bootstrap_ratio_bounds(terms, seed, resamples)
-    )
-    if is_share or (math.isclose(low, high, rel_tol=1e-9) and numerator <= denominator):
-        low, high = _compute_wilson_bounds(numerator / denominator, num_counted)
-    return Interval(numerator / denominator, low, high, num_counted, (numerator, denominator))
+    ratio, is_part = numerator / denominator, bool((terms[0] <= terms[1]).all())
+    if is_part and is_binary(terms.ravel()):
+        low, high = _compute_wilson_bounds(ratio, num_counted)
+    else:
+        low, high = _bootstrap_ratio_bounds(terms, seed, resamples)
+        if math.isclose(low, high, rel_tol=1e-9) and numerator <= denominator:
+            low, high = _compute_wilson_bounds(ratio, num_counted)
+        elif is_part:
+            low, high = widen_bounds((low, high), ratio, terms[:, terms[1] > 0])
+    return Interval(ratio, low, high, num_counted, (numerator, denominator))
 
 
 def _bootstrap_ratio_bounds(

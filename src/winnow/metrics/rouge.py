@@ -1,11 +1,11 @@
 """ROUGE (Lin 2004) of long answers and the accepted ones by rouge-score, as in ALCE and others."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
 
 from winnow.metrics.base import MeanMetric, Sample
+from winnow.metrics.metadata import read_texts
 from winnow.text.citations import remove_citations
 
 RougeType = Literal["rouge1", "rouge2", "rougeL", "rougeLsum"]
@@ -36,9 +36,7 @@ class Rouge(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return the F-measure."""
         scorer, tokenizer = _open_scorer(self.of, self.stem)
-        accepted_answers = (
-            json.loads(sample.question.meta or "{}").get("long_answers") or sample.question.answers
-        )
+        accepted_answers = read_texts(sample.question, "long_answers") or sample.question.answers
         references = [one for one in accepted_answers if tokenizer.tokenize(one)]
         if not references:
             return None

@@ -45,8 +45,8 @@ _PRONOUN_VERB = (
 """Negated verbs with subject "it" or "they", meaning the passages, as in "it does not say"."""
 _MODEL_VERB = (
     r"(?:know|sure|certain|able|aware|familiar|determine|tell|say|find|answer|identify|locate|see|"
-    r"provide|verify|help|infer|conclude|confirm|have|give|offer|recall|think|believe|deduce|guess|"
-    r"confident|possess|come|recogni[sz]e|qualified|given|told|specify|extract|access|ascertain|"
+    r"provide|verify|help|infer|conclude|confirm|have|give(?! a damn)|offer|recall|think|believe|"
+    r"deduce|guess|confident|possess|come|recogni[sz]e|qualified|given|told|specify|extract|access|ascertain|"
     r"establish|state|respond|pinpoint|name|spot|comment)"
 )
 """Negated verbs and adjectives about the model, as in "I am not sure" or "unable to determine"."""

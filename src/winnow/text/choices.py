@@ -58,7 +58,7 @@ _REJECTED_LETTER = re.compile(
     rf"incorrect|not|false|out)\b|\(?{_LETTERS}\)? is (?:wrong|incorrect|not|false|out)\b)"
 )
 _RIGHT_LETTER = re.compile(
-    rf"\b({_LETTERS})\)?\s+(?:is|seems|looks|must be|fits|works|matches|makes|"
+    rf"(?<![°º])(?<![°º] )\b({_LETTERS})\)?\s+(?:is|seems|looks|must be|fits|works|matches|makes|"
     rf"would be)\s+(?:(?:the|my)\s+(?!wrong|"
     r"incorrect|only (?:wrong|incorrect)|least|second|next)|(?:clearly |therefore |thus |"
     r"actually )?(?:correct|right|best|true|better|more (?:accurate|likely|appropriate|precise)))"
@@ -107,31 +107,37 @@ _DEGREE = re.compile(r"\s*[°º]\s*")
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 _DOUBT = re.compile(r"\b(?:not|can't|cannot|unsure|possibl[ey]|depends?|could|might)\b")
 _NEXT_QUESTION = re.compile(r"\n\s*question\s*:", re.IGNORECASE)
+_MARKUP = re.compile(r"[*_`$]|</?\w+>|\\textbf|\\text|\\mathrm|[{}\\](?=.)|[{}]$")
+_LEAD = re.compile(
+    r"^\W*(?:(?:so|therefore|thus),? )?(?:i think (?=it is|the))?"
+    r"(?:it is |(?:the )?(?:correct |right |best )?answer(?: is|:)\s+)",
+    re.IGNORECASE,
+)
+"""What comes before the text of a choice in a reply that says no more."""
 
 
 def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     """Return the letter of the choice that a reply names, or None if it names none or several.
 
-    A reply that is the text of one choice names it. Else the letter behind the last "answer"
-    counts, or one alone or at the beginning ("B", "(b)", "B: text"), the only one that a list calls
-    right, or the last one called right, chosen, or an "option"; rejected letters ("not A") do not.
-    Otherwise the text of one choice, inflected or not, must be in the reply; among several, one in
-    the first sentence alone, one not rejected, or the one in the last conclusion ("so", "that
-    leaves") counts. A letter next to the text of another choice names none.
+    A reply that is the text of one choice, perhaps behind "the answer is", names it. Else the
+    letter behind the last "answer" counts, or one alone or at the beginning ("B", "(b)", "B:
+    text"), the only one that a list calls right, or the last one called right, chosen, or an
+    "option"; rejected letters ("not A") do not. Otherwise the text of one choice, inflected or not,
+    must be in the reply; among several, one in the first sentence alone, one not rejected, or the
+    one in the last conclusion ("so", "that leaves") counts. A letter next to the text of another
+    choice names none.
 
     Args:
         reply: Reply of the model.
         choices: Texts of the choices by letter.
     """
     reply = cut_middle(extract_final_text(reply))
-    equal = [letter for letter, choice in choices.items() if _fold(choice) == _fold(reply)]
-    if len(equal) == 1 and len(_fold(reply)) > 1:
-        return equal[0]
+    if (whole := _find_whole(reply, choices)) is not None:
+        return whole
+    choices = {letter: _MARKUP.sub(" ", choice) for letter, choice in choices.items()}
     text = _NEXT_QUESTION.split(reply.strip())[0] or reply.strip()
     text = re.sub(r"\(([a-h])\)", lambda match: match[0].upper(), _NEITHER.sub("neither", text))
-    plain = _remove_options(
-        re.sub(r"[*_`$]|</?\w+>|\\textbf|\\text|\\mathrm|[{}\\](?=.)|[{}]$", " ", text), choices
-    )
+    plain = _remove_options(_MARKUP.sub(" ", text), choices)
     if _BOTH_LETTERS.fullmatch(plain.strip()):
         return None
     letter = _find_letter(text, plain, choices)
@@ -149,9 +155,25 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     return letter if letter in choices else None
 
 
+def _find_whole(reply: str, choices: Mapping[str, str]) -> str | None:
+    """Return the only choice whose text is all that a reply says, in its case if that decides."""
+    body = reply.strip().strip('*"')
+    for text in (body, _LEAD.sub("", body).strip('*". ')):
+        for fold in (_join, _fold):
+            equal = [letter for letter, choice in choices.items() if fold(choice) == fold(text)]
+            if len(equal) == 1 and len(fold(text)) > 1:
+                return equal[0]
+    return None
+
+
+def _join(text: str) -> str:
+    """Return a text with single spaces and without a final period."""
+    return " ".join(text.split()).removesuffix(".").rstrip()
+
+
 def _fold(text: str) -> str:
-    """Return a text in lower case, with single spaces and without a final period."""
-    return " ".join(text.casefold().split()).removesuffix(".").rstrip()
+    """Return a joined text in lower case."""
+    return _join(text.casefold())
 
 
 def _normalize(text: str) -> str:

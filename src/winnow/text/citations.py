@@ -34,6 +34,7 @@ _SENTENCE_END = re.compile(
     r"|(?<=[\]])\s+(?=[A-Z])|\n+",
     re.MULTILINE,
 )
+_ITEM_END = re.compile(r",(?![^\[\]]*\])")
 _CITED_END = re.compile(r"[.!?][\"'”’)»]*\s*(?:\[[^\[\]\n]*\]\s*)+\Z")
 """End of a sentence and its citations. Without it, a citation is in the middle of a sentence."""
 _MOST_CITED = 500
@@ -89,6 +90,12 @@ def split_cited_sentences(reply: str) -> list[str]:
             parts.append(text[start : end.start()])
             start = end.end()
     return [part for part in (*parts, text[start:]) if part.strip(" .!?")]
+
+
+def split_cited_items(reply: str) -> list[str]:
+    """Divide a list with commas between its items, each with the citations that follow it."""
+    items = _ITEM_END.split(reply.strip().rstrip("."))
+    return [item.strip() for item in items if item.strip()]
 
 
 def _parse_number(digits: str) -> int:
