@@ -28,6 +28,7 @@ from winnow.sweeps.shards import Shard
 def index(jobs: Sequence[Settings]) -> Summary:
     """Build the missing indexes of each job."""
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
+    notes: list[str] = []
     for project in [project for settings in jobs for project in list_projects(settings)]:
         passages = project.corpus.require() / "passages.parquet"
         for retriever in list_indexed_retrievers(project):
@@ -40,6 +41,7 @@ def index(jobs: Sequence[Settings]) -> Summary:
                 with _show_progress(f"indexing {artifact.folder.name}", built_retriever, passages):
                     built_retriever.build(partial(read_passages, passages), artifact.folder)
                 artifact.finish(0)
+                notes += _list_cut(built_retriever)
             num_bytes = sum(
                 file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()
             )
@@ -49,12 +51,13 @@ def index(jobs: Sequence[Settings]) -> Summary:
                 "MB": f"{num_bytes / 2**20:.1f}",
                 "": status,
             }
-    return Summary("Index", list(rows.values()), artifacts=list(rows))
+    return Summary("Index", list(rows.values()), note="\n".join(notes), artifacts=list(rows))
 
 
 def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Prepare the shard's blocks of the corpus for the indexes that are built from blocks."""
     rows: dict[Path, dict[str, object]] = {}
+    notes: list[str] = []
     with hold(jobs[0], shard, "index"):
         for project in [project for settings in jobs for project in list_projects(settings)]:
             passages = project.corpus.require() / "passages.parquet"
@@ -77,8 +80,21 @@ def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
                             source, artifact.folder, shard.contains_block
                         )
                     status = f"{len(files)} blocks are there"
+                    notes += _list_cut(retriever)
                 rows[artifact.folder] = {"index": artifact.folder, "": status}
-    return Summary(f"Shard {shard.number} of {shard.count} of index", list(rows.values()))
+    title = f"Shard {shard.number} of {shard.count} of index"
+    return Summary(title, list(rows.values()), note="\n".join(notes))
+
+
+def _list_cut(retriever: object) -> Iterator[str]:
+    """Yield a sentence for each encoder that cut texts, which were then not searched whole."""
+    for encoder in _iter_encoders(retriever):
+        if encoder.truncated:
+            yield (
+                f"{encoder.truncated} of the texts encoded in this run were cut at "
+                f"encoder.model.max_length={encoder.max_length} tokens, so that the rest of them "
+                "is not searched. Divide the corpus into shorter passages, or raise it."
+            )
 
 
 @contextmanager

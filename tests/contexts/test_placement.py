@@ -210,6 +210,14 @@ def test_all_gold_passages_among_the_others() -> None:
     assert positions == {1, 2, 3, 4}
 
 
+def test_gold_passages_that_do_not_fit_from_a_position_are_refused() -> None:
+    """They would be at an earlier one, under the label of the position."""
+    place = Placement("insert_all", 3).place(make_question(), HOPS, 5)
+    assert place.gold_position == 3
+    with pytest.raises(ConfigError, match="has 3 gold passages, which do not fit from that"):
+        Placement("insert_all", 4).place(make_question(), HOPS, 5)
+
+
 def test_more_gold_passages_than_places_are_refused() -> None:
     """With the question and both numbers; without any gold passage, the top k are as retrieved."""
     with pytest.raises(ConfigError, match="question 'q1' has 3 gold passages, and k=2"):

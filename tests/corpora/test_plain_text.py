@@ -53,6 +53,23 @@ def test_hidden_files_are_no_passages(tmp_path: Path) -> None:
     assert [passage.text for passage in PlainText(str(tmp_path))] == ["new"]
 
 
+def test_files_behind_links_are_passages(tmp_path: Path) -> None:
+    """As they are part of the key; each folder once, and a pattern may name folders."""
+    (tmp_path / "texts/sub").mkdir(parents=True)
+    (tmp_path / "disk").mkdir()
+    for name in ("texts/one.txt", "texts/sub/two.txt", "disk/three.txt"):
+        (tmp_path / name).write_text("words")
+    (tmp_path / "texts/linked").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk/again").symlink_to(tmp_path / "texts")
+
+    def read(pattern: str) -> list[str]:
+        parser = PlainText(str(tmp_path / "texts"), pattern=pattern)
+        return [passage.passage_id for passage in parser]
+
+    assert read("*.txt") == read("**/*.txt") == ["linked/three#0", "one#0", "sub/two#0"]
+    assert read("sub/*.txt") == read("sub/**/*.txt") == ["sub/two#0"]
+
+
 def test_scripts_without_spaces_are_split_by_characters() -> None:
     """Words of other scripts stay whole, and spaces stay where they were."""
     assert list(split_words(["東京は日本の首都", "です。"], 5)) == [

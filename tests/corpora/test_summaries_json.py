@@ -22,3 +22,10 @@ def test_summaries(tmp_path: Path) -> None:
     assert next(passages) == Passage("0", "A", "text of A")
     with pytest.raises(InputError, match="article 'B'"):
         next(passages)
+
+
+def test_an_article_without_a_title_has_that_of_its_key(tmp_path: Path) -> None:
+    """An empty one has none; it is not the text "None"."""
+    file = tmp_path / "s.json"
+    file.write_text('{"a": {"extract": "x"}, "b": {"extract": "y", "title": null}}')
+    assert [passage.title for passage in SummariesJson(str(file))] == ["a", ""]

@@ -44,3 +44,19 @@ def test_encoded_passages_are_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (label, total) == ("indexing", 7)
     assert sum(counts) == 7
     assert (unknown, none) == (None, [])
+
+
+def test_texts_that_were_cut_are_said(tmp_path: Path) -> None:
+    """With their number, the setting and what to do."""
+    passages = [Passage(str(n), "T", "Paris is large. " * n) for n in (1, 90, 99)]
+    encoder = SentenceEncoder(
+        str(make_tiny_encoder(tmp_path / "encoder", ["Paris is large."])),
+        dtype="float32",
+        max_length=256,
+    )
+    Dense(encoder).build(lambda: iter(passages), tmp_path / "index")
+    (note,) = index._list_cut(Hybrid({"sparse": BM25(), "dense": Dense(encoder)}))
+    assert note.startswith(
+        "2 of the texts encoded in this run were cut at encoder.model.max_length=256"
+    )
+    assert list(index._list_cut(BM25())) == []

@@ -33,6 +33,7 @@ from winnow.identity.markers import (
 IGNORED = {
     "Dense": "nprobe* ef_search* gpu",
     "DenseOnDisk": "nprobe* candidates*",
+    "Hybrid": "rrf_k*",
     "JsonSearchApi": "api_key_variable",
     "LocalEngine": "device batch_tokens batch_size capacity",
     "LocalReader": "converted cache_gb",
@@ -46,7 +47,6 @@ IGNORED = {
     "OpenAIBatchReader": "state poll_seconds capacity patience",
     "OpenAIEngine": "base_url api_key_variable served_model model_change budget",
     "OpenAIReader": "samples_per_call pacing dialect",
-    "PageReader": "user_agent",
     "PairEstimator": "batch_tokens",
     "PairModel": "device",
     "ServerProcess": "health folder timeout",

@@ -195,6 +195,25 @@ def test_combining_marks_continue_a_word(tmp_path: Path) -> None:
         assert [hit.passage_id for hit in hits] == [passage_id]
 
 
+@pytest.mark.parametrize("language", ["english", "turkish"])
+def test_a_ranking_does_not_depend_on_the_other_questions(language: str, tmp_path: Path) -> None:
+    """The lower case of a dotted I has a mark, which the texts before it have not."""
+    texts = ["\u0130stanbul city", "\u0939\u093f\u0928\u094d\u0926\u0940 word", "stanbul port"]
+    passages = [Passage(str(n), "", text) for n, text in enumerate(texts)]
+    BM25(language=language).build(lambda: iter(passages), tmp_path)
+    searcher = BM25(language=language).open(tmp_path)
+    own, other = make_question("\u0130stanbul"), make_question(texts[1])
+    alone, beside = searcher.search([own], 3), searcher.search([own, other], 3)
+    assert alone[0] == beside[0]
+    assert alone[0][0].passage_id == "0"
+
+
+def test_a_corpus_without_a_word_is_refused(tmp_path: Path) -> None:
+    """By what is to be changed."""
+    with pytest.raises(ConfigError, match="no word of the language 'english'"):
+        BM25().build(lambda: iter([Passage("1", "", "! ?")]), tmp_path)
+
+
 def test_a_mark_begins_no_word(tmp_path: Path) -> None:
     """Such as the selector after a heart, before the word."""
     passages = [Passage("a", "", "\u2764\ufe0flove and e\u0301te\u0301"), Passage("b", "", "hate")]

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 
@@ -83,6 +85,31 @@ def test_many_parts_and_ties(tmp_path: Path) -> None:
     assert len({hit.passage_id for hit in rankings[0]}) == 3000
     order = [(-hit.score, int(hit.passage_id[1:])) for hit in rankings[0]]
     assert order == sorted(order)
+
+
+def test_ties_at_the_cut_do_not_depend_on_the_parts(tmp_path: Path) -> None:
+    """The first of the corpus are hits, however the index was written."""
+    corpus = [Passage(f"p{n}", "", "wren " + f"word{n} " * 50) for n in range(40_000)]
+    for megabytes in (15, 128):
+        folder = tmp_path / str(megabytes)
+        Tantivy(writer_megabytes=megabytes).build(lambda: iter(corpus), folder)
+        (hits,) = Tantivy().open(folder).search([make_question("wren")], 10)
+        assert [hit.passage_id for hit in hits] == [f"p{n}" for n in range(10)]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("retriever", [Tantivy(), BM25()])
+def test_unicode_forms_are_equal(
+    form: Literal["NFC", "NFD"], retriever: Tantivy | BM25, tmp_path: Path
+) -> None:
+    """Of passages and of questions."""
+    texts = ["Z\u00fcrich hosts a caf\u00e9", "the urich rich zu"]
+    passages = [Passage(str(n), "", normalize(form, text)) for n, text in enumerate(texts)]
+    retriever.build(lambda: iter(passages), tmp_path)
+    for own in ("NFC", "NFD"):
+        question = make_question(normalize(own, "Z\u00fcrich"))
+        (hits,) = retriever.open(tmp_path).search([question], 5)
+        assert [hit.passage_id for hit in hits] == ["0"]
 
 
 def test_the_content_is_that_of_the_texts(tmp_path: Path) -> None:

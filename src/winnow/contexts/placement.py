@@ -197,6 +197,11 @@ class Placement:
                 f"placement.rule.gold=insert_all: question {question.question_id!r} has "
                 f"{len(gold)} gold passages, and k={k}. Raise k."
             )
+        if isinstance(self.order, int) and self.order + len(gold) - 1 > k:
+            raise ConfigError(
+                f"placement.rule.order={self.order}: question {question.question_id!r} has "
+                f"{len(gold)} gold passages, which do not fit from that position into k={k}."
+            )
         others = [context for context in contexts if context.rank > 0 and not context.is_gold]
         selection = [*gold, *others[: k - len(gold)]]
         if self._arrangement.by_rank:

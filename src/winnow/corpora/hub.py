@@ -20,7 +20,7 @@ class HubCorpus:
             with `data_files`.
         split: Split to load.
         id_column: Column with the passage id.
-        title_column: Column with the title.
+        title_column: Column with the title, or "" if there is none.
         text_column: Column with the text.
         options: Further arguments of `datasets.load_dataset`.
     """
@@ -42,7 +42,8 @@ class HubCorpus:
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
             place = Place(source, row_number, "row")
-            missing_columns = {self.id_column, self.title_column, self.text_column} - row.keys()
+            columns = {self.id_column, self.text_column, *filter(None, [self.title_column])}
+            missing_columns = columns - row.keys()
             if missing_columns:
                 raise InputError(
                     f"{place}: there is no column {', '.join(sorted(missing_columns))}; "
@@ -54,6 +55,6 @@ class HubCorpus:
             )
             yield Passage(
                 passage_id,
-                read_title(row[self.title_column], place),
+                read_title(row[self.title_column], place) if self.title_column else "",
                 text,
             )

@@ -29,7 +29,7 @@ class PlainText:
             not part of the text, or the "file_name" without its suffix.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     path: Annotated[str, InputFile]
     pattern: str = "*.txt"

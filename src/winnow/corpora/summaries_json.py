@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.errors import InputError
+from winnow.errors import InputError, Place
+from winnow.formats.fields import read_title
 from winnow.formats.text import load_json
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
@@ -19,7 +20,7 @@ class SummariesJson:
     read into memory.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
 
@@ -38,4 +39,8 @@ class SummariesJson:
                     f"{self.path}, article {key!r}: expected a non-empty `extract`; received "
                     f"{article!r:.120}. Correct that article or remove it."
                 )
-            yield Passage(str(position), str(article.get("title", key)), " ".join(text.split()))
+            yield Passage(
+                str(position),
+                read_title(article.get("title", key), Place(self.path, position + 1, "record")),
+                " ".join(text.split()),
+            )

@@ -25,7 +25,7 @@ class WikiExtracts:
             shorter. None makes each page a passage.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
     pattern: str = "wiki_*"

@@ -5,11 +5,12 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import atomic_write, iter_files
 from winnow.errors import InputError, Place
 
 _READ_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
@@ -41,7 +42,8 @@ def open_text(path: Path) -> IO[str]:
 def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     """Return the sorted files below a folder that match a pattern, or the path if it is a file.
 
-    Hidden files, and those in hidden folders such as `.ipynb_checkpoints`, are left out.
+    Hidden files, and those in hidden folders such as `.ipynb_checkpoints`, are left out; those
+    behind symbolic links are not.
 
     Args:
         root: Folder or file.
@@ -56,15 +58,26 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
         raise InputError(f"The pattern {pattern!r} leaves the folder {root}. Check {settings}.")
     if root.is_file():
         return [root]
-    paths = sorted(file for file in root.rglob(pattern) if file.is_file())
     files = [
         file
-        for file in paths
+        for file in sorted(iter_files(root))
         if not any(part.startswith(".") for part in file.relative_to(root).parts)
+        and _matches(file.relative_to(root).parts, ("**", *Path(pattern).parts))
     ]
     if not files:
         raise InputError(f"No file in {root} matches {pattern!r}. Check {settings}.")
     return files
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a path match those of a glob pattern, of which "**" is any number
+    of folders. Python's own search does not enter folders behind symbolic links.
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_matches(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[Place, str]]:

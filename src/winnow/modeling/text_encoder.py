@@ -104,7 +104,9 @@ class TextEncoder(ABC):
             text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length
         ]
         self.truncated += (
-            sum(len(ids) > self.max_length for ids in tokenizer(longest)["input_ids"])
+            sum(
+                len(ids) > self.max_length for ids in tokenizer(longest, verbose=False)["input_ids"]
+            )
             if longest
             else 0
         )

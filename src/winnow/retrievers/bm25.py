@@ -50,7 +50,7 @@ class BM25:
             to the words of other scripts.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     k1: float = 1.5
     b: float = 0.75
@@ -79,6 +79,11 @@ class BM25:
         for block in batched(passages(), _BLOCK):
             passage_ids += [passage.passage_id for passage in block]
             tokens.add(self._tokenize([f"{passage.title} {passage.text}" for passage in block]))
+        if not tokens.vocabulary:
+            raise ConfigError(
+                f"The corpus has no word of the language {self.language!r}, so that no index can "
+                "be built. Choose another corpus, or another retriever.engine.language."
+            )
         index = bm25s.BM25(k1=self.k1, b=self.b)
         index.index(bm25s.tokenization.Tokenized(tokens, tokens.vocabulary), show_progress=False)
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +98,7 @@ class BM25:
 
     def _tokenize(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
-        texts = [unicodedata.normalize("NFC", text) for text in texts]
+        texts = [unicodedata.normalize("NFC", text).lower() for text in texts]
         if self.language in LANGUAGES:
             return _import_bm25s().tokenize(
                 texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False

@@ -175,7 +175,10 @@ class _DenseSearcher:
     passage_ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first, ties in the corpus's order."""
+        """Return up to `depth` passages per question, best first.
+
+        Ties are in the corpus's order; an approximate index may leave out some of them.
+        """
         return self._search(
             self.encoder.encode_queries([question.text for question in questions]), depth
         )

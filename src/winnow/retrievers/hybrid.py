@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SearchOnly
 from winnow.protocols import PassageSource, Retriever, Searcher
 from winnow.records import Hit, Question
 
@@ -30,7 +31,7 @@ class Hybrid:
     revision: ClassVar[int] = 3
 
     members: Mapping[str, Retriever]
-    rrf_k: Annotated[int, Ge(0)] = 60
+    rrf_k: Annotated[int, Ge(0), SearchOnly] = 60
 
     def __post_init__(self) -> None:
         if len(self.members) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class Tantivy:
             written.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     language: str = "english"
     writer_megabytes: Annotated[int, SpeedOnly("all parts are searched as one index")] = 128
@@ -86,7 +87,7 @@ class Tantivy:
         for batch in batched(passages(), _PASSAGES_AT_ONCE):
             for passage in batch:
                 document = tantivy.Document()
-                text = f"{passage.title} {passage.text}"
+                text = unicodedata.normalize("NFC", f"{passage.title} {passage.text}")
                 digest.update(
                     f"{len(passage.passage_id)}:{passage.passage_id}{len(text)}:{text}".encode(
                         "utf-8", "surrogatepass"
@@ -153,14 +154,19 @@ class _TantivySearcher:
                 tantivy.Occur.Should,
                 tantivy.Query.term_query(schema, "text", term, index_option="freq"),
             )
-            for term in self.analyzer.analyze(question.text)
+            for term in self.analyzer.analyze(unicodedata.normalize("NFC", question.text))
         ]
         if not terms:
             return []
-        hits = searcher.search(tantivy.Query.boolean_query(terms), limit=depth, count=False).hits
+        query, limit = tantivy.Query.boolean_query(terms), depth
+        while True:  # all ties at the cut are needed: Tantivy's order of them is that of its parts
+            hits = searcher.search(query, limit=limit, count=False).hits
+            if len(hits) < limit or hits[-1][0] < hits[depth - 1][0]:
+                break
+            limit *= 4
         rows = searcher.fast_field_values("row", [address for _, address in hits])
         scored_rows: list[tuple[Any, Any]] = [
             (score, row) for (score, _), row in zip(hits, rows, strict=True)
         ]
         scored_rows.sort(key=lambda pair: (-pair[0], pair[1]))
-        return [Hit(self.passage_ids.get(row), float(score)) for score, row in scored_rows]
+        return [Hit(self.passage_ids.get(row), float(score)) for score, row in scored_rows[:depth]]

@@ -21,7 +21,7 @@ class TrecRun:
         path: Run file, compressed by gzip or not, or a folder with one file per split.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     needs_questions: ClassVar[bool] = True
 
     path: Annotated[str, InputFile]

@@ -34,7 +34,7 @@ class Prompt:
             can show passages.
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     with_contexts: str
     without_contexts: str

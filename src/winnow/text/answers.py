@@ -79,19 +79,24 @@ def extract_whole_answer(reply: str, answer: str) -> str:
     return whole if answer in begins or whole.startswith(answer.strip()) else answer
 
 
-def _remove_next_example(text: str) -> str:
+def _remove_next_example(text: str, *, headings: bool = True) -> str:
     """Remove the few-shot example that a model may write after its answer, and all that follows.
 
     The example begins with a line of the format of conf/prompt/re_rag.yaml: "Example 9", a heading
     of the prompt such as "### Question:" or, after a blank line, a heading of a demonstration such
     as "Question:".
+
+    Args:
+        text: Text of a model.
+        headings: Whether a heading of the prompt begins an example; a chain of thought may repeat
+            one before its answer.
     """
     lines = text.split("\n")
     for number in range(1, len(lines)):
         line, follows_blank = lines[number].strip(), not lines[number - 1].strip()
         if (
             _EXAMPLE.fullmatch(line)
-            or _HEADING.match(line)
+            or (headings and _HEADING.match(line))
             or (follows_blank and _DEMONSTRATION.match(line))
         ):
             return "\n".join(lines[:number])
@@ -106,7 +111,7 @@ def extract_reasoned_answer(reply: str) -> str:
     guess. What a model reasons before its reply, between tags, is not part of the
     chain.
     """
-    reply = extract_final_text(reply)
+    reply = _remove_next_example(extract_final_text(reply).lstrip(), headings=False)
     if first := _ANSWER_PREFIX.search(reply):
         reply = reply[: first.start()] + _remove_next_example(reply[first.start() :])
     if first or _unwrap(reply) != reply:
@@ -142,6 +147,8 @@ def _unwrap(text: str) -> str:
         values = value if isinstance(value, dict) else {}
         only = next(iter(values.values())) if len(values) == 1 else None
         content = next((values[key] for key in _ANSWER_KEYS if key in values), only)
+        if isinstance(content, list) and content:
+            content = content[0]
         if isinstance(content, str | int | float):
             return content if isinstance(content, str) else json.dumps(content)
     boxes = _BOXED.findall(text)

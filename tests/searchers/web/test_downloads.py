@@ -19,7 +19,7 @@ def downloader(
 ) -> Downloader:
     """A downloader that reads this machine."""
     return Downloader(
-        "Tester/1", timeout, max_bytes, respect_robots=respect_robots, allow_private=True
+        "Tester/1 (research)", timeout, max_bytes, respect_robots=respect_robots, allow_private=True
     )
 
 
@@ -36,7 +36,7 @@ def test_a_page_is_downloaded_with_its_redirects(web: SmallWeb) -> None:
     )
     assert web.paths() == ["/robots.txt", "/a", "/b", "/c?x=1"]
     assert all(
-        headers["User-Agent"] == "Tester/1" and "Cookie" not in headers
+        headers["User-Agent"] == "Tester/1 (research)" and "Cookie" not in headers
         for _, _, headers, _ in web.requests
     )
 
@@ -89,6 +89,8 @@ def test_a_server_that_does_not_answer(web: SmallWeb) -> None:
         (Reply(b"User-agent: *\nDisallow: /\nUser-agent: tester\nDisallow:"), True),
         (Reply(b"User-agent: *\nDisallow: /*.html$\nAllow: /"), True),
         (Reply(b"User-agent: *\nDisallow: /pa*e"), False),
+        (Reply(b"\xef\xbb\xbfUser-agent: *\nDisallow: /"), False),
+        (Reply(b"User-agent: 1\nDisallow: /\nUser-agent: research\nDisallow: /"), True),
         (Reply(b"", 404), True),
         (Reply(b"", 403), True),
         (Reply(b"", 503), False),
@@ -118,7 +120,7 @@ def test_robots_txt_decides(web: SmallWeb, robots: Reply, allowed: bool) -> None
                 ),
             ):
                 reader.download(web.url + path)
-    requests = 6 if robots.status == 302 else 1 if allowed or robots.body.startswith(b"User") else 2
+    requests = 6 if robots.status == 302 else 1 if allowed or b"User" in robots.body else 2
     assert web.paths().count("/robots.txt") == requests
     assert downloader(respect_robots=False).download(f"{web.url}/page").body == b"text"
 

@@ -62,6 +62,7 @@ def test_a_page_becomes_its_main_text(web: SmallWeb) -> None:
         ("", "utf-8", ""),
         ("no-such-encoding", "utf-8", ""),
         ("base64", "utf-8", '<meta charset="hex">'),
+        ("", "utf-8", '<meta charset="utf-16">'),
     ],
 )
 def test_a_page_is_decoded(header: str, encoding: str, head: str) -> None:

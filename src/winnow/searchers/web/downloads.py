@@ -41,7 +41,8 @@ class Downloader:
     """Downloads pages; several threads can share it.
 
     Args:
-        user_agent: Name under which pages are requested, and which robots.txt may name.
+        user_agent: Name under which pages are requested; robots.txt may name what comes before its
+            "/" (RFC 9309).
         timeout: Time for a page, with its redirects, in seconds.
         max_bytes: Maximum size of a page in bytes, after decompression.
         respect_robots: Whether pages that robots.txt disallows are not read. If robots.txt cannot
@@ -85,7 +86,7 @@ class Downloader:
                 start = time.monotonic()
                 deadline = start + seconds_left
                 if self.respect_robots and not self._get_robots(target, deadline).can_fetch(
-                    str(target), self.user_agent
+                    str(target), self.user_agent.partition("/")[0]
                 ):
                     raise UnreadableError("disallowed by robots.txt")
                 with self._open(target, deadline) as response:
@@ -167,7 +168,7 @@ class Downloader:
                         target = _parse_url(response.headers["location"], target)
                     elif response.is_success:
                         return self._read_bytes(response, _MAX_ROBOTS_BYTES, deadline).decode(
-                            errors="replace"
+                            "utf-8-sig", errors="replace"
                         )
                     elif response.is_client_error:
                         return ""

@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
 
-from winnow.identity.markers import SpeedOnly
 from winnow.identity.values import check_values
 from winnow.records import Passage
 from winnow.requests import Snapshot
@@ -33,19 +32,17 @@ class PageReader:
         max_bytes: Maximum size of a page in bytes.
         max_words: Number of words after which a text is cut.
         respect_robots: Whether pages that a site's robots.txt disallows are not read.
-        user_agent: Name under which pages are requested.
+        user_agent: Name under which pages are requested, whose first word robots.txt may name.
         allow_private: Whether pages on private networks and on this machine are read.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     timeout: Annotated[float, Gt(0)] = 20.0
     max_bytes: Annotated[int, Ge(1)] = 5_000_000
     max_words: Annotated[int, Ge(1)] = 5_000
     respect_robots: bool = True
-    user_agent: Annotated[str, SpeedOnly("a name, by which a site knows who reads it")] = (
-        "Winnow/1 (research on retrieval-augmented question answering)"
-    )
+    user_agent: str = "Winnow/1 (research on retrieval-augmented question answering)"
     allow_private: bool = False
 
     def __post_init__(self) -> None:
@@ -109,10 +106,9 @@ def extract_text(download: Download) -> tuple[str, str]:
 
 def _decode(download: Download) -> str:
     """Decode a page; invalid bytes are replaced."""
-    charset_match = _META_CHARSET.search(download.body[:_META_BYTES])
-    for name in (download.charset, charset_match.group(1).decode() if charset_match else ""):
-        if name and (encoding := _find_encoding(name)):
-            return download.body.decode(encoding, errors="replace")
+    encoding = _find_encoding(download.charset) or _find_declared_encoding(download.body)
+    if encoding:
+        return download.body.decode(encoding, errors="replace")
     from trafilatura.utils import decode_file
 
     return decode_file(download.body)
@@ -132,6 +128,15 @@ def _find_encoding(name: str) -> str:
     except LookupError:
         return ""
     return _MEANT.get(codec.name, codec.name) if codec._is_text_encoding else ""
+
+
+def _find_declared_encoding(body: bytes) -> str:
+    """Return the encoding that a page declares in its text, or ""; it cannot be UTF-16, in which
+    the declaration itself could not be read (WHATWG HTML, section 13.2.3.2).
+    """
+    match = _META_CHARSET.search(body[:_META_BYTES])
+    encoding = _find_encoding(match.group(1).decode()) if match else ""
+    return "utf-8" if encoding.startswith("utf-16") else encoding
 
 
 def _normalize(text: str) -> str:
