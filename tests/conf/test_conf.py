@@ -1,18 +1,18 @@
 """Every YAML of conf/ composes, and what it describes can be built."""
 
 import copy
-import inspect
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from flows.compose import compose_params, load_overrides
-from flows.settings.components import Component, import_component_class
+from flows.settings.components import Component
 from flows.settings.composition import CONF, list_groups, list_options
 from flows.settings.door import compose
 from flows.settings.overrides import complete_overrides
 from flows.settings.typed import Settings
+from tests.conf.building import build_components
 from winnow.errors import ConfigError
 
 EVERY = [(group, name) for group in list_groups() for name in list_options(group)]
@@ -22,71 +22,27 @@ LAUNCHERS = {
 }
 
 
-@pytest.mark.parametrize(("group", "name"), EVERY)
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [choice for choice in EVERY if choice[0] != "experiment"],  # see test_experiments.py
+)
 def test_every_choice_composes_and_builds(group: str, name: str) -> None:
     """Each `_target_` of the choice is found and takes its settings."""
     if name in LAUNCHERS:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
-    if group in (
-        "experiment",
-        "runner",
-        "breakdown",
-    ):  # they change settings of all groups, or what no cell reads
+    if group in ("runner", "breakdown"):  # no cell reads them
         settings = compose([f"{group}={name}"])
     elif group in ("metric", "evaluator"):
         settings = _compose_all(group)
         assert name in settings.plain[group]
     else:
         (settings,) = compose([f"grid={{{group}:[{name}]}}"]).cells  # the option alone is composed
-    built: list[Component] = []
-    for cell in settings.cells:
-        for component in _list_components(cell.plain.get(group, cell.plain)):
-            if component not in built:
-                built.append(component)
-                assert component.build(**_objects(cell, component.target)) is not None
+    build_components(settings, group)
 
 
 @cache
 def _compose_all(group: str) -> Settings:
     return compose([f"{group}=[{','.join(list_options(group))}]"])
-
-
-def _objects(settings: Settings, target: str) -> dict[str, object]:
-    """What the flows hand to a class beside its settings."""
-    name = target.rpartition(".")[2]
-    if (
-        ".strategies." in target
-        and "prompt" in inspect.signature(import_component_class(target)).parameters
-    ):
-        return {"prompt": settings.prompt.build(), "decoding": settings.decoding.build()}
-    if (
-        ".readers." in target
-        and {"path", "name"} <= inspect.signature(import_component_class(target)).parameters.keys()
-    ):
-        return {"path": "somewhere", "name": "x"}
-    if ".estimators." in target:
-        return {"path": "somewhere"} if settings.estimator.base is not None else {}
-    if name == "LocalSearch":
-        return {"searcher": None, "passages": None, "identity": "x"}
-    if name == "WebSearch":
-        return {"identity": "x"}
-    learners = {
-        "ReRag": {"estimator": None},
-        "RelevanceRegression": {"estimator": None},
-        "Rag": {"generator": None},
-        **{name: {"base": "somewhere", "task": None} for name in ("Ppo", "Grpo", "Rloo")},
-        "Fid": {"generator": None},
-    }
-    return learners.get(name, {})
-
-
-def _list_components(node: object) -> list[Component]:
-    """The outermost mappings with a `_target_`."""
-    if not isinstance(node, dict):
-        return []
-    if "_target_" in node:
-        return [Component(node)]
-    return [component for inner in node.values() for component in _list_components(inner)]
 
 
 def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:

@@ -11,9 +11,10 @@ import pytest
 from flows.acquire import plan_downloads
 from flows.compose import compose_params
 from flows.settings.composition import list_options
-from flows.settings.door import compose, open_settings
+from flows.settings.door import open_settings
 from flows.settings.overrides import load_params
 from tests.conf import reported_table
+from tests.conf.building import build_components
 from tests.conf.experiment_table import TABLE, compose_experiment, format_table, list_plain_cells
 
 
@@ -54,9 +55,15 @@ def test_the_cells_of_an_experiment_in_a_composed_file_are_those_of_the_command(
 
 
 @pytest.mark.parametrize("name", list_options("experiment"))
+def test_an_experiment_builds(name: str) -> None:
+    """Each `_target_` is found and takes its settings."""
+    build_components(compose_experiment(name))
+
+
+@pytest.mark.parametrize("name", list_options("experiment"))
 def test_an_experiment_lists_what_it_needs(name: str) -> None:
     """Without an error, whatever its grid is; each row says where its content is from."""
-    for row in plan_downloads([compose([f"experiment={name}"])]).rows:
+    for row in plan_downloads([compose_experiment(name)]).rows:
         assert {"asset", "folder", "disk, at most", "checksum", ""} == set(row)
         assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in (
             "hub",
