@@ -11,6 +11,7 @@ from flows.settings.sections import Reader
 from flows.settings.trainings import Joint, JointTeacher, Training
 from flows.settings.typed import Settings
 from winnow.errors import ConfigError, MissingArtifactError
+from winnow.identity.markers import read_annotations
 from winnow.protocols import MODEL_ROLES
 from winnow.strategies.prompt import Prompt
 
@@ -64,6 +65,21 @@ def _joint_inputs(project: Project, training: Joint) -> dict[str, Any]:
         "rankings": project.rankings.identity,
         **{name: getattr(training, name) for name in ("method", "data", "settings")},
     }
+    if "generator" in training.trainable:
+        if not training.generator:
+            raise ConfigError(
+                f"joint={training.name} is to train a generator (joint.trainable), but "
+                "joint.generator is null. Choose joint=re_rag, rag or fid."
+            )
+        inputs["generator"] = training.generator
+    elif training.teacher is None and "generator" in read_annotations(
+        training.method.component_class
+    ):
+        raise ConfigError(
+            f"joint={training.name} learns from a generator, but "
+            f"joint.trainable={training.trainable} trains none and joint.teacher is null. Add "
+            "generator to joint.trainable, or choose joint=frozen, which has a teacher."
+        )
     if "estimator" in training.trainable:
         if settings.estimator.base is None:
             raise ConfigError(
@@ -76,8 +92,6 @@ def _joint_inputs(project: Project, training: Joint) -> dict[str, Any]:
             name: value for name, value in engine.items() if name not in _SCORING_ONLY
         }
         inputs["base"] = project.pinned.identify_model(str(settings.estimator.base))
-    if training.generator:
-        inputs["generator"] = training.generator
     if training.teacher is None:
         return inputs
     teacher = training.teacher

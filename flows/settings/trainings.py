@@ -1,7 +1,8 @@
 """Sections of the settings for reader and joint trainings, and for a training's synthetic world."""
 
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
+from annotated_types import MinLen
 from pydantic import model_validator
 
 from flows.settings.components import NOTHING, Component, MaybeComponent
@@ -83,7 +84,7 @@ class Joint(Section):
     """A training of an estimator, a generator or both."""
 
     name: str
-    trainable: list[str]
+    trainable: Annotated[list[Literal["estimator", "generator"]], MinLen(1)]
     teacher: JointTeacher | None
     method: Component[Method[Any]]
     data: JointData

@@ -68,8 +68,6 @@ NO_RESULT = {
     "thresholds": "a strategy that uses them has them in its settings",
     "tracking": "where runs are logged",
     "training.name": "names the choice",
-    "generator.trainable": "which models the method has, which is the method's own setting",
-    "joint.trainable": "which models the method has, which is the method's own setting",
     "strategy.uses_passages": "k and placement, which it removes, are part of the key",
     "strategy.uses_reader": "the training, which it removes, is part of the key",
     "reader.engine.start.version": "what it prints is part of the key",

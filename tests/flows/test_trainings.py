@@ -8,6 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from flows import train_reader
+from flows.project.artifacts import Project
+from flows.project.models import resolve_joint_models
 from flows.settings.door import compose
 from flows.train_reader import _build
 from winnow.errors import ConfigError
@@ -36,6 +38,36 @@ def test_the_kind_of_a_training_decides_what_it_is_built_of() -> None:
         _build(rewarded, "mix", ExampleMix)
     with pytest.raises(ConfigError, match=r"training\.mix\._target_=.*SyntheticCitations"):
         _build(rewarded, "mix", SyntheticCitations)
+
+
+def test_the_models_that_a_joint_training_trains_are_in_its_key() -> None:
+    """With the same teacher and method, it is another training if the generator is trained too."""
+    pinned = f"google-t5/t5-base@{'0' * 40}"
+    generator = f"{{_target_: winnow.training.generators.Seq2SeqGenerator, path: '{pinned}'}}"
+    words = ["joint=frozen", "estimator=t5", f"estimator.base='{pinned}'", "retriever=bm25"]
+    words.append(f"+joint.generator={generator}")
+    alone, both = (
+        resolve_joint_models(Project(compose([*words, f"joint.trainable=[{models}]"]))).key
+        for models in ("estimator", "estimator,generator")
+    )
+    assert alone != both
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["joint=re_rag", "joint.trainable=[estimator]"], r"joint\.teacher is null"),
+        (["joint=frozen", "joint.trainable=[generator]"], r"joint\.generator is null"),
+        (["joint=rag", "joint.trainable=[]"], r"joint\.trainable=\[\]"),
+        (["joint=rag", "joint.trainable=[reader]"], r"expected one of estimator, generator"),
+    ],
+)
+def test_a_joint_training_has_models_to_train_and_to_learn_from(
+    words: list[str], message: str
+) -> None:
+    """What it lacks is said before anything is loaded."""
+    with pytest.raises(ConfigError, match=message):
+        resolve_joint_models(Project(compose([*words, "estimator=t5", "retriever=bm25"])))
 
 
 def test_replies_of_a_teacher_that_were_cut_are_not_learned(
