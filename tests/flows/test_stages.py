@@ -286,6 +286,19 @@ def test_dvc_yaml_is_what_the_stages_say() -> None:
         composing.write_stages("stages: {}\n")
 
 
+def test_dvc_keeps_the_folders_of_reports_in_which_people_label() -> None:
+    """DVC removes outputs without `persist` before a stage runs, and labels.jsonl with them."""
+    files = [ROOT / "dvc.yaml", *sorted(ROOT.glob("studies/*/dvc.yaml"))]
+    assert len(files) > 4
+    for file in files:
+        stages = yaml.safe_load(file.read_text())["stages"].values()
+        outputs = [out for stage in stages for out in stage.get("do", stage).get("outs", [])]
+        named = [out if isinstance(out, dict) else {out: {}} for out in outputs]
+        reports = [out for out in named if next(iter(out)).startswith("reports/")]
+        assert reports, file
+        assert all(kept.get("persist") for out in reports for kept in out.values()), file
+
+
 def test_dvc_yaml_has_the_stage_of_a_plan_where_the_settings_have_one() -> None:
     """Between the stages that it reads and those that read it; without a plan, no stage depends on
     the models of its roles.
